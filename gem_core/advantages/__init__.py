@@ -1,0 +1,28 @@
+"""Advantages: one number per turn, from rewards alone or with a critic's values.
+
+A `TurnBatch` holds the turns of one rank; an estimator turns it into a float (N,) array in the batch's own
+order. What concerns all ranks goes through a `Gather`, so nothing here knows a training framework.
+"""
+
+from gem_core.advantages.batch import TurnBatch
+from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
+from gem_core.advantages.gae import gae
+from gem_core.advantages.groups import drgrpo, grpo, rloo
+from gem_core.advantages.moments import Moments
+from gem_core.advantages.ranks import Gather, gather_local
+from gem_core.advantages.returns import returns_to_go
+
+__all__ = [
+    "Gather",
+    "Moments",
+    "TurnBatch",
+    "drgrpo",
+    "gae",
+    "gather_local",
+    "grpo",
+    "rebn",
+    "rebn_loo",
+    "reinforce",
+    "returns_to_go",
+    "rloo",
+]

@@ -1,0 +1,101 @@
+"""Estimators that compare an episode with the others of its task group: GRPO, Dr. GRPO and RLOO.
+
+An episode counts once, with its return G_0 discounted from its first turn, however many turns it has; all its
+turns get the same number. A group may be spread over ranks. An episode without turns belongs to no group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gem_core.advantages.batch import TurnBatch
+from gem_core.advantages.moments import Moments
+from gem_core.advantages.ranks import FloatArray, Gather, IntArray, gather_local
+from gem_core.advantages.returns import returns_to_go
+from gem_core.errors import AdvantageError
+
+
+def grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
+    """GRPO (DeepSeekMath, arXiv 2402.03300): (R - group mean) / (group std + 1e-9).
+
+    The standard deviation is that of the population. A group of equal returns gives zeros.
+
+    Args:
+        batch: N turns of this rank, with their groups.
+        gamma: discount per turn, in [0, 1].
+        gather: called once.
+
+    Returns:
+        float (N,), in the order of the batch, in standard deviations of the group.
+
+    Raises:
+        AdvantageError: if `gamma` lies outside [0, 1], the batch has no groups, or a group holds a single
+            episode (raised on every rank).
+    """
+    return _compare(batch, gamma, gather, Moments.standardized)
+
+
+def drgrpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
+    """Dr. GRPO (arXiv 2503.20783): R - group mean.
+
+    Arguments and errors are those of `grpo`; the result is in the unit of the rewards.
+    """
+    return _compare(batch, gamma, gather, Moments.deviations)
+
+
+def rloo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
+    """RLOO (arXiv 2402.14740): R - mean of the other episodes of the group.
+
+    Arguments and errors are those of `grpo`; the result is in the unit of the rewards.
+    """
+    return _compare(batch, gamma, gather, _deviations_from_others)
+
+
+def _deviations_from_others(group: Moments, returns: FloatArray) -> FloatArray:
+    # With n episodes, R - mean of the others = n / (n - 1) * (R - mean of all).
+    return group.deviations(returns) * (group.count / (group.count - 1))
+
+
+def _compare(
+    batch: TurnBatch, gamma: float, gather: Gather, formula: Callable[[Moments, FloatArray], FloatArray]
+) -> FloatArray:
+    if batch.group is None:
+        raise AdvantageError("the batch has no groups: give `group`, the task each episode started from")
+    returns = returns_to_go(batch, gamma)[batch.first_turns]
+    groups = batch.group[batch.first_turns]
+    moments = _group_moments(groups, returns, gather)
+    advantages = np.empty_like(returns)
+    for group in np.unique(groups).tolist():
+        mine = groups == group
+        advantages[mine] = formula(moments[group], returns[mine])
+    return advantages[batch.episode_row]
+
+
+def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dict[int, Moments]:
+    """The moments of each group of all ranks, from the groups and returns (E,) of this rank's episodes."""
+    parts = gather(_pack(groups, returns))
+    groups, returns = (np.concatenate(column) for column in zip(*map(_unpack, parts), strict=True))
+    order = np.argsort(groups, kind="stable")
+    ids, starts = np.unique(groups[order], return_index=True)
+    members = np.split(returns[order], starts[1:])  # a lone empty part if no rank has turns: not strict
+    moments = {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
+    # Every rank sees every group, so all ranks raise together and none is left waiting in a collective.
+    alone = [group for group, found in moments.items() if found.count == 1]
+    if alone:
+        raise AdvantageError(
+            f"group {alone[0]} has a single episode with turns ({len(alone)} of {len(moments)} groups do) "
+            "and nothing to compare it with: run at least two episodes per group, or use 'rebn'"
+        )
+    return moments
+
+
+def _pack(groups: IntArray, returns: FloatArray) -> FloatArray:
+    # A float64 holds integers up to 2^53 only, and a group id may be a 64-bit hash: send it in two halves.
+    return np.concatenate([groups >> 32, groups & 0xFFFFFFFF, returns], dtype=np.float64)
+
+
+def _unpack(packed: FloatArray) -> tuple[IntArray, FloatArray]:
+    high, low, returns = np.split(packed, 3)
+    return (high.astype(np.int64) << 32) | low.astype(np.int64), returns

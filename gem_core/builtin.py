@@ -1,0 +1,20 @@
+"""What the core itself offers, through the same hooks as everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import AdvantageSpec
+
+
+@hookimpl
+def gem_advantages() -> Iterable[AdvantageSpec]:
+    """The estimators of `gem_core.advantages`."""
+    yield AdvantageSpec("reinforce", "gem_core.advantages:reinforce")
+    yield AdvantageSpec("rebn", "gem_core.advantages:rebn")
+    yield AdvantageSpec("rebn_loo", "gem_core.advantages:rebn_loo")
+    yield AdvantageSpec("grpo", "gem_core.advantages:grpo", needs_groups=True)
+    yield AdvantageSpec("drgrpo", "gem_core.advantages:drgrpo", needs_groups=True)
+    yield AdvantageSpec("rloo", "gem_core.advantages:rloo", needs_groups=True)
+    yield AdvantageSpec("gae", "gem_core.advantages:gae", needs_values=True)

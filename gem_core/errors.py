@@ -1,0 +1,101 @@
+"""Every error this project raises, named by the boundary that failed.
+
+    GemError
+    ├── PluginError                a plugin could not be found, read or trusted
+    │   ├── PluginLoadError        importing or registering it raised
+    │   ├── PluginApiError         it wants another version of the plugin API
+    │   └── DuplicateIdError       two distributions claim one id
+    ├── NotFoundError              no environment, tool, estimator or adapter of that name
+    ├── MissingExtraError          an optional dependency is not installed
+    ├── EnvError                   an environment
+    │   ├── EnvKwargsError         was given an argument it does not have
+    │   ├── EnvFailure             raised, or returned what is not a transition
+    │   └── ClosedError            was used after `close()`
+    ├── PolicyError                the model side of a rollout broke its contract
+    ├── TemplateError              a chat template cannot carry a conversation
+    ├── AdvantageError             turns that no advantage can be computed from
+    └── AdapterError               a training framework
+        ├── FrameworkVersionError  is missing or outside the supported range
+        └── SettingsError          was given settings that would silently change the algorithm
+
+A message says what happened, what was given and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GemError(Exception):
+    """Base of every error of this project."""
+
+
+class PluginError(GemError):
+    """A plugin could not be found, read or trusted."""
+
+
+class PluginLoadError(PluginError):
+    """Importing or registering a plugin raised; the original error is the cause."""
+
+
+class PluginApiError(PluginError):
+    """A plugin asks for a version of the plugin API that this release does not have."""
+
+
+class DuplicateIdError(PluginError):
+    """Two distributions claim the same id."""
+
+
+class NotFoundError(GemError, LookupError):
+    """Nothing of that name is registered."""
+
+
+class MissingExtraError(GemError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class EnvError(GemError):
+    """An environment could not be built or run."""
+
+
+class EnvKwargsError(EnvError, TypeError):
+    """An environment was given a keyword argument that it does not have."""
+
+
+class EnvFailure(EnvError):
+    """An environment raised, or returned something that is not a transition."""
+
+
+class ClosedError(EnvError):
+    """An environment was used after `close()`."""
+
+
+class PolicyError(GemError):
+    """A policy returned something else than one completion per prompt."""
+
+
+class TemplateError(GemError, ValueError):
+    """A tokenizer's chat template cannot carry the conversation."""
+
+
+class AdvantageError(GemError, ValueError):
+    """The turns given do not allow the advantage asked for."""
+
+
+class AdapterError(GemError):
+    """A training framework cannot be used as asked."""
+
+
+class FrameworkVersionError(AdapterError, ImportError):
+    """The training framework is missing, or its version is outside the supported range."""
+
+
+class SettingsError(AdapterError, ValueError):
+    """Settings that cannot work, or that would silently change the algorithm."""
+
+
+def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
+    """`" Did you mean 'a' or 'b'?"` for the known names closest to `name`, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""

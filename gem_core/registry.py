@@ -1,0 +1,142 @@
+"""Environments, tools and estimators by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gem_core.env import Env
+from gem_core.errors import EnvError, EnvKwargsError, GemError, NotFoundError, near_matches
+from gem_core.plugins import Offer, manager
+from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, namespace_of
+
+
+def register(
+    env_id: str,
+    entry_point: str | Callable[..., Env],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    tags: tuple[str, ...] = (),
+) -> EnvSpec:
+    """Make an environment known to this process, for notebooks and tests; a package declares a plugin instead.
+
+    Args:
+        env_id: `namespace:Name-vN`; registering an id again replaces it.
+        entry_point: the class, or `"package.module:Class"`.
+        kwargs: keyword arguments of this id.
+        tags: words to filter by.
+
+    Raises:
+        EnvError: the id has no namespace, or belongs to an installed plugin.
+    """
+    namespace = namespace_of(env_id)
+    if not namespace or env_id.endswith(":"):
+        raise EnvError(f"environment id {env_id!r} is not of the form 'namespace:Name', for example 'demo:Maze-v0'")
+    spec = EnvSpec(env_id, entry_point, dict(kwargs or {}), tags)
+    for plugin in manager.load(namespace):
+        if any(offer.spec.id == env_id for offer in plugin.offers.get("gem_envs", [])):
+            raise EnvError(f"{env_id!r} belongs to {plugin.provenance}. Register yours under another id.")
+    manager.add("gem_envs", spec)
+    return spec
+
+
+def spec(env_id: str) -> EnvSpec:
+    """The spec of an id; loads only the plugin of its namespace.
+
+    Raises:
+        NotFoundError: nobody offers it; the message names near matches and what to install.
+        DuplicateIdError: two distributions offer it.
+    """
+    return _find("gem_envs", "environment", env_id).spec
+
+
+def provenance(env_id: str) -> Provenance:
+    """Which distribution and version an id comes from. Raises as `spec`."""
+    return _find("gem_envs", "environment", env_id).provenance
+
+
+def advantage_spec(name: str) -> AdvantageSpec:
+    """The spec of an advantage estimator. Raises as `spec`."""
+    return _find("gem_advantages", "advantage estimator", name).spec
+
+
+def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
+    """Build an environment.
+
+    Args:
+        env_id: an id such as `"game:GuessTheNumber-v0-easy"`, or a spec.
+        kwargs: override the spec's keyword arguments one by one.
+
+    Raises:
+        NotFoundError, DuplicateIdError: see `spec`.
+        EnvKwargsError: the environment has no such keyword argument; the message names the near match.
+        MissingExtraError: something it needs is not installed.
+        EnvError: its constructor raised.
+    """
+    return build(spec(env_id) if isinstance(env_id, str) else env_id, kwargs)
+
+
+def build(env_spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env:
+    """Build from a spec; what `make` does once it has found one. Raises as `make`."""
+    merged = {**env_spec.kwargs, **kwargs}
+    env: Env | None = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
+    if env is None:
+        constructor = env_spec.resolve()
+        _check_kwargs(env_spec.id, constructor, merged)
+        try:
+            env = constructor(**merged)
+        except (GemError, ImportError):
+            raise
+        except Exception as error:
+            raise EnvError(
+                f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}"
+            ) from error
+    if not isinstance(env, Env):
+        raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
+    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
+    return env
+
+
+def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(constructor).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    for name in kwargs:
+        if name not in parameters:
+            accepted = ", ".join(parameters) or "none"
+            raise EnvKwargsError(
+                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{near_matches(name, parameters)} "
+                f"It takes: {accepted}"
+            )
+
+
+def _find(hook: str, what: str, name: str) -> Offer[Any]:
+    offer = manager.find(hook, name)
+    if offer is None:
+        raise NotFoundError(_not_found(hook, what, name))
+    return offer
+
+
+def _not_found(hook: str, what: str, name: str) -> str:
+    namespace = namespace_of(name)
+    plugins = manager.load(namespace) if namespace else []
+    broken = [plugin for plugin in plugins if plugin.status != "ok"]
+    if broken:
+        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.error or ''}" for plugin in broken)
+        return f"no {what} {name!r}: {reasons}"
+    own = [offer.spec.id for offer in manager.offers(hook, namespace)]
+    # Without a known namespace the cost of loading every plugin is worth a good hint.
+    known = own if plugins else [offer.spec.id for offer in manager.all_offers(hook)]
+    hint = near_matches(name, known) or _same_name_elsewhere(name, known)
+    if namespace and not plugins and not any(namespace_of(one) == namespace for one in own):
+        installed = ", ".join(sorted({plugin.name for plugin in manager.plugins()})) or "none"
+        hint += f" No plugin named {namespace!r} is installed (installed: {installed}): install the distribution that offers it."
+    listing = "`gem-core list` shows them all." if hook == "gem_envs" else f"Known: {', '.join(known)}."
+    return f"no {what} {name!r}.{hint} {listing}"
+
+
+def _same_name_elsewhere(name: str, known: list[str]) -> str:
+    bare = name.rpartition(":")[2]
+    found = [one for one in known if one.rpartition(":")[2] == bare]
+    return f" Did you mean {found[0]!r}?" if found else ""

@@ -1,0 +1,43 @@
+"""Token-exact rollouts: episodes from environments and a policy.
+
+Two drivers share one bookkeeper (`Conversation`): `BatchCollector` asks a policy for a list of prompts at a time,
+`EpisodeRunner` runs one coroutine per episode.
+"""
+
+from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.collector import Batch, BatchCollector
+from gem_core.rollout.conversation import Conversation
+from gem_core.rollout.metrics import batch_metrics, episode_metrics
+from gem_core.rollout.policy import AsyncPolicy, Policy
+from gem_core.rollout.recorder import Recorder, read_episodes, recording
+from gem_core.rollout.records import Completion, Episode, Run, StopReason, Turn
+from gem_core.rollout.runner import EpisodeRunner
+from gem_core.rollout.sequences import NOT_SAMPLED, Sequence, merge_turns
+from gem_core.rollout.settings import RolloutSettings
+from gem_core.rollout.template import ChatTemplate, Tokenizer
+
+__all__ = [
+    "NOT_SAMPLED",
+    "AsyncPolicy",
+    "Batch",
+    "BatchCollector",
+    "ChatTemplate",
+    "Completion",
+    "Conversation",
+    "Episode",
+    "EpisodeBuilder",
+    "EpisodeRunner",
+    "Policy",
+    "Recorder",
+    "RolloutSettings",
+    "Run",
+    "Sequence",
+    "StopReason",
+    "Tokenizer",
+    "Turn",
+    "batch_metrics",
+    "episode_metrics",
+    "merge_turns",
+    "read_episodes",
+    "recording",
+]

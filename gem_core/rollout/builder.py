@@ -1,0 +1,111 @@
+"""One episode in the making: what both drivers, batch and async, share."""
+
+from __future__ import annotations
+
+from gem_core.env import Info
+from gem_core.errors import PolicyError
+from gem_core.rollout.conversation import Conversation
+from gem_core.rollout.records import Completion, Episode, StopReason, Turn
+from gem_core.rollout.settings import RolloutSettings
+from gem_core.rollout.template import ChatTemplate
+from gem_core.vector.member import Transition
+
+
+class EpisodeBuilder:
+    """Turns observations into prompts, completions into actions, and all of it into an `Episode`.
+
+    Args:
+        episode: what is known at the start: environment, seed, slot, group, provenance.
+        template, settings: how prompts are built.
+        observation, info: what `reset` gave.
+    """
+
+    def __init__(
+        self, episode: Episode, template: ChatTemplate, settings: RolloutSettings, observation: str, info: Info
+    ) -> None:
+        self.episode = episode
+        self._settings = settings
+        self._conversation = Conversation(template, settings.history)
+        self._message = self._conversation.observe(observation, info)
+        self._prompt = self._conversation.prompt()
+        self._pending: Turn | None = None
+        self.over = False
+        if "error" in info:
+            self._end(StopReason.ENV_ERROR, observation, info)
+        else:
+            self._check_context(observation, info)
+
+    @property
+    def prompt(self) -> list[int]:
+        """Token ids to sample from next."""
+        return self._prompt
+
+    def act(self, completion: Completion) -> str:
+        """Take what the policy sampled; returns the action for the environment.
+
+        Raises:
+            PolicyError: no token, or not one log-probability per token.
+        """
+        _check(completion)
+        response = self._conversation.respond(completion.ids)
+        invalid = completion.truncated and self._settings.truncated_is_invalid
+        self._pending = Turn(
+            observation=self._message,
+            prompt_ids=self._prompt,
+            response_ids=list(completion.ids),
+            logprobs=completion.logprobs,
+            response=response,
+            action="" if invalid else response,
+            truncated=completion.truncated,
+        )
+        return self._pending.action
+
+    def record(self, transition: Transition) -> None:
+        """Take the environment's answer to that action; `over` tells whether the episode ended with it.
+
+        With same-step autoreset the ended episode's last words are in `final_observation` and `final_info`.
+        """
+        turn, self._pending = self._pending, None
+        assert turn is not None, "record() without act()"
+        info: Info = transition.info.get("final_info", transition.info) if transition.done else transition.info
+        observation = (
+            transition.info.get("final_observation", transition.observation)
+            if transition.done
+            else transition.observation
+        )
+        turn.reward, turn.info = transition.reward, info
+        self.episode.turns.append(turn)
+        if transition.done:
+            self._end(_stop_reason(transition, info), observation, info)
+            return
+        self._message = self._conversation.observe(observation, info)
+        self._prompt = self._conversation.prompt()
+        self._check_context(observation, info)
+
+    def _check_context(self, observation: str, info: Info) -> None:
+        limit = self._settings.max_context_tokens
+        if limit is not None and len(self._prompt) + self._settings.max_response_tokens > limit:
+            self._end(StopReason.CONTEXT_FULL, observation, info)
+
+    def _end(self, reason: StopReason, observation: str, info: Info) -> None:
+        self.over = True
+        self.episode.stop_reason = reason
+        self.episode.final_observation = observation
+        self.episode.error = info.get("error")
+        self.episode.success = bool(info.get("success", False))
+
+
+def _stop_reason(transition: Transition, info: Info) -> StopReason:
+    if "error" in info:
+        return StopReason.ENV_ERROR
+    # Some tasks report their own limit as both; a limit is the more telling of the two.
+    return StopReason.TRUNCATED if transition.truncated else StopReason.TERMINATED
+
+
+def _check(completion: Completion) -> None:
+    if not completion.ids:
+        raise PolicyError("the policy gave a completion without any token; an engine gives at least the end of turn")
+    if completion.logprobs is not None and len(completion.logprobs) != len(completion.ids):
+        raise PolicyError(
+            f"the policy gave {len(completion.logprobs)} log-probabilities for {len(completion.ids)} tokens"
+        )

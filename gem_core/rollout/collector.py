@@ -1,0 +1,210 @@
+"""Rollouts in batches: a policy over a list of prompts, a vector of environments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gem_core.env import Info
+from gem_core.errors import PolicyError
+from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.policy import Policy
+from gem_core.rollout.records import Completion, Episode
+from gem_core.rollout.session import Session
+from gem_core.rollout.settings import RolloutSettings
+from gem_core.rollout.template import ChatTemplate, Tokenizer
+from gem_core.vector import Autoreset, Transition, VectorEnv
+
+
+@dataclass
+class Batch:
+    """Whole episodes, and what it took to collect them."""
+
+    episodes: list[Episode] = field(default_factory=list[Episode])
+    carried_turns: int = 0
+    """Turns of these episodes that an earlier call had sampled."""
+    in_flight: int = 0
+    """Episodes that go on in the next call."""
+    dropped: int = 0
+    """Episodes left out because a plugin said so."""
+    policy_seconds: float = 0.0
+    """Wall time in the policy."""
+    env_seconds: float = 0.0
+    """Wall time waiting for environments."""
+
+    @property
+    def turns(self) -> int:
+        """Turns in all episodes."""
+        return sum(len(episode.turns) for episode in self.episodes)
+
+
+class BatchCollector:
+    """Plays a vector of environments with a policy, and hands out whole episodes only.
+
+    `collect_round` plays one episode in every environment: a batch of one policy, whatever the lengths.
+    `collect_turns` keeps every environment busy until enough turns are in, and carries unfinished episodes over to
+    the next call. No episode is ever discarded for being long, so short ones are not favoured.
+
+    Args:
+        vec: a vector with same-step autoreset.
+        policy: samples one completion per prompt.
+        tokenizer: of the policy; with a chat template.
+        settings: how episodes become prompts.
+
+    Raises:
+        ValueError: the vector has another autoreset mode.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+
+    def __init__(self, vec: VectorEnv, policy: Policy, tokenizer: Tokenizer, settings: RolloutSettings) -> None:
+        if vec.autoreset is not Autoreset.SAME_STEP:
+            raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
+        self._vec = vec
+        self._policy = policy
+        self._settings = settings
+        self._template = ChatTemplate(
+            tokenizer, system_prompt=settings.system_prompt, options=settings.template_options
+        )
+        self._session = Session(vec.env_ids, settings)
+        self._openings: dict[int, tuple[str, Info]] = {}
+        self._live: dict[int, EpisodeBuilder] = {}
+        self._groups: dict[int, list[Episode]] = {}
+        self._missing: dict[int, int] = {}
+        self._sampled_before: dict[int, int] = {}
+        self._started = False
+
+    def collect_round(self) -> Batch:
+        """Play one episode in every environment, ones already under way included.
+
+        Returns:
+            At most one episode per environment, in the order of the environments.
+
+        Raises:
+            PolicyError: the policy broke its contract.
+            EnvFailure: see `Session.keep`.
+        """
+        batch = self._begin_batch()
+        waiting = set(range(self._vec.num_envs))
+        while waiting:
+            for slot in sorted(waiting - self._live.keys()):
+                self._open_episode(slot)
+            waiting -= self._play(batch, sorted(waiting))
+        return self._end_batch(batch)
+
+    def collect_turns(self, at_least: int) -> Batch:
+        """Play until whole episodes with so many turns are in; the rest goes on in the next call.
+
+        Args:
+            at_least: number of turns, above 0.
+
+        Returns:
+            The episodes that ended (with `group_size` above 1: whose whole group ended). In-flight episodes straddle a
+            policy update: `carried_turns` counts those turns, and their recorded log-probabilities are the sampling
+            policy's.
+
+        Raises:
+            PolicyError, EnvFailure: as `collect_round`.
+        """
+        if at_least < 1:
+            raise ValueError(f"at_least must be above 0, not {at_least}")
+        batch = self._begin_batch()
+        while batch.turns < at_least:
+            slots = range(self._vec.num_envs)
+            for slot in slots:
+                if slot not in self._live:
+                    self._open_episode(slot)
+            self._play(batch, slots)
+        return self._end_batch(batch)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the run and close the environments. Safe to call twice."""
+        self._session.close(error)
+        self._vec.close()
+
+    # -- one batch -------------------------------------------------------------------------------------------------
+
+    def _begin_batch(self) -> Batch:
+        if not self._started:
+            self._started = True
+            for slot, opening in enumerate(zip(*self._vec.reset(), strict=True)):
+                self._openings[slot] = opening
+        held = [episode for group in self._groups.values() for episode in group]
+        known = [*held, *(builder.episode for builder in self._live.values())]
+        self._sampled_before = {id(episode): len(episode.turns) for episode in known}
+        return Batch()
+
+    def _end_batch(self, batch: Batch) -> Batch:
+        batch.in_flight = len(self._live)
+        batch.carried_turns = sum(self._sampled_before.get(id(episode), 0) for episode in batch.episodes)
+        batch.episodes.sort(key=lambda episode: (episode.slot, episode.number))
+        return batch
+
+    def _play(self, batch: Batch, slots: Iterable[int]) -> set[int]:
+        """One turn in the slots given; returns those whose episode ended."""
+        ended = {slot for slot in slots if self._live[slot].over}
+        playing = [slot for slot in slots if slot not in ended]
+        if playing:
+            ended |= self._turn(batch, playing)
+        for slot in sorted(ended):
+            self._finish(batch, self._live.pop(slot))
+        return ended
+
+    def _turn(self, batch: Batch, slots: Sequence[int]) -> set[int]:
+        started = time.perf_counter()
+        completions = self._sample([self._live[slot].prompt for slot in slots])
+        sampled = time.perf_counter()
+        self._vec.send(
+            {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+        )
+        transitions = self._vec.recv(at_least=len(slots))
+        batch.policy_seconds += sampled - started
+        batch.env_seconds += time.perf_counter() - sampled
+        return {slot for slot in slots if self._record(slot, transitions[slot])}
+
+    def _sample(self, prompts: Sequence[list[int]]) -> Sequence[Completion]:
+        completions = self._policy(prompts)
+        if len(completions) != len(prompts):
+            raise PolicyError(f"the policy gave {len(completions)} completions for {len(prompts)} prompts")
+        return completions
+
+    def _record(self, slot: int, transition: Transition) -> bool:
+        builder = self._live[slot]
+        builder.record(transition)
+        if transition.done:
+            self._openings[slot] = (transition.observation, transition.info)
+        return builder.over
+
+    # -- one episode -----------------------------------------------------------------------------------------------
+
+    def _open_episode(self, slot: int) -> None:
+        observation, info = self._openings.pop(slot, None) or self._restart(slot)
+        env_id = self._vec.env_ids[slot]
+        group_size = self._vec.group_size
+        episode = Episode(
+            env_id=env_id,
+            seed=info["seed"],
+            slot=slot,
+            number=info["episode"],
+            group=info["episode"] * (self._vec.num_envs // group_size) + slot // group_size,
+            turns=[],
+            provenance=self._session.origin(env_id),
+        )
+        self._live[slot] = EpisodeBuilder(episode, self._template, self._settings, observation, info)
+
+    def _restart(self, slot: int) -> tuple[str, Info]:
+        # An episode that ended for the context's sake, or before its first turn, was not autoreset.
+        observations, infos = self._vec.reset(indices=[slot])
+        return observations[0], infos[0]
+
+    def _finish(self, batch: Batch, builder: EpisodeBuilder) -> None:
+        episode = builder.episode
+        group = self._groups.setdefault(episode.group, [])
+        if self._session.keep(episode):
+            group.append(episode)
+        else:
+            batch.dropped += 1
+            self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
+        if len(group) + self._missing.get(episode.group, 0) == self._vec.group_size:
+            batch.episodes += self._groups.pop(episode.group)
+            self._missing.pop(episode.group, None)

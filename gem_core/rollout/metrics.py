@@ -1,0 +1,52 @@
+"""The numbers every adapter logs about a batch, under the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gem_core.rollout.collector import Batch
+from gem_core.rollout.records import Episode, StopReason
+
+
+def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Averages over episodes and turns; empty for no episodes.
+
+    Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
+    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count).
+    """
+    if not episodes:
+        return {}
+    count = len(episodes)
+    turns = [turn for episode in episodes for turn in episode.turns]
+    metrics = {
+        "episode/return": sum(episode.total_reward for episode in episodes) / count,
+        "episode/success": sum(episode.success for episode in episodes) / count,
+        "episode/turns": len(turns) / count,
+        "episode/response_tokens": sum(len(turn.response_ids) for turn in turns) / count,
+        "env/errors": float(sum(episode.stop_reason is StopReason.ENV_ERROR for episode in episodes)),
+    }
+    for reason in StopReason:
+        metrics[f"stop/{reason.value}"] = sum(episode.stop_reason is reason for episode in episodes) / count
+    if turns:
+        metrics["turn/reward"] = sum(turn.reward for turn in turns) / len(turns)
+        metrics["turn/invalid"] = sum(turn.invalid for turn in turns) / len(turns)
+        metrics["turn/truncated"] = sum(turn.truncated for turn in turns) / len(turns)
+    return metrics
+
+
+def batch_metrics(batch: Batch) -> dict[str, float]:
+    """`episode_metrics`, and what it took.
+
+    Keys: `rollout/episodes`, `rollout/turns`, `rollout/carried_turns`, `rollout/in_flight`, `rollout/dropped` (counts),
+    `time/generation`, `time/environment` (seconds).
+    """
+    return {
+        **episode_metrics(batch.episodes),
+        "rollout/episodes": float(len(batch.episodes)),
+        "rollout/turns": float(batch.turns),
+        "rollout/carried_turns": float(batch.carried_turns),
+        "rollout/in_flight": float(batch.in_flight),
+        "rollout/dropped": float(batch.dropped),
+        "time/generation": batch.policy_seconds,
+        "time/environment": batch.env_seconds,
+    }

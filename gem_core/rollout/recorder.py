@@ -1,0 +1,86 @@
+"""Episodes as JSON lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gem_core.hookspecs import hookimpl
+from gem_core.plugins import manager
+from gem_core.rollout.records import Episode
+
+
+class Recorder:
+    """Writes each episode as one line of JSON, through the `gem_episode_end` hook.
+
+    Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
+    an info by their `repr`, lone surrogates escaped. Read back with `read_episodes`.
+
+    Args:
+        path: appended to; its folder is made.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("ab")
+        self._lock = threading.Lock()
+
+    @hookimpl
+    def gem_episode_end(self, episode: Episode) -> None:
+        """Write one episode."""
+        line = _encode(episode)
+        with self._lock:
+            self._file.write(line + b"\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
+        self._file.close()
+
+
+@contextmanager
+def recording(path: str | Path) -> Iterator[Recorder]:
+    """Record every episode of this process to `path` meanwhile."""
+    recorder = Recorder(path)
+    manager.register(recorder)
+    try:
+        yield recorder
+    finally:
+        manager.unregister(recorder)
+        recorder.close()
+
+
+def read_episodes(path: str | Path) -> Iterator[Episode]:
+    """The episodes of a recording, in the order they ended.
+
+    Raises:
+        msgspec.ValidationError, msgspec.DecodeError: a line is not an episode.
+    """
+    decoder = msgspec.json.Decoder(Episode)
+    with Path(path).open("rb") as lines:
+        for line in lines:
+            yield decoder.decode(line)
+
+
+def _encode(episode: Episode) -> bytes:
+    try:
+        return msgspec.json.encode(episode, enc_hook=repr)
+    except (UnicodeEncodeError, TypeError):
+        # Rare: lone surrogates in a text, or dict keys that JSON does not have.
+        return msgspec.json.encode(_plain(msgspec.to_builtins(episode, enc_hook=repr, str_keys=True)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_plain(key): _plain(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [_plain(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    return value

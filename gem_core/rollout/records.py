@@ -1,0 +1,98 @@
+"""What a rollout leaves behind: turns, episodes and the run they belong to."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class StopReason(str, Enum):
+    """Why an episode ended."""
+
+    TERMINATED = "terminated"
+    """The environment says that the task ended."""
+    TRUNCATED = "truncated"
+    """The environment cut it off, for example at its turn limit."""
+    CONTEXT_FULL = "context_full"
+    """The next prompt and response might not fit the context."""
+    ENV_ERROR = "env_error"
+    """The environment failed; see `Episode.error`."""
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """What a policy sampled for one prompt."""
+
+    ids: list[int]
+    """The sampled token ids, an end-of-turn token included where one was sampled. At least one."""
+    logprobs: list[float] | None = None
+    """Log-probability of each sampled token under the policy that sampled it, where the engine gives it."""
+    truncated: bool = False
+    """The token limit cut it off."""
+
+
+class Turn(msgspec.Struct):
+    """One observation, the response to it, and what came of it."""
+
+    observation: str
+    """What the prompt's last message said."""
+    prompt_ids: list[int]
+    """The whole prompt, token by token as the policy saw it."""
+    response_ids: list[int]
+    """The sampled tokens, unchanged."""
+    logprobs: list[float] | None
+    """Log-probabilities of `response_ids`, where the engine gave them."""
+    response: str
+    """The sampled tokens as text."""
+    action: str
+    """What the environment was given: the response, or an empty action where a truncated one is invalid."""
+    truncated: bool
+    """The token limit cut the response off."""
+    reward: float = 0.0
+    """The environment's reward for this turn."""
+    info: dict[str, Any] = {}
+    """The environment's info for this turn."""
+
+    @property
+    def invalid(self) -> bool:
+        """The environment could not use the action."""
+        return bool(self.info.get("invalid_action"))
+
+
+class Episode(msgspec.Struct):
+    """One episode, from its first observation to its end."""
+
+    env_id: str
+    seed: int
+    """`env.reset(seed=...)` with the same actions plays it again."""
+    slot: int = 0
+    """Index of the environment that played it."""
+    number: int = 0
+    """How many episodes that environment had played before."""
+    group: int = 0
+    """Episodes of one group started from the same seed."""
+    turns: list[Turn] = []
+    stop_reason: StopReason = StopReason.TRUNCATED
+    success: bool = False
+    """Whether the environment said at the end that the task was solved."""
+    final_observation: str = ""
+    error: str | None = None
+    """What the environment raised, where it failed."""
+    provenance: str = ""
+    """Distribution and version of the plugin that offers the environment."""
+
+    @property
+    def total_reward(self) -> float:
+        """Undiscounted sum of rewards."""
+        return sum(turn.reward for turn in self.turns)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A rollout as a whole; what `gem_rollout_start` and `gem_rollout_end` hear of."""
+
+    id: str
+    env_ids: list[str]
+    provenance: dict[str, str]
+    """Distribution and version behind each environment id."""
+    settings: dict[str, Any]

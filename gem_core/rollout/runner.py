@@ -1,0 +1,133 @@
+"""Rollouts one coroutine per episode, for frameworks whose engine is asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from gem_core.env import Env
+from gem_core.registry import build, spec
+from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.policy import AsyncPolicy
+from gem_core.rollout.records import Episode
+from gem_core.rollout.session import Session
+from gem_core.rollout.settings import RolloutSettings
+from gem_core.rollout.template import ChatTemplate, Tokenizer
+from gem_core.vector.autoreset import Autoreset
+from gem_core.vector.member import Member
+
+_T = TypeVar("_T")
+
+
+class EpisodeRunner:
+    """Plays episodes concurrently; environments block a thread of their own, never the event loop.
+
+    Args:
+        env_id: the environment.
+        policy: samples the completion of one prompt.
+        tokenizer: of the policy; with a chat template.
+        settings: how episodes become prompts.
+        seed: the episode of task `i` has the seed `derive_seed(seed, i, 0)`, as environment `i` of a vector has.
+        max_concurrent: so many episodes at once, each with one thread; further ones wait.
+        env_kwargs: override the spec's keyword arguments.
+        wrappers: applied to each environment in this order.
+
+    Raises:
+        NotFoundError, DuplicateIdError: as `gem_core.spec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+        ValueError: `max_concurrent` below 1.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        policy: AsyncPolicy,
+        tokenizer: Tokenizer,
+        settings: RolloutSettings,
+        *,
+        seed: int,
+        max_concurrent: int = 64,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Callable[[Env], Env]] = (),
+    ) -> None:
+        if max_concurrent < 1:
+            raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
+        self._spec = spec(env_id)
+        self._policy = policy
+        self._settings = settings
+        self._template = ChatTemplate(
+            tokenizer, system_prompt=settings.system_prompt, options=settings.template_options
+        )
+        self._seed = seed
+        self._env_kwargs = dict(env_kwargs or {})
+        self._wrappers = tuple(wrappers)
+        self._slots = asyncio.Semaphore(max_concurrent)
+        self._threads = ThreadPoolExecutor(max_concurrent, thread_name_prefix="gem-episode")
+        self._session = Session([env_id], settings)
+
+    async def run(self, task: int) -> Episode | None:
+        """Play one episode of a task.
+
+        Args:
+            task: decides the seed; episodes of one task form a group.
+
+        Returns:
+            The episode, or `None` where a plugin dropped it because its environment failed.
+
+        Raises:
+            PolicyError: the policy broke its contract. What the policy itself raises passes through.
+            EnvFailure: a plugin wants the run stopped.
+        """
+        async with self._slots:
+            member = Member(self._build, task, self._seed, Autoreset.DISABLED)
+            try:
+                return await self._play(member, task)
+            finally:
+                # Shielded: a cancelled episode still closes its environment.
+                await asyncio.shield(self._blocking(member.close))
+
+    async def run_all(self, tasks: Sequence[int]) -> list[Episode]:
+        """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
+        running = [asyncio.ensure_future(self.run(task)) for task in tasks]
+        try:
+            episodes = await asyncio.gather(*running)
+        except BaseException:
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            raise
+        return [episode for episode in episodes if episode is not None]
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the run. Safe to call twice."""
+        self._session.close(error)
+        self._threads.shutdown(cancel_futures=True)
+
+    async def _play(self, member: Member, task: int) -> Episode | None:
+        observation, info = await self._blocking(member.reset)
+        episode = Episode(
+            env_id=self._spec.id,
+            seed=info["seed"],
+            slot=task,
+            group=task,
+            turns=[],
+            provenance=self._session.origin(self._spec.id),
+        )
+        builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
+        while not builder.over:
+            completion = await self._policy(builder.prompt)
+            action = builder.act(completion)
+            builder.record(await self._blocking(partial(member.step, action)))
+        return episode if self._session.keep(episode) else None
+
+    def _build(self) -> Env:
+        env = build(self._spec, self._env_kwargs)
+        for wrap in self._wrappers:
+            env = wrap(env)
+        return env
+
+    async def _blocking(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)

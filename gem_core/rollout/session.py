@@ -1,0 +1,65 @@
+"""The frame around a rollout: its run record, its hooks, and the end of each episode."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Sequence
+
+from gem_core.errors import EnvFailure
+from gem_core.failures import ErrorAction, judge_failure
+from gem_core.plugins import manager
+from gem_core.registry import provenance, spec
+from gem_core.rollout.records import Episode, Run, StopReason
+from gem_core.rollout.settings import RolloutSettings
+
+MAX_BARREN_EPISODES = 5
+"""So many episodes in a row without a single turn, in one slot, stop the run: nothing would ever come of it."""
+
+
+class Session:
+    """Announces a rollout, judges and announces its episodes, and ends it once.
+
+    Args:
+        env_ids: the environments that take part.
+        settings: recorded with the run.
+    """
+
+    def __init__(self, env_ids: Sequence[str], settings: RolloutSettings) -> None:
+        self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
+        self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dataclasses.asdict(settings))
+        self._failures: dict[int, int] = {}
+        self._barren: dict[int, int] = {}
+        self._open = True
+        manager.notify("gem_rollout_start", run=self.run)
+
+    def origin(self, env_id: str) -> str:
+        """Distribution and version behind an environment."""
+        return self._origin[env_id]
+
+    def keep(self, episode: Episode) -> bool:
+        """Take note of an ended episode; false if it is to be left out of the batch.
+
+        Raises:
+            EnvFailure: a plugin wants the run stopped, or the slot has given nothing but empty episodes for a while.
+        """
+        failed = episode.stop_reason is StopReason.ENV_ERROR
+        self._failures[episode.slot] = self._failures.get(episode.slot, 0) + 1 if failed else 0
+        self._barren[episode.slot] = 0 if episode.turns else self._barren.get(episode.slot, 0) + 1
+        if self._barren[episode.slot] >= MAX_BARREN_EPISODES:
+            raise EnvFailure(
+                f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last one "
+                f"with {episode.stop_reason.value} ({episode.error or 'no error'}, seed {episode.seed}). "
+                "Repair the environment, or raise max_context_tokens if its first observation is too long."
+            )
+        action = ErrorAction.TRUNCATE
+        if failed:
+            action = judge_failure(episode, spec(episode.env_id), self._failures[episode.slot])
+        manager.notify("gem_episode_end", episode=episode)
+        return action is not ErrorAction.DROP
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Announce the end. Safe to call twice."""
+        if self._open:
+            self._open = False
+            manager.notify("gem_rollout_end", run=self.run, error=error)

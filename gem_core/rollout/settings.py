@@ -1,0 +1,36 @@
+"""What a user chooses about a rollout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """How episodes become prompts, and when they are cut off."""
+
+    max_response_tokens: int
+    """Token limit of one response, as the engine enforces it."""
+    max_context_tokens: int | None = None
+    """An episode whose next prompt and response might exceed this ends truncated; `None` means no limit."""
+    history: int | None = None
+    """`None`: the whole episode in every prompt. `k`: the last `k` observations. `1`: the present one only."""
+    system_prompt: str | None = None
+    """System message of every conversation."""
+    truncated_is_invalid: bool = True
+    """A response cut off by the token limit reaches the environment as an empty action. Turn off only for models
+    that are not meant to end their turn, such as one-token policies."""
+    template_options: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Further arguments of the chat template."""
+
+    def __post_init__(self) -> None:
+        if self.max_response_tokens < 1:
+            raise ValueError(f"max_response_tokens must be at least 1, not {self.max_response_tokens}")
+        limit = self.max_context_tokens
+        if limit is not None and limit <= self.max_response_tokens:
+            raise ValueError(
+                f"max_context_tokens={limit} leaves no room for a prompt beside {self.max_response_tokens} response tokens"
+            )
+        if self.history is not None and self.history < 1:
+            raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")

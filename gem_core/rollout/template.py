@@ -1,0 +1,91 @@
+"""A tokenizer's chat template as the two pieces that a token-exact conversation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from gem_core.errors import TemplateError
+
+# Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
+# white space or cut reasoning blocks out of earlier messages.
+_PLACEHOLDER = "GEMCOREPLACEHOLDER"
+
+
+class Tokenizer(Protocol):
+    """The part of a Hugging Face tokenizer that rollouts need."""
+
+    chat_template: Any
+
+    def apply_chat_template(self, conversation: list[dict[str, str]], **kwargs: Any) -> Any:
+        """Render messages as text."""
+        ...
+
+    def encode(self, text: str, **kwargs: Any) -> list[int]:
+        """Text to token ids."""
+        ...
+
+    def decode(self, token_ids: Sequence[int], **kwargs: Any) -> str:
+        """Token ids to text."""
+        ...
+
+
+class ChatTemplate:
+    """Renders openings and glue, and never a response.
+
+    An *opening* is a first message with everything before it and the header of the answer. *Glue* is what the
+    template writes between the end of a response and the start of the next one: the end of the turn, the new
+    message, the header of the answer.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer with a chat template.
+        system_prompt: system message of every conversation; `None` for none.
+        options: further arguments of the template, for example `{"enable_thinking": False}`.
+
+    Raises:
+        TemplateError: the tokenizer has no chat template, or one that drops the assistant's words.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, *, system_prompt: str | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        if not getattr(tokenizer, "chat_template", None):
+            raise TemplateError(
+                f"{type(tokenizer).__name__} has no chat template. Set tokenizer.chat_template to a jinja template, "
+                "or load the tokenizer of a chat model."
+            )
+        self._tokenizer = tokenizer
+        self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
+        self._options = dict(options or {})
+        self.glue("probe")
+
+    def opening(self, message: str, role: str = "user") -> list[int]:
+        """Token ids of a conversation that starts with `message`, up to where the answer begins."""
+        return self._encode(self._render([*self._system, {"role": role, "content": message}]))
+
+    def glue(self, message: str, role: str = "user") -> list[int]:
+        """Token ids between a response and the answer to `message`, the response's end of turn included."""
+        text = self._render(
+            [
+                *self._system,
+                {"role": "user", "content": "."},
+                {"role": "assistant", "content": _PLACEHOLDER},
+                {"role": role, "content": message},
+            ]
+        )
+        _, found, after = text.partition(_PLACEHOLDER)
+        if not found:
+            raise TemplateError("the chat template drops the assistant's words, so no multi-turn prompt can be built")
+        return self._encode(after)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of sampled tokens, without special tokens."""
+        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def _render(self, messages: list[dict[str, str]]) -> str:
+        return self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **self._options
+        )
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False))

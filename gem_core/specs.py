@@ -1,0 +1,116 @@
+"""What plugins declare: frozen data, so that nothing is imported before it is used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gem_core.errors import MissingExtraError, PluginError
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Which installed distribution something came from; recorded with every run."""
+
+    plugin: str
+    """Name of the entry point, or `gem_core` / `<in-process>`."""
+    distribution: str
+    """Distribution that declares it, as pip knows it."""
+    version: str
+    """Version of that distribution."""
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version} (plugin {self.plugin!r})"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Common to all that a plugin offers by name."""
+
+    id: str
+    """`namespace:Name`; the namespace is the name of the plugin's entry point. Built-ins have no namespace."""
+    entry_point: str | Callable[..., Any]
+    """`"package.module:attribute"`, imported on first use; `register()` also takes the object itself."""
+
+    @property
+    def namespace(self) -> str:
+        """The part of the id before the colon, or an empty string."""
+        return namespace_of(self.id)
+
+    def resolve(self) -> Any:
+        """Import what the entry point names.
+
+        Raises:
+            PluginError: the entry point is not of the form `package.module:attribute`, or has no such attribute.
+            MissingExtraError: a module that it imports is not installed.
+        """
+        if not isinstance(self.entry_point, str):
+            return self.entry_point
+        module_name, _, attribute = self.entry_point.partition(":")
+        if not module_name or not attribute:
+            raise PluginError(f"{self.id}: entry point {self.entry_point!r} is not 'package.module:attribute'")
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(self._missing(error)) from error
+        try:
+            return getattr(module, attribute)
+        except AttributeError as error:
+            raise PluginError(f"{self.id}: module {module_name!r} has no attribute {attribute!r}") from error
+
+    def _missing(self, error: ModuleNotFoundError) -> str:
+        extra: str | None = getattr(self, "extra", None)
+        remedy = f'pip install "gem-core[{extra}]"' if extra else f"install the distribution that has {error.name!r}"
+        return f"{self.id} needs the module {error.name!r}, which is not installed. Next: {remedy}"
+
+
+@dataclass(frozen=True)
+class EnvSpec(Spec):
+    """An environment as data."""
+
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Keyword arguments of this id; `make(id, **kwargs)` overrides them one by one."""
+    tags: tuple[str, ...] = ()
+    """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
+    extra: str | None = None
+    """Name of the gem-core extra that installs what it needs."""
+
+
+@dataclass(frozen=True)
+class ToolSpec(Spec):
+    """A tool as data."""
+
+    tags: tuple[str, ...] = ()
+    """Words to filter by."""
+    extra: str | None = None
+    """Name of the gem-core extra that installs what it needs."""
+
+
+@dataclass(frozen=True)
+class AdvantageSpec(Spec):
+    """An advantage estimator as data; see `gem_core.advantages` for the signature."""
+
+    needs_groups: bool = False
+    """Compares episodes of one task, so it needs at least two of each."""
+    needs_values: bool = False
+    """Needs a critic's value per turn."""
+
+
+@dataclass(frozen=True)
+class AdapterSpec(Spec):
+    """A training framework and the versions of it that its adapter was tested with."""
+
+    distribution: str = ""
+    """The framework's distribution on PyPI."""
+    supported: str = ""
+    """Supported versions as a PEP 440 specifier, for example `>=1.16,<2`."""
+    extra: str | None = None
+    """Name of the gem-core extra that installs it."""
+
+
+def namespace_of(name: str) -> str:
+    """The namespace of an id, or an empty string: `game` for `game:Corridor-v0`."""
+    namespace, colon, _ = name.partition(":")
+    return namespace if colon else ""

@@ -1,0 +1,33 @@
+"""A limit on the turns of an episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem_core.env import Env, ResetResult, StepResult, Wrapper
+
+
+class TurnLimit(Wrapper):
+    """Cuts an episode off (`truncated`) after `max_turns` turns.
+
+    Raises:
+        ValueError: `max_turns` is below 1.
+    """
+
+    def __init__(self, env: Env, max_turns: int) -> None:
+        if max_turns < 1:
+            raise ValueError(f"max_turns must be at least 1, not {max_turns}")
+        super().__init__(env)
+        self.max_turns = max_turns
+        self._turn = 0
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Start an episode and its count."""
+        self._turn = 0
+        return self.env.reset(seed=seed, **options)
+
+    def step(self, action: str) -> StepResult:
+        """Play one turn; the last one allowed comes back truncated."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._turn += 1
+        return observation, reward, terminated, truncated or (self._turn >= self.max_turns and not terminated), info

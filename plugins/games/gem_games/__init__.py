@@ -1,0 +1,1 @@
+"""Text games with ids `game:<Family>-v<N>-<variant>`."""
