@@ -5,6 +5,7 @@ order. What concerns all ranks goes through a `Gather`, so nothing here knows a 
 """
 
 from gem_core.advantages.batch import TurnBatch
+from gem_core.advantages.compute import compute_advantages, turn_batch
 from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
 from gem_core.advantages.gae import gae
 from gem_core.advantages.groups import drgrpo, grpo, rloo
@@ -16,6 +17,7 @@ __all__ = [
     "Gather",
     "Moments",
     "TurnBatch",
+    "compute_advantages",
     "drgrpo",
     "gae",
     "gather_local",
@@ -25,4 +27,5 @@ __all__ = [
     "reinforce",
     "returns_to_go",
     "rloo",
+    "turn_batch",
 ]

@@ -1,0 +1,36 @@
+"""A randomly initialised model of a current architecture, small enough for one CPU core."""
+
+from __future__ import annotations
+
+import torch
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+
+def tiny_model(
+    tokenizer: PreTrainedTokenizerFast, *, hidden: int = 64, layers: int = 2, context: int = 1024, seed: int = 0
+) -> Qwen3ForCausalLM:
+    """A Qwen3 with random weights.
+
+    Args:
+        tokenizer: decides the vocabulary and the end-of-turn token.
+        hidden: width, a multiple of 64 (heads of 32, two heads per 64).
+        layers: number of layers.
+        context: longest sequence.
+        seed: of the weights.
+    """
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 32,
+        num_key_value_heads=hidden // 64,
+        head_dim=32,  # vLLM's CPU kernels start at 32
+        max_position_embeddings=context,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    return Qwen3ForCausalLM(config)

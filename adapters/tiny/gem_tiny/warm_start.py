@@ -1,0 +1,94 @@
+"""Teaching a tiny model to speak: the words of an environment and the form of an action, and nothing of its strategy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import torch
+from torch.nn.functional import pad
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+import gem_core
+from gem_core.rollout import ChatTemplate, Conversation
+from gem_core.seeding import derive_seed
+
+_IGNORED = -100  # label that the loss of transformers leaves out
+
+
+def warm_start(
+    model: Qwen3ForCausalLM,
+    tokenizer: PreTrainedTokenizerFast,
+    env_id: str,
+    *,
+    steps: int = 400,
+    batch: int = 64,
+    learning_rate: float = 3e-3,
+    seed: int = 0,
+    on_step: Callable[[int, float], None] | None = None,
+) -> None:
+    """Next-token prediction on transcripts of random valid play.
+
+    The loss covers everything after the first message: the actions, drawn at random from the valid ones, and the
+    environment's answers. So the model learns the action format and what the words go with, but no move is better
+    than another in what it sees.
+
+    Args:
+        model: changed in place.
+        tokenizer: its tokenizer.
+        env_id: environment to play.
+        steps: optimiser steps.
+        batch: episodes per step.
+        learning_rate: of AdamW, falling linearly to zero.
+        seed: of the play.
+        on_step: hears the step and the loss.
+    """
+    template = ChatTemplate(tokenizer)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
+    numbers = itertools.count()
+    model.train()
+    with gem_core.make(env_id) as env:
+        for step in range(steps):
+            rows = [
+                _transcript(env, template, tokenizer, derive_seed(seed, "warm-start", next(numbers)))
+                for _ in range(batch)
+            ]
+            loss = _loss(model, rows, tokenizer.pad_token_id)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            optimiser.zero_grad()
+            schedule.step()
+            if on_step is not None:
+                on_step(step, loss.item())
+
+
+def _transcript(
+    env: gem_core.Env, template: ChatTemplate, tokenizer: PreTrainedTokenizerFast, seed: int
+) -> tuple[list[int], int]:
+    """Token ids of an episode of random valid play, and the length of its first prompt."""
+    conversation = Conversation(template)
+    observation, info = env.reset(seed=seed)
+    conversation.observe(observation, info)
+    opening = len(conversation.prompt())
+    done = False
+    while not done:
+        action = env.sample_random_action()
+        ids = [*tokenizer.encode(action, add_special_tokens=False), tokenizer.eos_token_id]
+        conversation.respond(ids)
+        observation, _, terminated, truncated, info = env.step(action)
+        done = terminated or truncated
+        conversation.observe(observation, info)
+    return conversation.prompt(), opening
+
+
+def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:
+    width = max(len(ids) for ids, _ in rows)
+    ids = torch.stack([pad(torch.tensor(one), (0, width - len(one)), value=pad_id) for one, _ in rows])
+    positions = torch.arange(width)
+    lengths = torch.tensor([[len(one)] for one, _ in rows])
+    openings = torch.tensor([[opening] for _, opening in rows])
+    present = positions < lengths
+    labels = ids.masked_fill(~present | (positions < openings), _IGNORED)
+    return model(input_ids=ids, attention_mask=present.long(), labels=labels).loss

@@ -1,0 +1,149 @@
+"""The settings of a run: TRL's own, and what this adapter adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trl import GRPOConfig
+
+from gem_core.errors import SettingsError
+from gem_core.registry import advantage_spec
+
+_LOSS_TYPES = ("dr_grpo", "dapo", "cispo")
+
+
+@dataclass
+class TurnGRPOConfig(GRPOConfig):
+    """`GRPOConfig` for environments of many turns; every flag of TRL's stays what it is.
+
+    `per_device_train_batch_size * steps_per_generation` episodes are played per process for each batch, one in each
+    environment. `max_completion_length` limits one response, not the episode.
+
+    Raises:
+        SettingsError: settings that cannot work, or that would silently change the algorithm.
+    """
+
+    env: list[str] = field(
+        default_factory=list[str], metadata={"help": "Environment ids to train on; several take turns."}
+    )
+    env_kwargs: dict[str, Any] | str | None = field(
+        default=None, metadata={"help": "Keyword arguments for the environments."}
+    )
+    eval_env: list[str] = field(
+        default_factory=list[str], metadata={"help": "Environment ids to evaluate on; by default those of `env`."}
+    )
+    eval_episodes: int = field(default=128, metadata={"help": "Episodes of one evaluation, over all processes."})
+    advantage: str = field(
+        default="rebn",
+        metadata={"help": "Estimator: reinforce, rebn, rebn_loo, grpo, drgrpo, rloo, gae, or a plugin's `name:id`."},
+    )
+    gamma: float = field(default=1.0, metadata={"help": "Discount per turn."})
+    view: Literal["episode", "turn"] = field(
+        default="episode",
+        metadata={
+            "help": "`episode`: a training row is a whole episode (needs full history). `turn`: a row is a turn."
+        },
+    )
+    history: int | None = field(
+        default=None, metadata={"help": "Observations in a prompt: None for all, k for the last k."}
+    )
+    system_prompt: str | None = field(default=None, metadata={"help": "System message of every conversation."})
+    max_context_tokens: int | None = field(
+        default=None,
+        metadata={"help": "Episodes that might outgrow this end truncated; by default the model's own limit."},
+    )
+    truncated_is_invalid: bool = field(
+        default=True, metadata={"help": "A response cut off by the token limit is an empty action."}
+    )
+    vector_backend: Literal["sync", "thread"] = field(
+        default="thread", metadata={"help": "`thread` for environments that wait, `sync` for those that compute."}
+    )
+
+    # TRL's defaults that would change the algorithm.
+    loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normaliser."})
+    num_generations: int | None = field(
+        default=2, metadata={"help": "Episodes per task, for the estimators that compare them (grpo, drgrpo, rloo)."}
+    )
+    num_generations_eval: int | None = field(default=1, metadata={"help": "Episodes per task in an evaluation."})
+    vllm_importance_sampling_mode: str = field(
+        default="token_truncate",
+        metadata={"help": "Correction for vLLM's log-probabilities; per token, as a row holds many responses."},
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.env, str):
+            self.env = [self.env]
+        if isinstance(self.eval_env, str):
+            self.eval_env = [self.eval_env]
+        if self.generation_batch_size is None and self.steps_per_generation is None:
+            self.steps_per_generation = self.gradient_accumulation_steps
+        self._check_groups()
+        super().__post_init__()
+        self._check()
+
+    @property
+    def episodes_per_process(self) -> int:
+        """Episodes that one process plays for a batch."""
+        return self.per_device_train_batch_size * self.steps_per_generation
+
+    @property
+    def group_size(self) -> int:
+        """Episodes that start from one seed: `num_generations` where the estimator compares them, otherwise 1."""
+        return self.num_generations if advantage_spec(self.advantage).needs_groups else 1
+
+    def _check_groups(self) -> None:
+        # Before TRL's own check, whose message speaks of prompts that do not exist here.
+        spec = advantage_spec(self.advantage)
+        if spec.needs_groups and (self.num_generations is None or self.num_generations < 2):
+            raise SettingsError(
+                f"advantage={self.advantage!r} compares episodes of one task, so num_generations={self.num_generations} "
+                "cannot work. Use at least 2, or an estimator without groups such as 'rebn'."
+            )
+        if not spec.needs_groups:
+            # TRL insists on groups; without them any size that divides the batch will do.
+            self.num_generations = 2
+        if self.generation_batch_size is None:
+            episodes = self.per_device_train_batch_size * (self.steps_per_generation or 1)
+            if episodes % (self.num_generations or 2):
+                raise SettingsError(
+                    f"{episodes} episodes per process (per_device_train_batch_size={self.per_device_train_batch_size} x "
+                    f"steps_per_generation={self.steps_per_generation}) cannot be divided into groups of "
+                    f"num_generations={self.num_generations}. Change one so that it divides the other."
+                )
+
+    def _check(self) -> None:
+        if not self.env:
+            raise SettingsError("no environment: pass env='game:GuessTheNumber-v0-easy', or any id of `gem-core list`")
+        if self.max_steps <= 0:
+            raise SettingsError(
+                f"max_steps={self.max_steps}: environments have no epochs, so say how many updates to make"
+            )
+        if not 0.0 <= self.gamma <= 1.0:
+            raise SettingsError(f"gamma={self.gamma} is not between 0 and 1")
+        if self.view == "episode" and self.history is not None:
+            raise SettingsError(
+                f"history={self.history} drops what was said before, so an episode is no single sequence. "
+                "Use view='turn', or history=None."
+            )
+        for reason in self._silent_changes():
+            raise SettingsError(f"{reason} This would silently change the algorithm.")
+
+    def _silent_changes(self) -> list[str]:
+        reasons: list[str] = []
+        if self.loss_type not in _LOSS_TYPES:
+            reasons.append(
+                f"loss_type={self.loss_type!r} does not sum over tokens with one normaliser for all rows: long episodes "
+                f"would count less or more than short ones. Use one of {', '.join(_LOSS_TYPES)}."
+            )
+        if self.mask_truncated_completions:
+            reasons.append(
+                "mask_truncated_completions=True leaves out a whole row for its last response. "
+                "Truncated responses are invalid actions here, and the environment's reward says so."
+            )
+        if self.view == "episode" and self.importance_sampling_level != "token":
+            reasons.append(
+                f"importance_sampling_level={self.importance_sampling_level!r} averages over all turns of a row. "
+                "Use 'token', or view='turn'."
+            )
+        return reasons

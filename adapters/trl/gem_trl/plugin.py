@@ -1,0 +1,19 @@
+"""What this package registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import AdapterSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+# 1.16 is the first release tested; 2.0 may move what `tests/adapters/trl/test_contract.py` pins down.
+TRL = AdapterSpec("trl", "gem_trl", distribution="trl", supported=">=1.16,<2", extra="trl")
+
+
+@hookimpl
+def gem_adapters() -> Iterable[AdapterSpec]:
+    """This adapter."""
+    yield TRL

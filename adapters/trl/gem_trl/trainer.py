@@ -1,0 +1,265 @@
+"""`GRPOTrainer` with environments for prompts and one advantage per turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from transformers.utils import logging
+from trl import GRPOTrainer
+
+from gem_core.advantages import compute_advantages, turn_batch
+from gem_core.env import Env
+from gem_core.errors import SettingsError
+from gem_core.registry import advantage_spec
+from gem_core.rollout import Batch, BatchCollector, ChatTemplate, Episode, RolloutSettings, batch_metrics
+from gem_core.seeding import derive_seed
+from gem_core.vector import make_vec
+from gem_trl.config import TurnGRPOConfig
+from gem_trl.policy import TrainerPolicy
+from gem_trl.rows import Row, episode_rows, pad_rows, rollout_output, token_advantages, turn_rows
+
+logger = logging.get_logger(__name__)
+
+ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
+"""Values of each turn of each episode, for `advantage="gae"`."""
+
+
+class TurnGRPOTrainer(GRPOTrainer):
+    """Plays environments with the policy and trains it on per-turn advantages, in `GRPOTrainer`'s own loop.
+
+    Public seams of TRL carry everything but two things: sampling (`TrainerPolicy`), and the exchange of the
+    advantages in `_generate_and_score_completions`, whose result `_compute_loss` takes with one number per token.
+
+    Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
+    policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
+    and `max_completion_length`, whichever `view` is chosen.
+
+    Args:
+        model: a model, a path or a hub id, as for `GRPOTrainer`.
+        args: the settings.
+        processing_class: the tokenizer; by default the model's own.
+        wrappers: applied to each environment in this order.
+        value_function: a critic for `advantage="gae"`; TRL has none of its own.
+        kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
+
+    Raises:
+        SettingsError: settings that cannot work together.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+        TemplateError: the tokenizer has no usable chat template.
+    """
+
+    args: TurnGRPOConfig
+
+    def __init__(
+        self,
+        model: Any,
+        args: TurnGRPOConfig,
+        processing_class: Any = None,
+        *,
+        wrappers: Sequence[Callable[[Env], Env]] = (),
+        value_function: ValueFunction | None = None,
+        **kwargs: Any,
+    ) -> None:
+        _check_values(args, value_function)
+        self._wrappers = tuple(wrappers)
+        self._value_function = value_function
+        self._collectors: dict[str, BatchCollector] = {}
+        self._batch = Batch()
+        self._rows: list[Row] = []
+        self._announced = False
+        super().__init__(
+            model=model,
+            reward_funcs=self.episode_return,
+            args=args,
+            train_dataset=_placeholder_prompts(args.generation_batch_size),
+            eval_dataset=_placeholder_prompts(args.eval_episodes),
+            processing_class=processing_class,
+            rollout_func=_rollout,
+            **kwargs,
+        )
+        ChatTemplate(self.processing_class, system_prompt=args.system_prompt)
+        _check_envs(args)
+
+    # -- public methods of the Hugging Face trainer -----------------------------------------------------------------
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train as `GRPOTrainer.train` does; environments are closed at the end, whatever it is."""
+        error: BaseException | None = None
+        try:
+            return super().train(*args, **kwargs)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._close("train", error)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Play `args.eval_episodes` episodes, the same ones each time; metrics start with `eval_`.
+
+        Raises:
+            SettingsError: they do not fill whole batches.
+        """
+        per_batch = self.args.per_device_eval_batch_size * self.accelerator.num_processes
+        if self.args.eval_episodes % per_batch:
+            raise SettingsError(
+                f"eval_episodes={self.args.eval_episodes} is no multiple of the global evaluation batch of {per_batch} "
+                "(per_device_eval_batch_size x processes); change one so that it is"
+            )
+        self._close("eval")
+        try:
+            return super().evaluate(*args, **kwargs)
+        finally:
+            self._close("eval")
+
+    # -- TRL's public seams -----------------------------------------------------------------------------------------
+
+    def episode_return(self, prompts: list[str], log_metric: Callable[[str, float], None], **_: Any) -> list[float]:
+        """The reward function that TRL logs: the mean return, and with it every metric of the batch.
+
+        TRL's own advantages, made from it, are replaced afterwards.
+        """
+        metrics = batch_metrics(self._batch)
+        padding = len(self._rows) - sum(any(turn >= 0 for turn in row.turn_of) for row in self._rows)
+        for name, value in {**metrics, "rollout/padding_rows": float(padding)}.items():
+            log_metric(name, value)
+        returns = [episode.total_reward for episode in self._batch.episodes]
+        return [*returns, *[math.nan] * len(prompts)][: len(prompts)]
+
+    def rollout(self, count: int) -> dict[str, Any]:
+        """Play `count` episodes; what TRL's `rollout_func` returns."""
+        mode = "train" if self.model.training else "eval"
+        policy = TrainerPolicy(self)
+        if mode not in self._collectors:
+            self._collectors[mode] = self._new_collector(mode, count, policy)
+        self._batch = self._collectors[mode].collect_round()
+        policy.wait_for_others()
+        self._rows = self._training_rows(count)
+        return rollout_output(self._rows, with_logprobs=self.use_vllm)
+
+    # -- the one override of a private method -----------------------------------------------------------------------
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        output = super()._generate_and_score_completions(inputs)
+        width, device = output["completion_ids"].shape[1], output["completion_ids"].device
+        if not self.model.training:
+            # An evaluation needs no advantages, and its episodes form no groups.
+            output["advantages"] = torch.zeros((len(self._rows), width), device=device)
+            return output
+        episodes = self._batch.episodes
+        values = self._value_function(episodes) if self._value_function else None
+        batch = turn_batch(episodes, group_offset=self._group_offset(), values=values)
+        advantages, metrics = compute_advantages(
+            self.args.advantage, batch, gamma=self.args.gamma, gather=self._gather
+        )
+        self._log_advantages(metrics)
+        table = token_advantages(self._rows, advantages, width)
+        if self.loss_type == "dr_grpo":
+            # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.
+            table *= len(self._rows) / len(inputs)
+        output["advantages"] = torch.from_numpy(table).to(device)
+        return output
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _new_collector(self, mode: str, count: int, policy: TrainerPolicy) -> BatchCollector:
+        args = self.args
+        train = mode == "train"
+        # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
+        stream = self.state.global_step if train else 0
+        vec = make_vec(
+            args.env if train else args.eval_env or args.env,
+            count,
+            backend=args.vector_backend,
+            seed=derive_seed(args.seed, mode, self.accelerator.process_index, stream),
+            group_size=args.group_size if train else 1,
+            wrappers=self._wrappers,
+            env_kwargs=_env_kwargs(args),
+        )
+        settings = RolloutSettings(
+            max_response_tokens=args.max_completion_length,
+            max_context_tokens=self._context_limit(),
+            history=args.history,
+            system_prompt=args.system_prompt,
+            truncated_is_invalid=args.truncated_is_invalid,
+            template_options=args.chat_template_kwargs or {},
+        )
+        return BatchCollector(vec, policy, self.processing_class, settings)
+
+    def _context_limit(self) -> int | None:
+        config = self.accelerator.unwrap_model(self.model).config.get_text_config()
+        limits = [
+            self.args.max_context_tokens,
+            self.args.vllm_max_model_length if self.use_vllm else None,
+            getattr(config, "max_position_embeddings", None),
+        ]
+        return min((limit for limit in limits if limit), default=None)
+
+    def _training_rows(self, episodes: int) -> list[Row]:
+        if self.args.view == "episode":
+            count, rows = episodes, episode_rows(self._batch.episodes)
+        else:
+            rows = turn_rows(self._batch.episodes)
+            # Every process needs as many rows as the others, in parts that `split_tensor_dict` drops nothing of.
+            parts = self.args.steps_per_generation if self.model.training else 1
+            most = max(gather_object([len(rows)])) if self.accelerator.num_processes > 1 else len(rows)
+            count = max(1, math.ceil(most / parts)) * parts
+        return pad_rows(rows, count, self.eos_token_ids[0])
+
+    def _group_offset(self) -> int:
+        # Groups never span processes. The largest group id of any process is far below this.
+        return self.accelerator.process_index << 40
+
+    def _gather(self, array: np.ndarray) -> list[np.ndarray]:
+        return [array] if self.accelerator.num_processes == 1 else gather_object([array])
+
+    def _log_advantages(self, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._metrics["train"][name].append(value)
+        if not self._announced and self.accelerator.is_main_process:
+            self._announced = True
+            logger.warning(
+                f"{self.args.advantage} active: {metrics['advantage/turns']:.0f} turns from "
+                f"{len(self._batch.episodes) * self.accelerator.num_processes} episodes, return-to-go "
+                f"mean {metrics['advantage/return_mean']:.3f}, std {metrics['advantage/return_std']:.3f}, "
+                f"gamma {self.args.gamma}; a row is a{'n episode' if self.args.view == 'episode' else ' turn'}"
+            )
+
+    def _close(self, mode: str, error: BaseException | None = None) -> None:
+        collector = self._collectors.pop(mode, None)
+        if collector is not None:
+            collector.close(error)
+
+
+def _rollout(prompts: list[Any], trainer: TurnGRPOTrainer) -> dict[str, Any]:
+    return trainer.rollout(len(prompts))
+
+
+def _placeholder_prompts(count: int) -> Dataset:
+    # TRL wants a data set; environments are the source of prompts.
+    return Dataset.from_dict({"prompt": [""] * count})
+
+
+def _env_kwargs(args: TurnGRPOConfig) -> dict[str, Any]:
+    return args.env_kwargs if isinstance(args.env_kwargs, dict) else {}
+
+
+def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) -> None:
+    needed = advantage_spec(args.advantage).needs_values
+    if needed and value_function is None:
+        raise SettingsError(
+            f"advantage={args.advantage!r} needs a critic, and GRPOTrainer has none. Pass value_function=..., "
+            "or use an estimator without values such as 'rebn'."
+        )
+    if value_function is not None and not needed:
+        raise SettingsError(f"advantage={args.advantage!r} does not use values; leave value_function out")
+
+
+def _check_envs(args: TurnGRPOConfig) -> None:
+    # One of each is built and closed, so that a wrong id or argument shows before the first batch.
+    make_vec([*args.env, *args.eval_env], env_kwargs=_env_kwargs(args)).close()

@@ -1,0 +1,72 @@
+"""Advantages by the estimator's name: what adapters call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gem_core.advantages.batch import TurnBatch
+from gem_core.advantages.moments import Moments
+from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.returns import returns_to_go
+from gem_core.errors import AdvantageError
+from gem_core.plugins import manager
+from gem_core.registry import advantage_spec
+
+if TYPE_CHECKING:
+    from gem_core.rollout.records import Episode
+
+
+def turn_batch(
+    episodes: Sequence[Episode], *, group_offset: int = 0, values: Sequence[Sequence[float]] | None = None
+) -> TurnBatch:
+    """The turns of a rank's episodes, in order.
+
+    Args:
+        episodes: the episodes; those without turns contribute none.
+        group_offset: added to every group, to keep groups of different ranks apart.
+        values: a critic's value for each turn of each episode.
+    """
+    rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
+    return TurnBatch.from_rewards(rewards, [episode.group + group_offset for episode in episodes], values)
+
+
+def compute_advantages(
+    name: str, batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, **options: Any
+) -> tuple[FloatArray, dict[str, float]]:
+    """Advantages of a rank's turns, and the metrics of the whole batch.
+
+    Calls the `gem_batch` hook. Collective: every rank calls it for every batch, also one without turns.
+
+    Args:
+        name: an estimator's name, built in or a plugin's.
+        batch: the turns of this rank.
+        gamma: discount per turn.
+        gather: see `Gather`.
+        options: further arguments of the estimator, for example `lam` of `gae`.
+
+    Returns:
+        float (N,) in the order of the batch, and the metrics `advantage/turns` (over all ranks),
+        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), and what plugins add.
+
+    Raises:
+        NotFoundError: no estimator of that name.
+        AdvantageError: as the estimator, or it gave something else than one finite number per turn.
+    """
+    estimator = advantage_spec(name).resolve()
+    advantages = np.asarray(estimator(batch, gamma=gamma, gather=gather, **options), dtype=np.float64)
+    if advantages.shape != (len(batch),) or not np.isfinite(advantages).all():
+        raise AdvantageError(
+            f"estimator {name!r} gave an array of shape {advantages.shape} for {len(batch)} turns, "
+            f"{int((~np.isfinite(advantages)).sum())} of them not finite; it must give one finite number per turn"
+        )
+    moments = Moments.over_ranks(returns_to_go(batch, gamma), gather)
+    metrics = {
+        "advantage/turns": float(moments.count),
+        "advantage/return_mean": moments.mean,
+        "advantage/return_std": moments.std,
+    }
+    manager.notify("gem_batch", batch=batch, metrics=metrics)
+    return advantages, metrics
