@@ -20,7 +20,8 @@ from gem_core.errors import AdvantageError
 def grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
     """GRPO (DeepSeekMath, arXiv 2402.03300): (R - group mean) / (group std + 1e-9).
 
-    The standard deviation is that of the population. A group of equal returns gives zeros.
+    The standard deviation is that of the population. A group of equal returns, or of a single
+    episode, gives zeros.
 
     Args:
         batch: N turns of this rank, with their groups.
@@ -31,7 +32,7 @@ def grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local)
         float (N,), in the order of the batch, in standard deviations of the group.
 
     Raises:
-        AdvantageError: if `gamma` lies outside [0, 1], the batch has no groups, or a group holds a single
+        AdvantageError: if `gamma` lies outside [0, 1], the batch has no groups, or every group holds a single
             episode (raised on every rank).
     """
     return _compare(batch, gamma, gather, Moments.standardized)
@@ -54,8 +55,8 @@ def rloo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local)
 
 
 def _deviations_from_others(group: Moments, returns: FloatArray) -> FloatArray:
-    # With n episodes, R - mean of the others = n / (n - 1) * (R - mean of all).
-    return group.deviations(returns) * (group.count / (group.count - 1))
+    # With n episodes, R - mean of the others = n / (n - 1) * (R - mean of all). A lone episode deviates by nothing.
+    return group.deviations(returns) * (group.count / max(group.count - 1, 1))
 
 
 def _compare(
@@ -81,12 +82,12 @@ def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dic
     ids, starts = np.unique(groups[order], return_index=True)
     members = np.split(returns[order], starts[1:])  # a lone empty part if no rank has turns: not strict
     moments = {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
-    # Every rank sees every group, so all ranks raise together and none is left waiting in a collective.
-    alone = [group for group, found in moments.items() if found.count == 1]
-    if alone:
+    # Every rank sees every group, so all ranks raise together and none is left waiting in a collective. A few lone
+    # episodes are normal, where an environment failed before the first turn of the others; they get zeros.
+    if moments and all(found.count == 1 for found in moments.values()):
         raise AdvantageError(
-            f"group {alone[0]} has a single episode with turns ({len(alone)} of {len(moments)} groups do) "
-            "and nothing to compare it with: run at least two episodes per group, or use 'rebn'"
+            f"each of the {len(moments)} groups has a single episode with turns, and nothing to compare it with: "
+            "run at least two episodes per group, or use 'rebn'"
         )
     return moments
 

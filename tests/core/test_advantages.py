@@ -490,18 +490,27 @@ def test_gae_says_what_it_misses() -> None:
 
 
 @pytest.mark.parametrize("name", GROUPWISE)
-def test_a_lonely_episode_is_an_error_on_every_rank(name: str) -> None:
+def test_lonely_episodes_alone_are_an_error_on_every_rank(name: str) -> None:
     with pytest.raises(AdvantageError, match="no groups: give `group`"):
         GROUPWISE[name](TurnBatch.from_rewards([[1.0], [2.0]]))
 
     def attempt(batch: TurnBatch, *, gather: Gather) -> Floats:
-        with pytest.raises(AdvantageError, match=r"group 9 has a single episode .* at least two episodes"):
+        with pytest.raises(AdvantageError, match=r"each of the 2 groups has a single episode .* at least two episodes"):
             GROUPWISE[name](batch, gather=gather)
         return np.empty(0)
 
     batches = [
-        TurnBatch.from_rewards([[1.0], [2.0], []], groups=[3, 3, 9]),
+        TurnBatch.from_rewards([[1.0], []], groups=[3, 9]),
         TurnBatch.from_rewards([[1.0]], groups=[9]),
         TurnBatch.from_rewards([]),
     ]
     assert len(on_ranks(attempt, batches)) == 3
+
+
+@pytest.mark.parametrize("name", GROUPWISE)
+def test_a_lonely_episode_among_full_groups_gets_zero(name: str) -> None:
+    batch = TurnBatch.from_rewards([[1.0], [2.0], [5.0, 1.0]], groups=[3, 3, 9])
+    advantages = GROUPWISE[name](batch)
+    assert advantages[:2].tolist() == pytest.approx([-advantages[1], advantages[1]])
+    assert advantages[1] > 0
+    assert advantages[2:].tolist() == [0.0, 0.0]

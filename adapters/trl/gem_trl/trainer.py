@@ -22,6 +22,7 @@ from gem_core.seeding import derive_seed
 from gem_core.vector import make_vec
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
+from gem_trl.progress import ProgressCallback
 from gem_trl.rows import Row, episode_rows, pad_rows, rollout_output, token_advantages, turn_rows
 
 logger = logging.get_logger(__name__)
@@ -95,6 +96,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             return super().train(*args, **kwargs)
         except BaseException as raised:
             error = raised
+            self._end_progress()
             raise
         finally:
             self._close("train", error)
@@ -229,6 +231,12 @@ class TurnGRPOTrainer(GRPOTrainer):
                 f"mean {metrics['advantage/return_mean']:.3f}, std {metrics['advantage/return_std']:.3f}, "
                 f"gamma {self.args.gamma}; a row is a{'n episode' if self.args.view == 'episode' else ' turn'}"
             )
+
+    def _end_progress(self) -> None:
+        # The Hugging Face trainer ends its callbacks only after a whole run; an interrupted one keeps its curve too.
+        for callback in self.callback_handler.callbacks:
+            if isinstance(callback, ProgressCallback):
+                callback.on_train_end(self.args, self.state, self.control)
 
     def _close(self, mode: str, error: BaseException | None = None) -> None:
         collector = self._collectors.pop(mode, None)

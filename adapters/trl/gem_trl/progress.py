@@ -1,0 +1,53 @@
+"""The run report as a callback of the Hugging Face trainer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from gem_core.report import RunReport
+
+
+class ProgressCallback(TrainerCallback):
+    """Live progress, and at the end `curve.png` and `metrics.jsonl` in the output folder.
+
+    Needs `logging_steps=1` to see every update.
+
+    Args:
+        title: shown beside the progress bar and above the curve.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self.report: RunReport | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Start the display."""
+        self.report = RunReport(state.max_steps, self._title, live=state.is_world_process_zero)
+        self.report.__enter__()
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """Take the metrics of a training log; evaluations and the closing summary are none."""
+        if self.report is not None and logs and "episode/return" in logs:
+            numbers = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
+            self.report.update(state.global_step, numbers)
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Stop the display and write the files."""
+        if self.report is None:
+            return
+        self.report.__exit__(None, None, None)
+        if state.is_world_process_zero:
+            self.report.save_metrics(Path(args.output_dir) / "metrics.jsonl")
+            self.report.save_curve(Path(args.output_dir) / "curve.png")

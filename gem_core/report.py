@@ -1,0 +1,105 @@
+"""What a person sees of a run: a live line in the terminal, and the learning curve as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gem_core.errors import MissingExtraError
+
+SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
+"""Metrics on the live line and on the curve, and what they are called there."""
+
+
+class RunReport:
+    """Collects the metrics of each update; shows the newest and keeps all.
+
+    Where standard output is no terminal, it prints a line every tenth of the run instead.
+
+    Args:
+        updates: number of updates to come.
+        title: what is being trained.
+        live: show progress; off for all processes but one.
+    """
+
+    def __init__(self, updates: int, title: str, *, live: bool = True) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.updates = updates
+        self.title = title
+        self.history: list[dict[str, float]] = []
+        self._live = live
+        self._console = Console()
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[shown]}", markup=False),
+            console=self._console,
+            disable=not (live and self._console.is_terminal),
+        )
+        self._task = self._progress.add_task(title, total=updates, shown="")
+
+    def __enter__(self) -> RunReport:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def update(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Take the metrics of update `step`, counted from 1."""
+        self.history.append({"step": float(step), **metrics})
+        shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
+        self._progress.update(self._task, completed=step, shown=shown)
+        tenth = max(1, self.updates // 10)
+        if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
+            self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
+
+    def save_metrics(self, path: str | Path) -> None:
+        """All metrics, one JSON object per line."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("".join(json.dumps(line) + "\n" for line in self.history))
+
+    def save_curve(self, path: str | Path) -> None:
+        """The learning curve as a PNG.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        try:
+            from matplotlib.figure import Figure  # not pyplot: no display, no global state
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("the learning curve needs matplotlib. Next: pip install matplotlib") from error
+        keys = [key for key in SHOWN if any(key in line for line in self.history)]
+        figure = Figure(figsize=(4 * max(len(keys), 1), 3.2), layout="constrained")
+        figure.suptitle(self.title)
+        for position, key in enumerate(keys):
+            _draw(figure.add_subplot(1, len(keys), position + 1), self.history, key)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(str(path), dpi=120)
+
+
+def _draw(axes: Any, history: list[dict[str, float]], key: str) -> None:
+    steps = [line["step"] for line in history if key in line]
+    values = [line[key] for line in history if key in line]
+    axes.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)
+    axes.plot(steps, _smooth(values, max(1, len(values) // 20)), color="tab:blue", linewidth=2)
+    axes.set_xlabel("update")
+    axes.set_title(SHOWN[key])
+    axes.grid(alpha=0.3)
+    if key == "episode/success":
+        axes.set_ylim(-0.02, 1.02)
+
+
+def _smooth(values: list[float], window: int) -> list[float]:
+    """Mean of the last `window` values at each point."""
+    recent = [values[max(0, end - window) : end] for end in range(1, len(values) + 1)]
+    return [sum(part) / len(part) for part in recent]

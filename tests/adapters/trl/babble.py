@@ -1,0 +1,60 @@
+"""An environment that takes any text for an answer and pays for it unevenly: every number in a test differs."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import gem_core
+
+WORDS = ["north", "south", "east", "west", "river", "stone", "light", "cloud"]
+
+
+class Babble(gem_core.Env):
+    """Episodes of 1 to 4 turns; the reward depends on the seed, the turn and the action."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turns_left = self.rng.randint(1, 4)
+        return self._words(), {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.turns_left -= 1
+        taste = zlib.crc32(action.encode("utf-8", "backslashreplace")) % 1000 / 1000
+        over = self.turns_left == 0
+        return self._words(), taste + self.rng.uniform(-1, 1), over, False, {"success": taste > 0.5}
+
+    def sample_random_action(self) -> str:
+        return self.rng.choice(WORDS)
+
+    def _words(self) -> str:
+        return " ".join(self.rng.choices(WORDS, k=3))
+
+
+class Fragile(Babble):
+    """Raises in its second turn for every third seed, and cannot start for every seventh."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        if seed is not None and seed % 7 == 0:
+            raise RuntimeError("no such level")
+        self.fails = seed is not None and seed % 3 == 0
+        return super().reset(seed=seed)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self.fails:
+            raise RuntimeError("lost the connection")
+        return super().step(action)
+
+
+class Chatty(Babble):
+    """Observations far beyond any context."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        _, reward, _, _, info = super().step(action)
+        return "north " * 200_000, reward, False, False, info
+
+
+def register() -> None:
+    """Make them known to this process."""
+    for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Chatty": Chatty}.items():
+        gem_core.register(f"test:{name}-v0", entry_point)

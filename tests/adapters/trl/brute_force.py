@@ -1,0 +1,42 @@
+"""Advantages from their formulas, in plain Python, for comparison."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+
+def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    return [sum(gamma**k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))]
+
+
+def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[int], gamma: float) -> list[list[float]]:
+    """One number per turn of each episode, for the estimators that TRL runs are checked with."""
+    returns = [returns_to_go(rewards, gamma) for rewards in episodes]
+    flat = [g for episode in returns for g in episode]
+    mean, std = statistics.fmean(flat), statistics.pstdev(flat)
+    constant = max(flat) - min(flat) < 1e-12
+    if name == "reinforce":
+        return returns
+    if name == "rebn":
+        return [[0.0 if constant else (g - mean) / (std + 1e-9) for g in episode] for episode in returns]
+    if name == "rebn_loo":
+        result = []
+        for index, episode in enumerate(returns):
+            others = [g for other, one in enumerate(returns) if other != index for g in one]
+            result.append([0.0 if constant else (g - statistics.fmean(others)) / (std + 1e-9) for g in episode])
+        return result
+    result = []
+    for index, episode in enumerate(returns):
+        mates = [returns[other][0] for other in range(len(returns)) if groups[other] == groups[index]]
+        rest = [
+            returns[other][0] for other in range(len(returns)) if groups[other] == groups[index] and other != index
+        ]
+        centre, spread = statistics.fmean(mates), statistics.pstdev(mates)
+        value = {
+            "grpo": 0.0 if spread < 1e-12 else (episode[0] - centre) / (spread + 1e-9),
+            "drgrpo": episode[0] - centre,
+            "rloo": episode[0] - statistics.fmean(rest),
+        }[name]
+        result.append([value] * len(episode))
+    return result

@@ -1,0 +1,110 @@
+"""The trainer under observation: what was sampled, and what the loss was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from brute_force import expected
+from gem_trl import TurnGRPOTrainer
+
+from gem_core.rollout import Batch
+
+
+class Response(NamedTuple):
+    """A run of sampled tokens: what stood before it, the ids, and its advantage."""
+
+    before: tuple[int, ...]
+    ids: tuple[int, ...]
+    advantage: float
+
+
+class SpyTrainer(TurnGRPOTrainer):
+    """Notes what the policy sampled, each batch of episodes, and each micro-batch that the loss is computed from."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.sampled: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.batches: list[Batch] = []
+        self.micro_batches: list[dict[str, torch.Tensor]] = []
+        super().__init__(*args, **kwargs)
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> Any:
+        ids, logprobs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        self.sampled += [(tuple(prompt), tuple(one)) for prompt, one in zip(prompt_ids, ids, strict=True)]
+        return ids, logprobs
+
+    def rollout(self, count: int) -> dict[str, Any]:
+        output = super().rollout(count)
+        self.batches.append(self._batch)
+        return output
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        self.micro_batches.append({k: v.clone() for k, v in inputs.items() if isinstance(v, torch.Tensor)})
+        return super().compute_loss(model, inputs, *args, **kwargs)
+
+    def trained_responses(self) -> list[Response]:
+        """Every response in the loss, with the advantage that TRL used, freed of the factor for padding."""
+        per_batch = len(self.micro_batches) // len(self.batches)
+        found: list[Response] = []
+        for number, batch in enumerate(self.batches):
+            parts = self.micro_batches[number * per_batch : (number + 1) * per_batch]
+            rows = sum(len(part["completion_ids"]) for part in parts)
+            scale = rows / len(batch.episodes)
+            found += [one._replace(advantage=one.advantage / scale) for part in parts for one in responses(part)]
+        return found
+
+    def expected_responses(self, name: str, gamma: float) -> list[Response]:
+        """The same from the episodes and the formula."""
+        return [one for batch in self.batches for one in expected_responses(batch, name, gamma)]
+
+
+def assert_same(got: Sequence[Response], want: Sequence[Response]) -> None:
+    """The same responses with the same ids, each as often, and advantages equal to 1e-5."""
+    assert [(one.before, one.ids) for one in sorted(got)] == [(one.before, one.ids) for one in sorted(want)]
+    numbers = [[one.advantage for one in sorted(responses)] for responses in (got, want)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-5)
+
+
+def expected_responses(batch: Batch, name: str, gamma: float) -> list[Response]:
+    """Every turn of the batch with its advantage by brute force."""
+    rewards = [[turn.reward for turn in episode.turns] for episode in batch.episodes]
+    numbers = expected(name, rewards, [episode.group for episode in batch.episodes], gamma)
+    return [
+        Response(tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+        for episode, row in zip(batch.episodes, numbers, strict=True)
+        for turn, number in zip(episode.turns, row, strict=True)
+    ]
+
+
+def responses(micro: dict[str, torch.Tensor]) -> list[Response]:
+    """The responses in one micro-batch."""
+    columns = [micro[key] for key in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "tool_mask")]
+    return [one for row in zip(*columns, micro["advantages"], strict=True) for one in _row_responses(*row)]
+
+
+def _row_responses(
+    prompt: torch.Tensor,
+    prompt_mask: torch.Tensor,
+    completion: torch.Tensor,
+    completion_mask: torch.Tensor,
+    sampled: torch.Tensor,
+    advantages: torch.Tensor,
+) -> list[Response]:
+    before = prompt[prompt_mask.bool()].tolist()
+    ids = completion[completion_mask.bool()].tolist()
+    mask: Sequence[int] = sampled[completion_mask.bool()].tolist()
+    numbers: Sequence[float] = advantages.tolist()
+    found: list[Response] = []
+    start = 0
+    while start < len(ids):
+        # A turn ends where the mask changes; two responses never touch, glue stands between them.
+        end = next((at for at in range(start, len(ids)) if mask[at] != mask[start]), len(ids))
+        if mask[start]:
+            assert len(set(numbers[start:end])) == 1, "one turn, one advantage"
+            found.append(Response(tuple(before + ids[:start]), tuple(ids[start:end]), numbers[start]))
+        else:
+            assert not any(numbers[start:end]), "no advantage on tokens that were not sampled"
+        start = end
+    return found

@@ -1,0 +1,73 @@
+"""What the adapter relies on in TRL; a failure here says what a new release changed."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
+
+
+def _parameters(function) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def test_constructor_takes_a_rollout_function():
+    assert {"model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "rollout_func"} <= set(
+        _parameters(GRPOTrainer.__init__)
+    )
+
+
+def test_generation_helper():
+    assert _parameters(GRPOTrainer._generate_single_turn)[:5] == [
+        "self",
+        "prompt_ids",
+        "images",
+        "multimodal_fields",
+        "num_generations",
+    ]
+
+
+def test_scoring_is_one_method_of_the_inputs():
+    assert _parameters(GRPOTrainer._generate_and_score_completions) == ["self", "inputs"]
+    source = inspect.getsource(GRPOTrainer._generate_and_score_completions)
+    assert source.index("self._generate(") < source.index("self._calculate_rewards(")
+    assert '"advantages": advantages' in source
+
+
+def test_rollout_function_is_called_with_prompts_and_trainer():
+    source = inspect.getsource(GRPOTrainer._generate)
+    assert "self.rollout_func(prompts, self)" in source
+    assert 'extra_fields.pop("env_mask", None)' in source
+
+
+def test_loss_takes_an_advantage_per_token():
+    assert "if advantages.dim() == 1" in inspect.getsource(GRPOTrainer._compute_loss)
+
+
+def test_dr_grpo_divides_by_rows_and_response_limit():
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    assert "(per_token_loss.size(0) * self.max_completion_length)" in source
+
+
+def test_rows_are_shuffled_and_split_together():
+    batch = shuffle_sequence_dict({"a": torch.arange(6), "b": torch.arange(12).reshape(6, 2)})
+    assert (batch["b"][:, 0] == 2 * batch["a"]).all()
+    parts = split_tensor_dict(batch, 3)
+    assert [len(part["a"]) for part in parts] == [2, 2, 2]
+    # The remainder is dropped without a word: the reason why rows are padded to whole parts.
+    assert sum(len(part["a"]) for part in split_tensor_dict({"a": torch.arange(7)}, 2)) == 6
+
+
+def test_configuration_fields():
+    fields = set(GRPOConfig.__dataclass_fields__)
+    assert {
+        "steps_per_generation",
+        "generation_batch_size",
+        "num_generations_eval",
+        "vllm_importance_sampling_mode",
+        "chat_template_kwargs",
+        "max_completion_length",
+        "vllm_max_model_length",
+    } <= fields

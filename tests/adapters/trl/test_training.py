@@ -1,0 +1,149 @@
+"""The installed GRPOTrainer trains on exactly what was sampled, with exactly the advantages of the core."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from spy import SpyTrainer, assert_same
+
+ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"]
+VIEWS = [("episode", None), ("turn", None), ("turn", 1), ("turn", 2)]
+
+
+@pytest.mark.parametrize(("view", "history"), VIEWS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_advantages_equal_brute_force(trainer, name, view, history):
+    run = trainer(cls=SpyTrainer, advantage=name, view=view, history=history, num_generations=4, max_steps=2)
+    run.train()
+    assert len(run.trained_responses()) > 16
+    assert_same(run.trained_responses(), run.expected_responses(name, 0.9))
+
+
+@pytest.mark.parametrize(("view", "history"), VIEWS)
+def test_trained_ids_are_the_sampled_ids(bpe_trainer, view, history):
+    # Random ids of a byte-level BPE: decoding and encoding them again gives other ids nearly always.
+    run = bpe_trainer(cls=SpyTrainer, view=view, history=history, max_steps=2, max_completion_length=6)
+    run.train()
+    tokenizer = run.processing_class
+    drifting = [ids for _, ids in run.sampled if tokenizer.encode(tokenizer.decode(ids)) != list(ids)]
+    assert len(drifting) > len(run.sampled) / 2
+    assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
+
+
+def test_both_views_give_the_same_update(trainer):
+    weights = []
+    for view in ("episode", "turn"):
+        run = trainer(view=view, learning_rate=1e-2, max_grad_norm=1e9, optim="sgd", lr_scheduler_type="constant")
+        run.train()
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in run.model.parameters()]))
+    start = torch.cat([parameter.detach().flatten() for parameter in trainer().model.parameters()])
+    assert (weights[0] - start).abs().max() > 1e-5
+    torch.testing.assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
+
+
+def test_update_is_the_policy_gradient(trainer):
+    """The loss's gradient, from autograd on each turn alone: -sum A log p / (episodes x max_completion_length)."""
+    run = trainer(cls=SpyTrainer, learning_rate=1.0, max_grad_norm=1e9, optim="sgd", lr_scheduler_type="constant")
+    start = {name: parameter.detach().clone() for name, parameter in run.model.named_parameters()}
+    run.train()
+    end = {name: parameter.detach().clone() for name, parameter in run.model.named_parameters()}
+    model = run.model
+    model.load_state_dict(start, strict=False)
+    model.zero_grad()
+    for before, ids, advantage in run.expected_responses("rebn", 0.9):
+        logits = model(input_ids=torch.tensor([[*before, *ids]])).logits[0, len(before) - 1 : -1]
+        chosen = logits.log_softmax(-1).gather(1, torch.tensor(ids)[:, None]).sum()
+        (-advantage * chosen / (8 * run.args.max_completion_length)).backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(start[name] - parameter.grad, end[name], atol=1e-4, rtol=1e-3)
+
+
+def test_value_function_makes_gae(trainer):
+    def values(episodes):
+        return [[0.5] * len(episode.turns) for episode in episodes]
+
+    run = trainer(cls=SpyTrainer, advantage="gae", gamma=1.0, extra={"value_function": values})
+    run.train()
+    got = {(one.before, one.ids): one.advantage for one in run.trained_responses()}
+    for episode in run.batches[0].episodes:
+        last = episode.turns[-1]
+        assert got[tuple(last.prompt_ids), tuple(last.response_ids)] == pytest.approx(last.reward - 0.5, abs=1e-5)
+
+
+def test_failing_environments_cost_only_their_episodes(trainer):
+    run = trainer(cls=SpyTrainer, env="test:Fragile-v0", max_steps=3)
+    run.train()
+    episodes = [episode for batch in run.batches for episode in batch.episodes]
+    assert len(episodes) == 24
+    failed = [episode for episode in episodes if episode.error]
+    assert {episode.error for episode in failed} == {
+        "RuntimeError: no such level",
+        "RuntimeError: lost the connection",
+    }
+    assert len(failed) < len(episodes)
+    assert_same(run.trained_responses(), run.expected_responses("rebn", 0.9))
+    logged = [line for line in run.state.log_history if "env/errors" in line]
+    assert sum(line["env/errors"] for line in logged) == len(failed)
+    empty = sum(not episode.turns for episode in episodes)
+    assert empty > 0
+    assert sum(line["rollout/padding_rows"] for line in logged) == empty
+
+
+def test_huge_observations_end_episodes_not_the_run(trainer):
+    run = trainer(cls=SpyTrainer, env="test:Chatty-v0", max_steps=2)
+    run.train()
+    assert {e.stop_reason.value for batch in run.batches for e in batch.episodes} == {"context_full"}
+    longest = max(part["prompt_ids"].shape[1] + part["completion_ids"].shape[1] for part in run.micro_batches)
+    assert longest <= 1024
+
+
+def test_evaluation_plays_the_same_episodes_each_time(trainer):
+    run = trainer(cls=SpyTrainer, eval_env="game:Corridor-v0", eval_episodes=16, per_device_eval_batch_size=8)
+    first = run.evaluate()
+    second_seeds = len(run.batches)
+    run.evaluate()
+    seeds = [[episode.seed for episode in batch.episodes] for batch in run.batches]
+    assert seeds[:second_seeds] == seeds[second_seeds:]
+    assert len({seed for batch in seeds[:second_seeds] for seed in batch}) == 16
+    assert {"eval_episode/return", "eval_episode/success", "eval_episode/turns"} <= set(first)
+
+
+def test_lora_and_resume(trainer, tmp_path):
+    from peft import LoraConfig
+
+    adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"])
+    run = trainer(cls=SpyTrainer, extra={"peft_config": adapter}, max_steps=2, save_strategy="steps", save_steps=1)
+    run.train()
+    again = trainer(cls=SpyTrainer, extra={"peft_config": adapter}, max_steps=3, save_strategy="no")
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    assert again.state.global_step == 3
+    before = {episode.seed for batch in run.batches for episode in batch.episodes}
+    assert not before & {episode.seed for batch in again.batches for episode in batch.episodes}
+
+
+def test_several_updates_per_batch(trainer):
+    # Two optimiser steps per iteration, two iterations: PPO's clipping takes over, rows are the same each time.
+    run = trainer(cls=SpyTrainer, gradient_accumulation_steps=1, steps_per_generation=2, num_iterations=2, max_steps=4)
+    run.train()
+    assert len(run.batches) == 1
+    assert len(run.micro_batches) == 4
+    assert "old_per_token_logps" in run.micro_batches[0]
+
+
+def test_group_members_play_the_same_task(trainer):
+    run = trainer(cls=SpyTrainer, advantage="grpo", num_generations=4)
+    run.train()
+    seeds: dict[int, set[int]] = {}
+    for episode in run.batches[0].episodes:
+        seeds.setdefault(episode.group, set()).add(episode.seed)
+    assert len(seeds) == 2
+    assert all(len(one) == 1 for one in seeds.values())
+
+
+def test_same_seed_same_run(trainer):
+    records = []
+    for _ in range(2):
+        run = trainer(cls=SpyTrainer, max_steps=2)
+        run.train()
+        records.append([(e.seed, [t.response_ids for t in e.turns]) for b in run.batches for e in b.episodes])
+    assert records[0] == records[1]

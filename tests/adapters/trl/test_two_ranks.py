@@ -1,0 +1,46 @@
+"""Two processes under torchrun (gloo): one global batch, one set of weights."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from spy import assert_same, expected_responses
+
+from gem_core.rollout import Batch
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(("advantage", "view"), [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")])
+def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, view):
+    ranks = _train(tmp_path, advantage, view)
+    trained = [response for rank in ranks for response in rank["trained"]]
+    wanted = []
+    for first, second in zip(ranks[0]["batches"], ranks[1]["batches"], strict=True):
+        assert {episode.seed for episode in first.episodes}.isdisjoint(episode.seed for episode in second.episodes)
+        for episode in second.episodes:
+            episode.group += 1 << 40  # groups of different ranks are different tasks
+        wanted += expected_responses(Batch([*first.episodes, *second.episodes]), advantage, 0.9)
+    assert_same(trained, wanted)
+    for name, value in ranks[0]["weights"].items():
+        torch.testing.assert_close(value, ranks[1]["weights"][name])
+
+
+def _train(folder: Path, advantage: str, view: str) -> list[dict]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    done = subprocess.run(
+        [*command, str(HERE / "two_ranks.py"), str(folder), advantage, view],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stderr.count(f"{advantage} active") == 1
+    return [pickle.loads((folder / f"rank{rank}.pkl").read_bytes()) for rank in range(2)]

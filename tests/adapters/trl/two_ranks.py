@@ -1,0 +1,32 @@
+"""Run by test_two_ranks under torchrun: trains on each rank and saves what the loss was computed from."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+
+from conftest import CPU, SMALL
+from gem_tiny import tiny_model, tiny_tokenizer
+from gem_trl import TurnGRPOConfig
+from spy import SpyTrainer
+
+
+def main(folder: str, advantage: str, view: str) -> None:
+    tokenizer = tiny_tokenizer(["test:Babble-v0"])
+    args = TurnGRPOConfig(
+        folder, **{**CPU, **SMALL, "advantage": advantage, "view": view, "num_generations": 4, "max_steps": 2}
+    )
+    run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
+    run.train()
+    result = {
+        "trained": run.trained_responses(),
+        "batches": run.batches,
+        "weights": {name: value.detach() for name, value in run.model.named_parameters()},
+    }
+    (Path(folder) / f"rank{os.environ['RANK']}.pkl").write_bytes(pickle.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
