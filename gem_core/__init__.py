@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gem_core.env import Env as Env
     from gem_core.env import Wrapper as Wrapper
     from gem_core.hookspecs import hookimpl as hookimpl
-    from gem_core.plugins import manager as plugins_manager  # noqa: F401
     from gem_core.registry import make as make
     from gem_core.registry import register as register
     from gem_core.registry import spec as spec

@@ -104,12 +104,12 @@ class Env(ABC):
 
         Environments that hold handles or large shared data override this, or raise `NotImplementedError`.
         """
-        return copy.deepcopy(self.__dict__)
+        return copy.deepcopy(vars(self))
 
     def set_state(self, state: Any) -> None:
         """Go back to a snapshot of `get_state`, which can be used again afterwards."""
-        self.__dict__.clear()
-        self.__dict__.update(copy.deepcopy(state))
+        vars(self).clear()
+        vars(self).update(copy.deepcopy(state))
 
     def spawn(self, *, same_state: bool = False, **kwargs: Any) -> Env:
         """A new environment of the same id, with `kwargs` in place of this one's where given.
@@ -194,6 +194,19 @@ class Wrapper(Env):
     def close(self) -> None:
         """Pass on to the wrapped environment."""
         self.env.close()
+
+    def get_state(self) -> Any:
+        """The wrapped environment's own snapshot, and a deep copy of the wrapper's attributes."""
+        own = {name: value for name, value in vars(self).items() if name != "env"}
+        return self.env.get_state(), copy.deepcopy(own)
+
+    def set_state(self, state: Any) -> None:
+        """Go back to a snapshot of `get_state`, the wrapped environment included."""
+        inner, own = state
+        env = self.env
+        env.set_state(inner)
+        vars(self).clear()
+        vars(self).update(copy.deepcopy(own), env=env)
 
     def spawn(self, *, same_state: bool = False, **kwargs: Any) -> Env:
         """The same wrappers around a new environment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gem_core.errors import EnvFailure
+from gem_core.errors import EnvFailure, PluginError
 from gem_core.plugins import manager
 
 if TYPE_CHECKING:
@@ -34,10 +34,14 @@ def judge_failure(episode: Episode, spec: EnvSpec | None, attempt: int) -> Error
 
     Raises:
         EnvFailure: a plugin answered `RAISE`.
+        PluginError: a plugin answered something that is no `ErrorAction`.
     """
     error = EnvFailure(f"{episode.env_id} (seed {episode.seed}) failed: {episode.error}")
     answer = manager.decide("gem_env_error", error=error, spec=spec, episode=episode, attempt=attempt)
-    action = ErrorAction(answer) if answer is not None else ErrorAction.TRUNCATE
+    try:
+        action = ErrorAction.TRUNCATE if answer is None else ErrorAction(answer)
+    except ValueError:
+        raise PluginError(f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}") from error
     if action is ErrorAction.RAISE:
         raise error
     return action

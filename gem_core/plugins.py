@@ -16,6 +16,7 @@ import functools
 import importlib.metadata
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -77,7 +78,8 @@ class PluginManager:
         self._discover = discover or _installed_entry_points
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
         self._hooks.add_hookspecs(hookspecs)
-        self._enabled: set[Any] = set()
+        self._enabled: list[Any] = []
+        self._loading = threading.RLock()
         self._in_process: dict[str, list[Offer[Spec]]] = {hook: [] for hook in _COLLECT}
         self._builtin_offers: dict[str, list[Offer[Spec]]] | None = None
 
@@ -89,7 +91,8 @@ class PluginManager:
 
     def plugins(self) -> list[Plugin]:
         """Every plugin installed, in name order, loaded or not."""
-        return sorted((plugin for _, plugin in self._entries), key=lambda plugin: plugin.name)
+        with self._loading:
+            return sorted((plugin for _, plugin in self._entries), key=lambda plugin: plugin.name)
 
     def load(self, name: str) -> list[Plugin]:
         """Load the entry points of that name, each in isolation.
@@ -100,15 +103,16 @@ class PluginManager:
         Raises:
             PluginLoadError, PluginApiError: only with `GEM_STRICT_PLUGINS=1`.
         """
-        found = [(entry, plugin) for entry, plugin in self._entries if entry.name == name]
-        for entry, plugin in found:
-            if plugin.status == "not loaded":
-                self._load(entry, plugin)
+        with self._loading:  # two threads that load one plugin would register it twice
+            found = [(entry, plugin) for entry, plugin in self._entries if entry.name == name]
+            for entry, plugin in found:
+                if plugin.status == "not loaded":
+                    self._load(entry, plugin)
         return [plugin for _, plugin in found]
 
     def load_all(self) -> list[Plugin]:
         """Load every plugin, each in isolation; what `gem-core list` shows."""
-        for name in sorted({entry.name for entry, _ in self._entries}):
+        for name in sorted({plugin.name for plugin in self.plugins()}):
             self.load(name)
         return self.plugins()
 
@@ -128,6 +132,8 @@ class PluginManager:
 
     def _register(self, module: Any, provenance: Provenance) -> dict[str, list[Offer[Spec]]]:
         name = f"{provenance.plugin} ({provenance.distribution})"
+        if self._hooks.is_registered(module):
+            raise PluginLoadError(f"{provenance}: its module is already plugin {self._hooks.get_name(module)!r}")
         try:
             self._hooks.register(module, name)
             return self._collect(module, provenance)
@@ -189,25 +195,26 @@ class PluginManager:
         self._in_process[hook] = [*kept, Offer(spec, Provenance(IN_PROCESS, IN_PROCESS, "0"))]
 
     def _builtins(self) -> dict[str, list[Offer[Spec]]]:
-        if self._builtin_offers is None:
-            from gem_core import builtin
+        with self._loading:
+            if self._builtin_offers is None:
+                from gem_core import builtin
 
-            provenance = Provenance(hookspecs.PROJECT, "gem-core", _own_version())
-            self._builtin_offers = {hook: [] for hook in _COLLECT} | self._register(builtin, provenance)
-        return self._builtin_offers
+                provenance = Provenance(hookspecs.PROJECT, "gem-core", _own_version())
+                self._builtin_offers = {hook: [] for hook in _COLLECT} | self._register(builtin, provenance)
+            return self._builtin_offers
 
     # -- hooks -----------------------------------------------------------------------------------------------------
 
     def register(self, plugin: object, name: str | None = None) -> None:
         """Add an object with hook implementations, for example a `Recorder`, to this process."""
-        self._hooks.register(plugin, name)
+        self._hooks.register(plugin, name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}"))
 
     def unregister(self, plugin: object) -> None:
         """Take such an object out again."""
         self._hooks.unregister(plugin)
 
     def enable(self, *names: str) -> None:
-        """Load plugins and let them decide (`gem_make_env`, `gem_env_error`) and listen in this process.
+        """Load plugins and let them decide (`gem_make_env`, `gem_env_error`), the first named first, and listen.
 
         Raises:
             PluginError: there is no such plugin, or it is broken or disabled.
@@ -220,7 +227,8 @@ class PluginManager:
             for plugin in plugins:
                 if plugin.status != "ok":
                     raise PluginError(f"{plugin.provenance} cannot be enabled: it is {plugin.status}") from plugin.error
-                self._enabled.add(plugin.module)
+                if plugin.module not in self._enabled:
+                    self._enabled.append(plugin.module)
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Tell all plugins, also those loaded later, the run's settings (`gem_configure`).
@@ -234,19 +242,26 @@ class PluginManager:
             raise PluginError(f"a plugin refused the settings {dict(config)!r}: {error}") from error
 
     def decide(self, hook: str, **arguments: Any) -> Any:
-        """The first answer that is not `None` from the plugins that `enable()` named."""
-        if not self._enabled:
-            return None
-        others = [plugin for plugin in self._hooks.get_plugins() if plugin not in self._enabled]
-        return self._hooks.subset_hook_caller(hook, others)(**arguments)
+        """The first answer that is not `None` from the plugins that `enable()` named, asked in that order."""
+        # Not through pluggy, which asks in the order of loading: an earlier `make` must not change who decides.
+        for module in self._enabled:
+            for implementation in self._implementations(hook, of=module):
+                answer = _call(implementation, arguments)
+                if answer is not None:
+                    return answer
+        return None
 
     def notify(self, hook: str, **arguments: Any) -> None:
         """Tell every listener; an exception is logged against its plugin and goes no further."""
         for implementation in self._implementations(hook):
             try:
-                implementation.function(*(arguments[name] for name in implementation.argnames))
+                _call(implementation, arguments)
             except Exception:
                 _log.exception("plugin %r failed in %s; the run goes on", implementation.plugin_name, hook)
+
+
+def _call(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
+    return implementation.function(*(arguments[name] for name in implementation.argnames))
 
 
 def _installed_entry_points() -> Iterable[importlib.metadata.EntryPoint]:
@@ -276,7 +291,7 @@ def _names(value: str) -> set[str]:
 def _import(entry: importlib.metadata.EntryPoint, plugin: Plugin) -> Any:
     try:
         module = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that is a script exits
         raise PluginLoadError(
             f"{plugin.provenance}: importing {entry.value!r} failed: {type(error).__name__}: {error}"
         ) from error

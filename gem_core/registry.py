@@ -80,18 +80,18 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 def build(env_spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env:
     """Build from a spec; what `make` does once it has found one. Raises as `make`."""
     merged = {**env_spec.kwargs, **kwargs}
-    env: Env | None = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
-    if env is None:
-        constructor = env_spec.resolve()
-        _check_kwargs(env_spec.id, constructor, merged)
-        try:
+    try:
+        env = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
+        if env is None:
+            constructor = env_spec.resolve()
+            _check_kwargs(env_spec.id, constructor, merged)
             env = constructor(**merged)
-        except (GemError, ImportError):
-            raise
-        except Exception as error:
-            raise EnvError(
-                f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}"
-            ) from error
+    except GemError:
+        raise
+    except ModuleNotFoundError as error:
+        raise env_spec.missing(error) from error
+    except Exception as error:
+        raise EnvError(f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}") from error
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
     env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
@@ -123,7 +123,8 @@ def _not_found(hook: str, what: str, name: str) -> str:
     plugins = manager.load(namespace) if namespace else []
     broken = [plugin for plugin in plugins if plugin.status != "ok"]
     if broken:
-        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.error or ''}" for plugin in broken)
+        off = "see GEM_PLUGINS and GEM_DISABLE_PLUGINS"
+        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.error or off}" for plugin in broken)
         return f"no {what} {name!r}: {reasons}"
     own = [offer.spec.id for offer in manager.offers(hook, namespace)]
     # Without a known namespace the cost of loading every plugin is worth a good hint.

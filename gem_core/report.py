@@ -79,7 +79,7 @@ class RunReport:
         except ModuleNotFoundError as error:
             raise MissingExtraError("the learning curve needs matplotlib. Next: pip install matplotlib") from error
         keys = [key for key in SHOWN if any(key in line for line in self.history)]
-        figure = Figure(figsize=(4 * max(len(keys), 1), 3.2), layout="constrained")
+        figure: Any = Figure(figsize=(4 * max(len(keys), 1), 3.2), layout="constrained")
         figure.suptitle(self.title)
         for position, key in enumerate(keys):
             _draw(figure.add_subplot(1, len(keys), position + 1), self.history, key)

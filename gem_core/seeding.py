@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import secrets
 
 SEED_BITS = 63  # fits a signed 64-bit integer, which every framework and file format can carry
@@ -17,9 +18,14 @@ def derive_seed(*path: int | str) -> int:
     Returns:
         An integer in `[0, 2**63)`, the same on every machine, Python version and process.
     """
-    text = "/".join(f"{type(part).__name__}:{part}" for part in path)
+    text = "/".join(_name(part) for part in path)
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
+
+
+def _name(part: int | str) -> str:
+    # Without the doubled slash, ("a/str:b",) and ("a", "b") would be one path.
+    return f"str:{part.replace('/', '//')}" if isinstance(part, str) else f"int:{operator.index(part)}"
 
 
 def fresh_seed() -> int:

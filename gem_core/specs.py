@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_core.errors import MissingExtraError, PluginError
+from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Spec:
         Raises:
             PluginError: the entry point is not of the form `package.module:attribute`, or has no such attribute.
             MissingExtraError: a module that it imports is not installed.
+            PluginLoadError: importing the module raised something else.
         """
         if not isinstance(self.entry_point, str):
             return self.entry_point
@@ -54,16 +55,23 @@ class Spec:
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
-            raise MissingExtraError(self._missing(error)) from error
+            raise self.missing(error) from error
+        except GemError:
+            raise
+        except Exception as error:
+            raise PluginLoadError(
+                f"{self.id}: importing {module_name!r} failed: {type(error).__name__}: {error}"
+            ) from error
         try:
             return getattr(module, attribute)
         except AttributeError as error:
             raise PluginError(f"{self.id}: module {module_name!r} has no attribute {attribute!r}") from error
 
-    def _missing(self, error: ModuleNotFoundError) -> str:
+    def missing(self, error: ModuleNotFoundError) -> MissingExtraError:
+        """The error that says what to install for the module that was not found."""
         extra: str | None = getattr(self, "extra", None)
         remedy = f'pip install "gem-core[{extra}]"' if extra else f"install the distribution that has {error.name!r}"
-        return f"{self.id} needs the module {error.name!r}, which is not installed. Next: {remedy}"
+        return MissingExtraError(f"{self.id} needs the module {error.name!r}, which is not installed. Next: {remedy}")
 
 
 @dataclass(frozen=True)

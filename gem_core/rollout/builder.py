@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gem_core.env import Info
 from gem_core.errors import PolicyError
 from gem_core.rollout.conversation import Conversation
@@ -37,14 +39,14 @@ class EpisodeBuilder:
 
     @property
     def prompt(self) -> list[int]:
-        """Token ids to sample from next."""
-        return self._prompt
+        """Token ids to sample from next; the policy's to keep, for samplers that append to them."""
+        return list(self._prompt)
 
     def act(self, completion: Completion) -> str:
         """Take what the policy sampled; returns the action for the environment.
 
         Raises:
-            PolicyError: no token, or not one log-probability per token.
+            PolicyError: no token, or not one finite log-probability per token.
         """
         _check(completion)
         response = self._conversation.respond(completion.ids)
@@ -105,7 +107,10 @@ def _stop_reason(transition: Transition, info: Info) -> StopReason:
 def _check(completion: Completion) -> None:
     if not completion.ids:
         raise PolicyError("the policy gave a completion without any token; an engine gives at least the end of turn")
-    if completion.logprobs is not None and len(completion.logprobs) != len(completion.ids):
-        raise PolicyError(
-            f"the policy gave {len(completion.logprobs)} log-probabilities for {len(completion.ids)} tokens"
-        )
+    logprobs = completion.logprobs
+    if logprobs is None:
+        return
+    if len(logprobs) != len(completion.ids):
+        raise PolicyError(f"the policy gave {len(logprobs)} log-probabilities for {len(completion.ids)} tokens")
+    if not all(map(math.isfinite, logprobs)):
+        raise PolicyError(f"the policy gave a log-probability that is not finite for a token it sampled: {logprobs}")

@@ -71,7 +71,8 @@ class BatchCollector:
         self._live: dict[int, EpisodeBuilder] = {}
         self._groups: dict[int, list[Episode]] = {}
         self._missing: dict[int, int] = {}
-        self._sampled_before: dict[int, int] = {}
+        self._sampled_before: dict[tuple[int, int], int] = {}
+        self._batch = Batch()
         self._started = False
 
     def collect_round(self) -> Batch:
@@ -84,13 +85,13 @@ class BatchCollector:
             PolicyError: the policy broke its contract.
             EnvFailure: see `Session.keep`.
         """
-        batch = self._begin_batch()
-        waiting = set(range(self._vec.num_envs))
+        self._begin_batch()
+        waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in self._batch.episodes}
         while waiting:
             for slot in sorted(waiting - self._live.keys()):
                 self._open_episode(slot)
-            waiting -= self._play(batch, sorted(waiting))
-        return self._end_batch(batch)
+            waiting -= self._play(sorted(waiting))
+        return self._end_batch()
 
     def collect_turns(self, at_least: int) -> Batch:
         """Play until whole episodes with so many turns are in; the rest goes on in the next call.
@@ -108,14 +109,14 @@ class BatchCollector:
         """
         if at_least < 1:
             raise ValueError(f"at_least must be above 0, not {at_least}")
-        batch = self._begin_batch()
-        while batch.turns < at_least:
+        self._begin_batch()
+        while self._batch.turns < at_least:
             slots = range(self._vec.num_envs)
             for slot in slots:
                 if slot not in self._live:
                     self._open_episode(slot)
-            self._play(batch, slots)
-        return self._end_batch(batch)
+            self._play(slots)
+        return self._end_batch()
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run and close the environments. Safe to call twice."""
@@ -124,33 +125,35 @@ class BatchCollector:
 
     # -- one batch -------------------------------------------------------------------------------------------------
 
-    def _begin_batch(self) -> Batch:
+    def _begin_batch(self) -> None:
         if not self._started:
             self._started = True
             for slot, opening in enumerate(zip(*self._vec.reset(), strict=True)):
                 self._openings[slot] = opening
         held = [episode for group in self._groups.values() for episode in group]
-        known = [*held, *(builder.episode for builder in self._live.values())]
-        self._sampled_before = {id(episode): len(episode.turns) for episode in known}
-        return Batch()
+        live = [builder.episode for builder in self._live.values()]
+        # The batch still has what a call collected that raised, for example because the engine was away.
+        known = [*self._batch.episodes, *held, *live]
+        self._sampled_before = {_key(episode): len(episode.turns) for episode in known}
 
-    def _end_batch(self, batch: Batch) -> Batch:
+    def _end_batch(self) -> Batch:
+        batch, self._batch = self._batch, Batch()
         batch.in_flight = len(self._live)
-        batch.carried_turns = sum(self._sampled_before.get(id(episode), 0) for episode in batch.episodes)
-        batch.episodes.sort(key=lambda episode: (episode.slot, episode.number))
+        batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
+        batch.episodes.sort(key=_key)
         return batch
 
-    def _play(self, batch: Batch, slots: Iterable[int]) -> set[int]:
+    def _play(self, slots: Iterable[int]) -> set[int]:
         """One turn in the slots given; returns those whose episode ended."""
         ended = {slot for slot in slots if self._live[slot].over}
         playing = [slot for slot in slots if slot not in ended]
         if playing:
-            ended |= self._turn(batch, playing)
+            ended |= self._turn(playing)
         for slot in sorted(ended):
-            self._finish(batch, self._live.pop(slot))
+            self._finish(self._live.pop(slot))
         return ended
 
-    def _turn(self, batch: Batch, slots: Sequence[int]) -> set[int]:
+    def _turn(self, slots: Sequence[int]) -> set[int]:
         started = time.perf_counter()
         completions = self._sample([self._live[slot].prompt for slot in slots])
         sampled = time.perf_counter()
@@ -158,8 +161,8 @@ class BatchCollector:
             {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
         )
         transitions = self._vec.recv(at_least=len(slots))
-        batch.policy_seconds += sampled - started
-        batch.env_seconds += time.perf_counter() - sampled
+        self._batch.policy_seconds += sampled - started
+        self._batch.env_seconds += time.perf_counter() - sampled
         return {slot for slot in slots if self._record(slot, transitions[slot])}
 
     def _sample(self, prompts: Sequence[list[int]]) -> Sequence[Completion]:
@@ -197,14 +200,18 @@ class BatchCollector:
         observations, infos = self._vec.reset(indices=[slot])
         return observations[0], infos[0]
 
-    def _finish(self, batch: Batch, builder: EpisodeBuilder) -> None:
+    def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode
         group = self._groups.setdefault(episode.group, [])
         if self._session.keep(episode):
             group.append(episode)
         else:
-            batch.dropped += 1
+            self._batch.dropped += 1
             self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
         if len(group) + self._missing.get(episode.group, 0) == self._vec.group_size:
-            batch.episodes += self._groups.pop(episode.group)
+            self._batch.episodes += self._groups.pop(episode.group)
             self._missing.pop(episode.group, None)
+
+
+def _key(episode: Episode) -> tuple[int, int]:
+    return episode.slot, episode.number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,14 +73,19 @@ def _encode(episode: Episode) -> bytes:
         return msgspec.json.encode(episode, enc_hook=repr)
     except (UnicodeEncodeError, TypeError):
         # Rare: lone surrogates in a text, or dict keys that JSON does not have.
-        return msgspec.json.encode(_plain(msgspec.to_builtins(episode, enc_hook=repr, str_keys=True)))
+        return msgspec.json.encode(_plain(episode))
 
 
 def _plain(value: Any) -> Any:
+    """What JSON can say of a value."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {_plain(key): _plain(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
+    if isinstance(value, msgspec.Struct):
+        return _plain(msgspec.structs.asdict(value))
+    if isinstance(value, Mapping):
+        return {_plain(key if isinstance(key, str) else repr(key)): _plain(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple | set | frozenset):
         return [_plain(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
+    return _plain(repr(value))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gem_core.env import Env
+from gem_core.errors import ClosedError
 from gem_core.registry import build, spec
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.policy import AsyncPolicy
@@ -23,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class EpisodeRunner:
-    """Plays episodes concurrently; environments block a thread of their own, never the event loop.
+    """Plays episodes concurrently; each environment blocks a thread of its own, never the event loop.
 
     Args:
         env_id: the environment.
@@ -64,12 +65,14 @@ class EpisodeRunner:
         self._seed = seed
         self._env_kwargs = dict(env_kwargs or {})
         self._wrappers = tuple(wrappers)
-        self._slots = asyncio.Semaphore(max_concurrent)
-        self._threads = ThreadPoolExecutor(max_concurrent, thread_name_prefix="gem-episode")
+        self._max_concurrent = max_concurrent
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._places = asyncio.Semaphore(max_concurrent)
+        self._closed = False
         self._session = Session([env_id], settings)
 
     async def run(self, task: int) -> Episode | None:
-        """Play one episode of a task.
+        """Play one episode of a task. Cancelling it waits for the call under way, and closes the environment.
 
         Args:
             task: decides the seed; episodes of one task form a group.
@@ -80,14 +83,20 @@ class EpisodeRunner:
         Raises:
             PolicyError: the policy broke its contract. What the policy itself raises passes through.
             EnvFailure: a plugin wants the run stopped.
+            ClosedError: the runner is closed.
         """
-        async with self._slots:
+        if self._closed:
+            raise ClosedError(f"the runner of {self._spec.id} is closed; build a new one")
+        async with self._place():
             member = Member(self._build, task, self._seed, Autoreset.DISABLED)
+            thread = ThreadPoolExecutor(1, thread_name_prefix="gem-episode")
             try:
-                return await self._play(member, task)
+                return await self._play(member, task, thread)
             finally:
-                # Shielded: a cancelled episode still closes its environment.
-                await asyncio.shield(self._blocking(member.close))
+                # The thread takes this after the call under way, even if nobody waits for it any more.
+                closing = thread.submit(member.close)
+                thread.shutdown(wait=False)
+                await asyncio.shield(asyncio.wrap_future(closing))
 
     async def run_all(self, tasks: Sequence[int]) -> list[Episode]:
         """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
@@ -102,12 +111,18 @@ class EpisodeRunner:
         return [episode for episode in episodes if episode is not None]
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the run. Safe to call twice."""
+        """End the run; episodes under way play on. Safe to call twice."""
+        self._closed = True
         self._session.close(error)
-        self._threads.shutdown(cancel_futures=True)
 
-    async def _play(self, member: Member, task: int) -> Episode | None:
-        observation, info = await self._blocking(member.reset)
+    def _place(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # a semaphore serves one loop; a trainer may start one per batch
+            self._loop, self._places = loop, asyncio.Semaphore(self._max_concurrent)
+        return self._places
+
+    async def _play(self, member: Member, task: int, thread: ThreadPoolExecutor) -> Episode | None:
+        observation, info = await _blocking(thread, member.reset)
         episode = Episode(
             env_id=self._spec.id,
             seed=info["seed"],
@@ -120,7 +135,7 @@ class EpisodeRunner:
         while not builder.over:
             completion = await self._policy(builder.prompt)
             action = builder.act(completion)
-            builder.record(await self._blocking(partial(member.step, action)))
+            builder.record(await _blocking(thread, partial(member.step, action)))
         return episode if self._session.keep(episode) else None
 
     def _build(self) -> Env:
@@ -129,5 +144,6 @@ class EpisodeRunner:
             env = wrap(env)
         return env
 
-    async def _blocking(self, call: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+async def _blocking(thread: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(thread, call)

@@ -43,6 +43,7 @@ class Session:
         Raises:
             EnvFailure: a plugin wants the run stopped, or the slot has given nothing but empty episodes for a while.
         """
+        manager.notify("gem_episode_end", episode=episode)
         failed = episode.stop_reason is StopReason.ENV_ERROR
         self._failures[episode.slot] = self._failures.get(episode.slot, 0) + 1 if failed else 0
         self._barren[episode.slot] = 0 if episode.turns else self._barren.get(episode.slot, 0) + 1
@@ -55,7 +56,6 @@ class Session:
         action = ErrorAction.TRUNCATE
         if failed:
             action = judge_failure(episode, spec(episode.env_id), self._failures[episode.slot])
-        manager.notify("gem_episode_end", episode=episode)
         return action is not ErrorAction.DROP
 
     def close(self, error: BaseException | None = None) -> None:

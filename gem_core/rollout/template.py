@@ -17,15 +17,16 @@ class Tokenizer(Protocol):
 
     chat_template: Any
 
-    def apply_chat_template(self, conversation: list[dict[str, str]], **kwargs: Any) -> Any:
+    # Types as loose as those of transformers, whose methods also take batches and tensors.
+    def apply_chat_template(self, conversation: Any, /, **kwargs: Any) -> Any:
         """Render messages as text."""
         ...
 
-    def encode(self, text: str, **kwargs: Any) -> list[int]:
+    def encode(self, text: Any, /, **kwargs: Any) -> Any:
         """Text to token ids."""
         ...
 
-    def decode(self, token_ids: Sequence[int], **kwargs: Any) -> str:
+    def decode(self, token_ids: Any, /, **kwargs: Any) -> Any:
         """Token ids to text."""
         ...
 
@@ -43,7 +44,7 @@ class ChatTemplate:
         options: further arguments of the template, for example `{"enable_thinking": False}`.
 
     Raises:
-        TemplateError: the tokenizer has no chat template, or one that drops the assistant's words.
+        TemplateError: the tokenizer has no chat template, or one that drops the assistant's words or raises.
     """
 
     def __init__(
@@ -83,9 +84,13 @@ class ChatTemplate:
         return self._tokenizer.decode(list(ids), skip_special_tokens=True)
 
     def _render(self, messages: list[dict[str, str]]) -> str:
-        return self._tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **self._options
-        )
+        try:
+            return self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **self._options
+            )
+        except Exception as error:  # templates raise what they like, for example at a role they do not know
+            roles = [message["role"] for message in messages]
+            raise TemplateError(f"the chat template refused messages of the roles {roles}: {error}") from error
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False))

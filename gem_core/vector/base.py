@@ -71,6 +71,8 @@ class VectorEnv(ABC):
             ValueError: not one action per environment, or an index out of range or still at work.
         """
         if not isinstance(actions, Mapping):
+            if isinstance(actions, str):  # which is a sequence of texts, too
+                raise ValueError(f"got the text {actions!r:.200} as actions; pass a list, or {{index: action}}")
             if len(actions) != self.num_envs:
                 raise ValueError(
                     f"got {len(actions)} actions for {self.num_envs} environments; pass {{index: action}} to step some"

@@ -155,4 +155,4 @@ def _text(observation: Any, method: str) -> str:
 def _mapping(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
         raise EnvFailure(f"{method}() gave the info {info!r:.200}, which is not a dict")
-    return info  # pyright: ignore[reportUnknownVariableType]
+    return dict(info)  # pyright: ignore[reportUnknownArgumentType] # the environment may go on changing its own

@@ -17,7 +17,7 @@ from gem_core.errors import TemplateError
 class TextTemplate(Protocol):
     """The part of a Hugging Face tokenizer that the chat modes need."""
 
-    def apply_chat_template(self, conversation: list[dict[str, str]], **kwargs: Any) -> Any:
+    def apply_chat_template(self, conversation: Any, /, **kwargs: Any) -> Any:
         """Render messages as text."""
         ...
 
@@ -64,7 +64,7 @@ class ObservationHistory(Wrapper):
             raise ValueError(f"last must be at least 1 observation, not {last}")
         if tokenizer is None and self.mode in (HistoryMode.CONCAT_CHAT, HistoryMode.CONCAT_CHAT_ON_RESET):
             raise TemplateError(f"history mode {self.mode.value!r} needs a tokenizer with a chat template")
-        self._tokenizer = tokenizer
+        self._render = None if tokenizer is None else _Renderer(tokenizer)
         self._observations: deque[tuple[str, str]] = deque(maxlen=last)
         self._actions: deque[str] = deque(maxlen=None if last is None else last - 1)
 
@@ -74,7 +74,7 @@ class ObservationHistory(Wrapper):
         self._observations.clear()
         self._actions.clear()
         if self.mode is HistoryMode.CONCAT_CHAT_ON_RESET:
-            observation = self._render([{"role": "user", "content": observation}])
+            observation = self._chat([{"role": "user", "content": observation}])
         self._observations.append((_role(info), observation))
         return self._view(info), info
 
@@ -91,7 +91,7 @@ class ObservationHistory(Wrapper):
             messages = self._messages()
             messages[0]["content"] = prefix + messages[0]["content"]
             messages[-1]["content"] += f"\n{suffix}" if suffix else ""
-            return self._render(messages)
+            return self._chat(messages)
         if self.mode is HistoryMode.CONCAT:
             body = "".join(_line(observation) for _, observation in self._observations)
         else:
@@ -106,9 +106,22 @@ class ObservationHistory(Wrapper):
             messages.append({"role": role, "content": observation})
         return messages
 
-    def _render(self, messages: list[dict[str, str]]) -> str:
-        assert self._tokenizer is not None
+    def _chat(self, messages: list[dict[str, str]]) -> str:
+        assert self._render is not None
+        return self._render(messages)
+
+
+class _Renderer:
+    """Messages as text. Copies of a wrapper share it: a tokenizer is large and does not change."""
+
+    def __init__(self, tokenizer: TextTemplate) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, messages: list[dict[str, str]]) -> str:
         return self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Renderer:
+        return self
 
 
 def _role(info: Info) -> str:

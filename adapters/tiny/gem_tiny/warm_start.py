@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn.functional import pad
@@ -47,6 +48,7 @@ def warm_start(
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     numbers = itertools.count()
+    pad_id: Any = tokenizer.pad_token_id
     model.train()
     with gem_core.make(env_id) as env:
         for step in range(steps):
@@ -54,7 +56,7 @@ def warm_start(
                 _transcript(env, template, tokenizer, derive_seed(seed, "warm-start", next(numbers)))
                 for _ in range(batch)
             ]
-            loss = _loss(model, rows, tokenizer.pad_token_id)
+            loss = _loss(model, rows, pad_id)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()

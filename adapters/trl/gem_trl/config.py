@@ -60,6 +60,8 @@ class TurnGRPOConfig(GRPOConfig):
         default="thread", metadata={"help": "`thread` for environments that wait, `sync` for those that compute."}
     )
 
+    max_completion_length: int = field(default=256, metadata={"help": "Token limit of one response."})
+
     # TRL's defaults that would change the algorithm.
     loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normaliser."})
     num_generations: int | None = field(
@@ -85,12 +87,12 @@ class TurnGRPOConfig(GRPOConfig):
     @property
     def episodes_per_process(self) -> int:
         """Episodes that one process plays for a batch."""
-        return self.per_device_train_batch_size * self.steps_per_generation
+        return self.per_device_train_batch_size * (self.steps_per_generation or 1)
 
     @property
     def group_size(self) -> int:
         """Episodes that start from one seed: `num_generations` where the estimator compares them, otherwise 1."""
-        return self.num_generations if advantage_spec(self.advantage).needs_groups else 1
+        return self.num_generations if advantage_spec(self.advantage).needs_groups and self.num_generations else 1
 
     def _check_groups(self) -> None:
         # Before TRL's own check, whose message speaks of prompts that do not exist here.

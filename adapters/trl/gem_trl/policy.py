@@ -42,7 +42,7 @@ class TrainerPolicy:
         # The one private method used: TRL has no public one that serves all its engines (huggingface/trl#5194).
         ids, logprobs = trainer._generate_single_turn(list(prompts), None, {}, 1)
         ends = set(trainer.eos_token_ids)
-        limit = trainer.args.max_completion_length
+        limit = trainer.max_completion_length
         return [
             Completion(one, logprobs[index] if logprobs else None, len(one) >= limit and one[-1] not in ends)
             for index, one in enumerate(ids)

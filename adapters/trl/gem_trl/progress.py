@@ -49,5 +49,6 @@ class ProgressCallback(TrainerCallback):
             return
         self.report.__exit__(None, None, None)
         if state.is_world_process_zero:
-            self.report.save_metrics(Path(args.output_dir) / "metrics.jsonl")
-            self.report.save_curve(Path(args.output_dir) / "curve.png")
+            folder = Path(str(args.output_dir))
+            self.report.save_metrics(folder / "metrics.jsonl")
+            self.report.save_curve(folder / "curve.png")

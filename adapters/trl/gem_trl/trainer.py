@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
+from transformers import PrinterCallback
+from transformers import ProgressCallback as HuggingFaceProgressCallback
 from transformers.utils import logging
 from trl import GRPOTrainer
 
@@ -56,6 +59,8 @@ class TurnGRPOTrainer(GRPOTrainer):
     """
 
     args: TurnGRPOConfig
+    model: Any
+    processing_class: Any
 
     def __init__(
         self,
@@ -74,6 +79,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._batch = Batch()
         self._rows: list[Row] = []
         self._announced = False
+        self._adapter_seconds = 0.0
         super().__init__(
             model=model,
             reward_funcs=self.episode_return,
@@ -84,6 +90,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=_rollout,
             **kwargs,
         )
+        if self._progress_callbacks():
+            self.remove_callback(PrinterCallback)
+            self.remove_callback(HuggingFaceProgressCallback)
         ChatTemplate(self.processing_class, system_prompt=args.system_prompt)
         _check_envs(args)
 
@@ -135,6 +144,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def rollout(self, count: int) -> dict[str, Any]:
         """Play `count` episodes; what TRL's `rollout_func` returns."""
+        started = time.perf_counter()
         mode = "train" if self.model.training else "eval"
         policy = TrainerPolicy(self)
         if mode not in self._collectors:
@@ -142,7 +152,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._batch = self._collectors[mode].collect_round()
         policy.wait_for_others()
         self._rows = self._training_rows(count)
-        return rollout_output(self._rows, with_logprobs=self.use_vllm)
+        output = rollout_output(self._rows, with_logprobs=self.use_vllm)
+        elsewhere = self._batch.policy_seconds + self._batch.env_seconds
+        self._adapter_seconds = time.perf_counter() - started - elsewhere
+        return output
 
     # -- the one override of a private method -----------------------------------------------------------------------
 
@@ -153,18 +166,20 @@ class TurnGRPOTrainer(GRPOTrainer):
             # An evaluation needs no advantages, and its episodes form no groups.
             output["advantages"] = torch.zeros((len(self._rows), width), device=device)
             return output
+        started = time.perf_counter()
         episodes = self._batch.episodes
         values = self._value_function(episodes) if self._value_function else None
         batch = turn_batch(episodes, group_offset=self._group_offset(), values=values)
         advantages, metrics = compute_advantages(
             self.args.advantage, batch, gamma=self.args.gamma, gather=self._gather
         )
-        self._log_advantages(metrics)
         table = token_advantages(self._rows, advantages, width)
         if self.loss_type == "dr_grpo":
             # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.
             table *= len(self._rows) / len(inputs)
         output["advantages"] = torch.from_numpy(table).to(device)
+        self._adapter_seconds += time.perf_counter() - started
+        self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
         return output
 
     # -- helpers ----------------------------------------------------------------------------------------------------
@@ -189,7 +204,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             history=args.history,
             system_prompt=args.system_prompt,
             truncated_is_invalid=args.truncated_is_invalid,
-            template_options=args.chat_template_kwargs or {},
+            template_options=dict(args.chat_template_kwargs or {}),  # pyright: ignore[reportArgumentType, reportCallIssue]
         )
         return BatchCollector(vec, policy, self.processing_class, settings)
 
@@ -208,7 +223,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         else:
             rows = turn_rows(self._batch.episodes)
             # Every process needs as many rows as the others, in parts that `split_tensor_dict` drops nothing of.
-            parts = self.args.steps_per_generation if self.model.training else 1
+            parts = (self.args.steps_per_generation or 1) if self.model.training else 1
             most = max(gather_object([len(rows)])) if self.accelerator.num_processes > 1 else len(rows)
             count = max(1, math.ceil(most / parts)) * parts
         return pad_rows(rows, count, self.eos_token_ids[0])
@@ -234,9 +249,11 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def _end_progress(self) -> None:
         # The Hugging Face trainer ends its callbacks only after a whole run; an interrupted one keeps its curve too.
-        for callback in self.callback_handler.callbacks:
-            if isinstance(callback, ProgressCallback):
-                callback.on_train_end(self.args, self.state, self.control)
+        for callback in self._progress_callbacks():
+            callback.on_train_end(self.args, self.state, self.control)
+
+    def _progress_callbacks(self) -> list[ProgressCallback]:
+        return [one for one in self.callback_handler.callbacks if isinstance(one, ProgressCallback)]
 
     def _close(self, mode: str, error: BaseException | None = None) -> None:
         collector = self._collectors.pop(mode, None)

@@ -63,21 +63,21 @@ class GuessTheNumber(Env):
         guess = _read(action)
         if not guess:
             return (
-                f"Guess {self.turn}: no number in a box was found.\n",
+                "There was no number in a box.\n",
                 FORMAT_ERROR_REWARD,
                 True,
                 last,
                 {"success": False, "invalid_action": True},
             )
         if guess == self.target:
-            return f"Guess {self.turn}: {guess} is right.\n", 1.0, True, False, {"success": True}
+            return f"{guess} is right.\n", 1.0, True, False, {"success": True}
         problem = self._problem(guess)
         self.guesses.append(guess)
         info: Info = {"success": False, **({"invalid_action": True} if problem else {})}
         if last:
-            return f"No guesses left. My number was {self.target}.\n", self._consolation(guess), True, True, info
-        hint = problem or f"my number is {'higher' if self.target > guess else 'lower'} than {guess}."
-        return f"Guess {self.turn}: {hint}\n", 0.0, False, False, info
+            return f"My number was {self.target}.\n", self._consolation(guess), True, True, info
+        hint = f"My number is {'higher' if self.target > guess else 'lower'} than {guess}."
+        return f"{problem or hint}\n", 0.0, False, False, info
 
     def sample_random_action(self) -> str:
         """A number in range that was not guessed before."""
@@ -95,14 +95,14 @@ class GuessTheNumber(Env):
 
     def _rules(self) -> str:
         return (
-            f"Guess my number between {self.min_number} and {self.max_number} in at most {self.max_turns} guesses. "
-            "After a wrong guess I say if my number is higher or lower. "
-            f"Write each guess in a box, for example {boxed(self.rng.randint(self.min_number, self.max_number))}.\n"
+            f"Guess my number from {self.min_number} to {self.max_number} in {self.max_turns} guesses. "
+            "After each I say higher or lower. "
+            f"Put your guess in a box, for example {boxed(self.rng.randint(self.min_number, self.max_number))}.\n"
         )
 
     def _problem(self, guess: int) -> str | None:
         if not self.min_number <= guess <= self.max_number:
-            return "that is out of range."
+            return "That is out of range."
         return f"{guess} was guessed before." if guess in self.guesses else None
 
     def _consolation(self, guess: int) -> float:

@@ -1,0 +1,1 @@
+"""Mazes in words, with ids `maze:<Name>-v<N>-<variant>`."""

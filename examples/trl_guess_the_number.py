@@ -1,0 +1,85 @@
+"""Train a model to guess a number, in TRL's own GRPOTrainer, on one reward per turn.
+
+    python examples/trl_guess_the_number.py                                # a tiny model on a CPU, five minutes
+    python examples/trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base   # a real one on a GPU (add --vllm for speed)
+    accelerate launch --num_processes 8 examples/trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base
+
+Change `env` to train on anything that `gem-core list` shows. Everything else TRL can do goes into `TurnGRPOConfig`.
+"""
+
+import os
+from dataclasses import dataclass
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL's note that rollout_func may change; the adapter pins it
+
+import torch
+import tyro
+from gem_tiny import tiny_model, tiny_tokenizer, warm_start
+from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
+
+from gem_core.rollout import recording
+
+
+@dataclass
+class Options:
+    model: str = "tiny"
+    """Path or hub id of a chat model; `tiny` builds one on the spot and teaches it the action format first."""
+    env: str = "game:GuessTheNumber-v0-easy"
+    """Environment to train on."""
+    advantage: str = "rebn"
+    """Estimator: rebn, rebn_loo, reinforce, grpo, drgrpo or rloo."""
+    gamma: float = 1.0
+    """Discount per turn."""
+    episodes: int = 128
+    """Episodes of a batch on each process; memory is the limit with a real model."""
+    updates: int = 200
+    """Updates of the policy, each on a new batch."""
+    learning_rate: float = 1e-3
+    """Falls linearly to zero. For a real model use about 1e-6."""
+    response_tokens: int = 4
+    """Token limit of one response. For a real model use 512 or more."""
+    warm_start_steps: int = 400
+    """Steps of next-token prediction on random valid play; only for the tiny model."""
+    vllm: bool = False
+    """Sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)."""
+    seed: int = 0
+    """Decides the model, the games and the sampling."""
+    output: str = "runs/trl_guess_the_number"
+    """Folder for curve.png, metrics.jsonl and episodes.jsonl."""
+
+
+def main(options: Options) -> None:
+    model, tokenizer = options.model, None
+    if options.model == "tiny":
+        torch.set_num_threads(1)  # a tiny model only loses time to more
+        tokenizer = tiny_tokenizer([options.env])
+        model = tiny_model(tokenizer, seed=options.seed)
+        print(f"Warm start: {options.warm_start_steps} steps on random valid play, for words and format only.")
+        warm_start(model, tokenizer, options.env, steps=options.warm_start_steps, seed=options.seed)
+    gpu = torch.cuda.is_available()
+    args = TurnGRPOConfig(
+        options.output,
+        env=options.env,
+        advantage=options.advantage,
+        gamma=options.gamma,
+        per_device_train_batch_size=options.episodes,
+        max_steps=options.updates,
+        max_completion_length=options.response_tokens,
+        learning_rate=options.learning_rate,
+        use_vllm=options.vllm,
+        use_cpu=not gpu,
+        bf16=gpu,
+        gradient_checkpointing=gpu,
+        seed=options.seed,
+        logging_steps=1,
+        report_to="none",
+        save_strategy="no",
+    )
+    trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[ProgressCallback(options.env)])
+    with recording(f"{options.output}/episodes.jsonl"):
+        trainer.train()
+    print(f"Wrote curve.png, metrics.jsonl and episodes.jsonl to {options.output}/")
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

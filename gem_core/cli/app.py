@@ -1,0 +1,155 @@
+"""The commands and their options, whole, in one file. What they do is imported when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from gem_core.cli.terminal import fail, first_line, say, warn
+from gem_core.errors import GemError
+
+
+class PluginGroup(TyperGroup):
+    """The built-in commands, and those of plugins once the help lists them or an unknown command is asked for.
+
+    The context is `Any` here because typer made its type private.
+    """
+
+    _asked_plugins = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; loads plugins only for one that is not built in."""
+        if cmd_name not in self.commands:
+            self._add_plugin_commands()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All commands, for the help."""
+        self._add_plugin_commands()
+        return super().list_commands(ctx)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run; an error of this project is a message for the user, not a traceback."""
+        try:
+            return super().main(*args, **kwargs)
+        except GemError as error:
+            fail(error)
+            raise SystemExit(1) from error
+
+    def _add_plugin_commands(self) -> None:
+        if self._asked_plugins:
+            return
+        self._asked_plugins = True
+        for name, command in _plugin_commands():
+            if name in self.commands:
+                warn(f"a plugin's command {name!r} was left out: there is one of that name already")
+            else:
+                self.commands[name] = command
+
+
+def _plugin_commands() -> Iterator[tuple[str, Any]]:
+    from gem_core.plugins import manager
+
+    for plugin in manager.load_all():
+        if plugin.status == "broken":
+            warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` says more")
+    offered = typer.Typer()
+    manager.notify("gem_commands", cli=offered)
+    for part in _parts(offered):
+        try:
+            yield from get_group(part).commands.items()
+        except Exception as error:  # typer looks at a command's parameters only now
+            warn(f"a plugin's command was left out: {first_line(error)}")
+
+
+def _parts(offered: typer.Typer) -> Iterator[typer.Typer]:
+    """One Typer per command or group, so that a bad one harms no other."""
+    for command in offered.registered_commands:
+        part = typer.Typer()
+        part.registered_commands.append(command)
+        yield part
+    for group in offered.registered_groups:
+        part = typer.Typer()
+        part.registered_groups.append(group)
+        yield part
+
+
+# Plain help (no rich markup): quicker, and a plugin's help text cannot break it.
+app = typer.Typer(
+    cls=PluginGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        say(f"gem-core {version('gem-core')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def gem_core(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Text environments for LLM agents."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+def list_environments(
+    pattern: Annotated[
+        str | None, typer.Argument(help="Only ids that contain this text, or match it if it has * or ?.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="Only with this tag. Repeat to ask for several.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the environments of every plugin."""
+    from gem_core.cli.listing import show_environments
+
+    show_environments(pattern, tag or [], json)
+
+
+@app.command()
+def play(
+    env_id: Annotated[str, typer.Argument(metavar="ID", help="For example game:GuessTheNumber-v0-easy.")],
+    random: Annotated[bool, typer.Option("--random", help="Play random valid actions.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first episode.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set an argument of the environment. Repeat to set several."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes.")] = 1,
+) -> None:
+    """Play an environment in the terminal."""
+    from gem_core.cli.play import ask, draw, parse_settings, play_episodes
+
+    kwargs = parse_settings(settings or [])
+    try:
+        play_episodes(env_id, kwargs, draw if random else ask, seed, episodes)
+    except KeyboardInterrupt:
+        say("\nInterrupted.")
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def doctor(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Check this installation and this machine. Fails if a plugin is broken."""
+    from gem_core.cli.doctor import examine
+
+    if not examine(json):
+        raise typer.Exit(1)

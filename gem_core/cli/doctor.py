@@ -1,0 +1,65 @@
+"""`gem-core doctor`: what is installed, whether it fits together, and what to do where it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+
+from gem_core.adapters import installed_version, is_supported
+from gem_core.cli import machine
+from gem_core.cli.listing import plugin_record, plugin_rows
+from gem_core.cli.terminal import Row, first_line, print_json, print_table
+from gem_core.plugins import manager
+from gem_core.specs import AdapterSpec
+
+
+def examine(as_json: bool) -> bool:
+    """Print the state of this installation and machine; returns whether every plugin is sound."""
+    frameworks = [_framework(offer.spec) for offer in manager.all_offers("gem_adapters")]
+    plugins = manager.plugins()
+    abilities = machine.sandbox_abilities()
+    if as_json:
+        print_json(
+            {
+                "installation": _installation(),
+                "frameworks": frameworks,
+                "plugins": [plugin_record(plugin) for plugin in plugins],
+                "sandbox": [dataclasses.asdict(ability) for ability in abilities],
+                "accelerator": machine.accelerator(),
+            }
+        )
+    else:
+        print_table("Installation", _pairs(_installation()))
+        print_table("Training frameworks", frameworks)
+        print_table("Plugins", plugin_rows(plugins))
+        print_table("Sandbox", [_ability(ability) for ability in abilities])
+        print_table("Accelerator", _pairs(machine.accelerator()))
+    return all(plugin.status != "broken" for plugin in plugins)
+
+
+def _installation() -> dict[str, str | None]:
+    return {
+        "gem-core": machine.distribution_version("gem-core"),
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+    }
+
+
+def _framework(spec: AdapterSpec) -> Row:
+    row = {"framework": spec.id, "supported": f"{spec.distribution}{spec.supported}"}
+    try:
+        version = installed_version(spec)
+        supported = version is not None and is_supported(spec, version)
+    except Exception as error:  # what a plugin wrote may be no version range
+        return {**row, "installed": None, "status": "broken", "next": first_line(error)}
+    status = "not installed" if version is None else "ok" if supported else "unsupported"
+    wanted = f"gem-core[{spec.extra}]" if spec.extra else f"{spec.distribution}{spec.supported}"
+    return {**row, "installed": version, "status": status, "next": None if supported else f'pip install "{wanted}"'}
+
+
+def _ability(ability: machine.Ability) -> Row:
+    return {"ability": ability.name, "status": "yes" if ability.available else "no", "detail": ability.detail}
+
+
+def _pairs(values: dict[str, str | None]) -> list[Row]:
+    return [{"name": name, "value": value or "none"} for name, value in values.items()]

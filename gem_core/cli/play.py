@@ -1,0 +1,169 @@
+"""`gem-core play`: an environment in the terminal, played by a person or at random."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import sys
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import typer
+
+from gem_core.cli.terminal import first_line, printable, say
+from gem_core.env import Env, Info
+from gem_core.errors import EnvFailure, GemError
+from gem_core.registry import build, spec
+
+Player: TypeAlias = Callable[[Env, str], str | None]
+"""Chooses an action for an environment, given a prompt; `None` means that the player left."""
+
+
+@dataclass
+class Outcome:
+    """How an episode went."""
+
+    turns: int = 0
+    total: float = 0.0
+    success: bool | None = None
+    """`None` where the environment did not say."""
+    ending: str | None = None
+    """`terminated`, `truncated` or both; `None` while it goes on."""
+
+    def __str__(self) -> str:
+        success = {True: "yes", False: "no", None: "unknown"}[self.success]
+        turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
+        return f"{self.ending or 'not finished'} after {turns}, return {self.total:g}, success {success}"
+
+
+def play_episodes(
+    env_id: str, kwargs: Mapping[str, Any], player: Player, seed: int | None, episodes: int
+) -> list[Outcome]:
+    """Play, and print what happens; ends early where the player leaves.
+
+    Args:
+        env_id: the environment.
+        kwargs: override its keyword arguments.
+        player: `ask` or `draw`.
+        seed: of the first episode; the later ones go on with its generator.
+        episodes: how many to play.
+
+    Raises:
+        GemError: the environment is not known, cannot be built, or failed.
+    """
+    outcomes: list[Outcome] = []
+    with _failures_named(env_id), build(spec(env_id), kwargs) as env:
+        for number in range(1, episodes + 1):
+            outcome = _play_episode(env, player, seed if number == 1 else None)
+            outcomes.append(outcome)
+            say(f"Episode {number}: {outcome}", bold=True)
+            if outcome.ending is None:
+                break
+            say()
+    if len(outcomes) > 1:
+        _print_totals(outcomes)
+    return outcomes
+
+
+def ask(env: Env, prompt: str) -> str | None:
+    """A person types the action; the end of the input means that they left."""
+    _edit_lines()
+    try:
+        action = input(prompt)
+    except EOFError:
+        say("\nEnd of input.")
+        return None
+    if not sys.stdin.isatty():
+        say(action)  # so that a transcript shows what a terminal would
+    return action
+
+
+def _edit_lines() -> None:
+    # Python's own line editor, and the earlier actions on the arrow keys; a platform may lack it.
+    if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+
+def draw(env: Env, prompt: str) -> str | None:
+    """The environment draws a valid action."""
+    action = env.sample_random_action()
+    say(f"{prompt}{action}")
+    return action
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Keyword arguments from `key=value`; a value that is neither JSON nor a Python literal is text.
+
+    Raises:
+        typer.BadParameter: one has no `=`, or no key.
+    """
+    kwargs: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"{printable(setting)!r} is not KEY=VALUE", param_hint="--set")
+        kwargs[key] = _value(value)
+    return kwargs
+
+
+def _value(text: str) -> Any:
+    for parse in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return parse(text)
+    return text
+
+
+def _play_episode(env: Env, player: Player, seed: int | None) -> Outcome:
+    outcome = Outcome()
+    observation, info = env.reset(seed=seed)
+    _show(env, observation, info)
+    while outcome.ending is None:
+        action = player(env, f"turn {outcome.turns + 1}> ")
+        if action is None:
+            break
+        observation, reward, terminated, truncated, info = env.step(action)
+        outcome.turns += 1
+        reward = float(reward)
+        outcome.total += reward
+        outcome.ending = " and ".join(["terminated"] * bool(terminated) + ["truncated"] * bool(truncated)) or None
+        _show(env, observation, info)
+        say(f"reward {reward:g}{' (invalid action)' if info.get('invalid_action') else ''}", fg="cyan")
+    if outcome.ending and "success" in info:
+        outcome.success = bool(info["success"])
+    return outcome
+
+
+def _show(env: Env, observation: str, info: Info) -> None:
+    prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
+    gap = "\n" if suffix and observation and not observation.endswith("\n") else ""
+    text = f"{prefix}{observation}{gap}{suffix}"  # as it stands in a model's prompt
+    say(text, newline=not text.endswith("\n"))
+    picture = env.render()
+    if picture is not None and picture.strip() != observation.strip():
+        say(picture, dim=True)
+
+
+def _print_totals(outcomes: Sequence[Outcome]) -> None:
+    finished = [outcome for outcome in outcomes if outcome.ending]
+    if finished:
+        mean = sum(outcome.total for outcome in finished) / len(finished)
+        solved = sum(outcome.success is True for outcome in finished)
+        say(f"Finished episodes: {len(finished)}, mean return {mean:g}, success {solved} of {len(finished)}", bold=True)
+
+
+@contextlib.contextmanager
+def _failures_named(env_id: str) -> Generator[None]:
+    # Its author wants to know where, its player no more than one line.
+    try:
+        yield
+    except (GemError, BrokenPipeError):  # the latter: whoever read our output went away
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise EnvFailure(
+            f"{env_id} failed: {type(error).__name__}: {first_line(error)} ({place.filename}, line {place.lineno})"
+        ) from error

@@ -1,0 +1,105 @@
+"""What reaches the terminal. Text of environments and plugins is shown literally: it is data, never markup."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import typer
+
+Row: TypeAlias = Mapping[str, str | None]
+"""The cells of a row by the name of their column."""
+
+# Controls but newline and tab, which could drive the terminal; bidirectional overrides, which could make a line read
+# as another; lone surrogates, which no encoding can write.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_STATUS_COLOURS = {"ok": "green", "yes": "green", "broken": "red", "duplicate": "red", "disabled": "yellow"}
+
+
+def printable(text: str) -> str:
+    """The text with whatever a terminal would act upon written as an escape, such as `\\x1b`."""
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+
+
+def first_line(error: object) -> str:
+    """The first line of an error's message."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def say(text: str = "", *, err: bool = False, newline: bool = True, **style: Any) -> None:
+    """Print text; `style` is that of `typer.style`, left out where the output is no terminal or `NO_COLOR` is set."""
+    colour = False if os.environ.get("NO_COLOR") else None
+    shown = printable(text)
+    typer.echo(typer.style(shown, **style) if style else shown, err=err, nl=newline, color=colour)
+
+
+def warn(text: str) -> None:
+    """Print a warning to stderr."""
+    say(f"Warning: {text}", err=True, fg="yellow")
+
+
+def fail(error: object) -> None:
+    """Print an error to stderr."""
+    say(f"Error: {error}", err=True, fg="red")
+
+
+def print_json(document: Any) -> None:
+    """Print a JSON document, in ASCII: no text in it can trouble a terminal or an encoding."""
+    typer.echo(json.dumps(document, indent=2))
+
+
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    """Print rows that have the same columns; where there are none, nothing at all."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for number, column in enumerate(rows[0]):
+        table.add_column(column, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(column, value) for column, value in row.items()))
+    say(title, bold=True)
+    console = Console()
+    # Into a pipe or a file a row stays one line, as grep wants it. On a narrow terminal wrapped rows read better than
+    # columns a few letters wide.
+    console.width = max(console.width, 100) if sys.stdout.isatty() else 10_000
+    console.print(table)
+    say()
+
+
+def _cell(column: str, value: Any) -> Any:
+    from rich.text import Text
+
+    return Text(printable(value or ""), style=_STATUS_COLOURS.get(value, "") if column == "status" else "")
+
+
+def prepare() -> None:
+    """Make this process's streams and logs fit for a terminal; for the console script, not for use in a program."""
+    _set_errors(sys.stdin, "replace")
+    _set_errors(sys.stdout, "backslashreplace")
+    # Broken plugins are logged as warnings; they have their place in the output itself.
+    logging.getLogger("gem_core").addHandler(_ToTerminal(logging.ERROR))
+
+
+def _set_errors(stream: Any, errors: str) -> None:
+    # A character that the terminal's encoding lacks, or a byte that is none, is no reason to end.
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors=errors)
+
+
+class _ToTerminal(logging.Handler):
+    """Shows log records as warnings, an exception in one line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        warn(record.getMessage() + (f": {type(error).__name__}: {first_line(error)}" if error else ""))

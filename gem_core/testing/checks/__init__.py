@@ -1,0 +1,80 @@
+"""The promises of `gem_core.Env`, one function each.
+
+A check plays the environment and yields a sentence for each thing that is wrong: what happened, what was given, what
+to do. `check_env` and `EnvConformance` ask the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from gem_core.testing.checks.contract import (
+    closing,
+    construction,
+    info,
+    keyword_arguments,
+    random_action,
+    reset,
+    step,
+    success,
+)
+from gem_core.testing.checks.repeatability import (
+    global_random,
+    own_state,
+    pickling,
+    saved_state,
+    seeding,
+    seeds_differ,
+    spawning,
+    threads,
+)
+from gem_core.testing.checks.robustness import absurd, long
+from gem_core.testing.play import Subject
+
+__all__ = [
+    "CHECKS",
+    "FIRST",
+    "Check",
+    "absurd",
+    "closing",
+    "construction",
+    "global_random",
+    "info",
+    "keyword_arguments",
+    "long",
+    "own_state",
+    "pickling",
+    "random_action",
+    "reset",
+    "saved_state",
+    "seeding",
+    "seeds_differ",
+    "spawning",
+    "step",
+    "success",
+    "threads",
+]
+
+Check: TypeAlias = Callable[[Subject], Iterator[str]]
+
+FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
+"""What all others rely on. The first to build an environment is the one that watches it."""
+CHECKS: tuple[Check, ...] = (
+    *FIRST,
+    info,
+    success,
+    random_action,
+    closing,
+    seeding,
+    seeds_differ,
+    global_random,
+    own_state,
+    threads,
+    pickling,
+    saved_state,
+    spawning,
+    absurd,
+    long,
+)
+"""All of them, in the order of asking."""

@@ -1,0 +1,142 @@
+"""Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` passes all tests.
+
+Dependencies are installed once per machine, in a cache folder keyed by what is asked for (`GEM_CORE_CACHE`, by default
+~/.cache/gem-core). On top of that each checkout has a thin environment of its own with nothing but this project, so
+that two checkouts never share an editable install.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+from nox.project import dependency_groups, load_toml
+
+nox.options.sessions = ["tests"]
+nox.options.default_venv_backend = "none"
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core"))
+PROJECT = load_toml("pyproject.toml")
+CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
+TRL_PYTHON = "3.11"
+# The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
+TORCH = "torch==2.13.0"
+
+
+@nox.session
+def learn(session: nox.Session) -> None:
+    """Train an agent on the CPU with TRL; arguments go to the example."""
+    python = trl_environment(session)
+    run(session, python, "examples/trl_guess_the_number.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Everything that has to pass before a change lands."""
+    for name in ("lint", "core", "trl"):
+        session.notify(name)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types, and which package may import which."""
+    python = trl_environment(session)
+    run(session, python, "-m", "ruff", "check")
+    run(session, python, "-m", "ruff", "format", "--check")
+    run(session, python, "-m", "pyright", "--pythonpath", str(python))
+    run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
+
+
+@nox.session
+@nox.parametrize("python", CORE_PYTHONS)
+def core(session: nox.Session, python: str) -> None:
+    """The core and the plugins, on each supported Python that is installed."""
+    if interpreter(python) is None:
+        session.skip(f"no Python {python} here")
+    executable = environment(session, "core", python, [], ["test", "tokenizers"])
+    run(session, executable, "-m", "pytest", "tests/core", "tests/plugins", *session.posargs)
+
+
+@nox.session
+def trl(session: nox.Session) -> None:
+    """The TRL adapter against the installed TRL, and its example."""
+    python = trl_environment(session)
+    run(session, python, "-m", "pytest", "tests/adapters/trl", "tests/examples", *session.posargs)
+
+
+def run(session: nox.Session, python: Path, *arguments: str) -> None:
+    """Run Python with one thread: more of them fight over the cores."""
+    session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1"}, external=True)
+
+
+def trl_environment(session: nox.Session) -> Path:
+    """One environment for all that needs TRL: training, its tests, and the type checker that reads it."""
+    return environment(session, "trl", TRL_PYTHON, ["trl"], ["test", "lint"], first=[TORCH])
+
+
+def environment(
+    session: nox.Session,
+    constraints: str,
+    python: str,
+    extras: list[str],
+    groups: list[str],
+    first: list[str] | None = None,
+) -> Path:
+    """An environment with the project, extras and dependency groups; returns its Python."""
+    project = PROJECT["project"]
+    optional = [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
+    build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling asks for it in editable installs
+    requirements = [*build, *project["dependencies"], *optional, *dependency_groups(PROJECT, *groups)]
+    base = _dependencies(session, constraints, python, [first or [], requirements])
+    overlay = HERE / ".nox" / f"{constraints}-{python}"
+    target = overlay / "bin" / "python"
+    if not target.exists():
+        _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
+        packages = next((base / "lib").glob("python*/site-packages"))
+        next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
+    pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(target), "--disable-pip-version-check"]
+    _quiet(session, *pip, "install", "--no-deps", "--no-build-isolation", "--quiet", "-e", str(HERE))
+    return target
+
+
+def interpreter(python: str) -> str | None:
+    """A working Python of that version: on the PATH, or one of pyenv's."""
+    pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{python}.*/bin/python"))
+    same = [sys.executable] if f"{sys.version_info.major}.{sys.version_info.minor}" == python else []
+    for candidate in [*same, f"python{python}", *map(str, pyenv)]:
+        path = shutil.which(candidate)
+        if path and subprocess.run([path, "-c", "import venv"], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+def _dependencies(session: nox.Session, constraints: str, python: str, steps: list[list[str]]) -> Path:
+    """The cached environment with these requirements, installed step by step on first use."""
+    file = HERE / "constraints" / f"{constraints}.txt"
+    key = hashlib.sha256(f"{file.read_text()}{python}{steps}".encode()).hexdigest()[:12]
+    path = CACHE / f"{constraints}-{python}-{key}"
+    complete = path / "complete"  # written last, so that an interrupted installation is not taken for a whole one
+    if complete.exists():
+        return path
+    executable = interpreter(python)
+    if executable is None:
+        session.error(f"this needs Python {python}: install it, for example with pyenv")
+    session.log(f"installing dependencies into {path}")
+    shutil.rmtree(path, ignore_errors=True)
+    _quiet(session, executable, "-m", "venv", str(path))
+    install = [str(path / "bin" / "python"), "-m", "pip", "install", "--quiet", "-c", str(file)]
+    _quiet(session, *install, "--upgrade", "pip")
+    for requirements in filter(None, steps):
+        _quiet(session, *install, *requirements)
+    complete.touch()
+    return path
+
+
+def _quiet(session: nox.Session, *command: str) -> None:
+    session.run(*command, external=True, silent=True)

@@ -1,0 +1,532 @@
+"""The command line: in process where that says enough, the real console script where it does not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import gem_core
+from gem_core import Env
+from gem_core.cli import app as app_module
+from gem_core.cli.app import app
+from gem_core.cli.doctor import examine
+from gem_core.cli.machine import bubblewrap, cgroup_v2, seccomp
+from gem_core.cli.play import parse_settings
+from gem_core.cli.terminal import printable, say
+from gem_core.plugins import manager
+from gem_core.specs import AdapterSpec
+
+VERSION = importlib.metadata.version("gem-core")
+SCRIPT = Path(sys.executable).with_name("gem-core")
+RUDE = "[bold]x[/bold] [/] \x1b[31mred\x00 \ud800 \u202eabc [link=x]\r\n"
+
+
+def run(*args: str, input: str | bytes | None = "") -> Any:
+    return CliRunner().invoke(app, list(args), input=input)
+
+
+def script(*args: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, *args], input=input, capture_output=True, text=True, timeout=60, env={**os.environ, **env}
+    )
+
+
+# -- help, version, errors ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+def test_help_lists_the_commands(args: tuple[str, ...]) -> None:
+    result = run(*args)
+    assert result.exit_code == 0
+    assert {"list", "play", "doctor"} <= set(result.stdout.split())
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"gem-core {VERSION}\n")
+
+
+@pytest.mark.parametrize("args", [("frobnicate",), ("list", "--bad"), ("play",), ("play", "a:b", "--episodes", "0")])
+def test_wrong_usage_exits_with_2(args: tuple[str, ...]) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+
+
+def test_unknown_command_shows_near_match() -> None:
+    assert "Did you mean 'doctor'?" in run("docter").stderr
+
+
+def test_import_needs_neither_typer_nor_rich() -> None:
+    code = "import sys, gem_core, gem_core.cli; print([m for m in ('typer', 'rich', 'click') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def test_printable_keeps_text_and_escapes_what_drives_a_terminal() -> None:
+    kept = "tab\t, newline\n, [markup], été 猫 👩‍🚀"
+    assert printable(kept) == kept
+    assert printable(RUDE) == "[bold]x[/bold] [/] \\x1b[31mred\\x00 \\ud800 \\u202eabc [link=x]\n"
+    assert printable("a\rb\x9bc\x7f") == "a\\rb\\x9bc\\x7f"
+
+
+def test_say_colours_nothing_where_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    coloured = typer.Typer()
+    coloured.command()(lambda: say("word", fg="red"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert CliRunner().invoke(coloured, color=True).stdout == "\x1b[31mword\x1b[0m\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert CliRunner().invoke(coloured, color=True).stdout == "word\n"
+
+
+# -- list --------------------------------------------------------------------------------------------------------------
+
+
+def listed(*args: str) -> list[str]:
+    result = run("list", "--json", *args)
+    assert result.exit_code == 0
+    return [row["id"] for row in json.loads(result.stdout)["environments"]]
+
+
+def test_list_shows_a_row_per_environment() -> None:
+    result = run("list", "GuessTheNumber-v0-easy")
+    assert result.exit_code == 0
+    row = next(line for line in result.stdout.splitlines() if line.startswith("game:"))
+    assert re.split(r"  +", row.strip()) == [
+        "game:GuessTheNumber-v0-easy",
+        "game",
+        "gem-core",
+        VERSION,
+        "ok",
+        "game, multi-turn",
+    ]
+
+
+def test_list_json() -> None:
+    document = json.loads(run("list", "--json").stdout)
+    corridor = next(row for row in document["environments"] if row["id"] == "game:Corridor-v0")
+    assert corridor == {
+        "id": "game:Corridor-v0",
+        "plugin": "game",
+        "distribution": "gem-core",
+        "version": VERSION,
+        "status": "ok",
+        "tags": ["game", "multi-turn", "tiny"],
+    }
+    game = next(row for row in document["plugins"] if row["plugin"] == "game")
+    assert (game["status"], game["error"]) == ("ok", None)
+
+
+def test_list_filters() -> None:
+    assert {"game:Corridor-v0", "game:GuessTheNumber-v0"} <= set(listed())
+    assert listed("corridor") == ["game:Corridor-v0"]
+    assert listed("game:*-easy") == [one for one in listed("easy") if one.startswith("game:")] != []
+    assert listed("*easy?") == []
+    assert listed("--tag", "tiny", "--tag", "game") == ["game:Corridor-v0"]
+    assert listed("--tag", "tiny", "--tag", "nothing") == []
+
+
+def test_list_of_nothing_shows_near_match() -> None:
+    result = run("list", "game:Coridor-v0")
+    assert result.exit_code == 0
+    assert "No environment fits. Did you mean 'game:Corridor-v0'" in result.stdout
+
+
+def test_list_shows_what_this_process_registered() -> None:
+    gem_core.register("clitest:Rude-v0", Rude, tags=("[/]", "\x1b[2J"))
+    result = run("list", "clitest:")
+    assert result.exit_code == 0
+    assert "<in-process>" in result.stdout
+    assert "[/], \\x1b[2J" in result.stdout
+
+
+# -- play --------------------------------------------------------------------------------------------------------------
+
+
+class Rude(Env):
+    """Says things that a terminal must not act upon, and knows if it was closed."""
+
+    closed = False
+
+    def __init__(self, raising: str = "", ends: bool = True) -> None:
+        self.raising, self.ends = raising, ends
+        Rude.closed = False
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        super().reset(seed=seed)
+        return RUDE, {"prefix": "before ", "suffix": "after"}
+
+    def step(self, action: str) -> Any:
+        if self.raising == "interrupt":
+            raise KeyboardInterrupt
+        if self.raising:
+            raise RuntimeError(f"{self.raising}\x1b[31m\nsecond line")
+        return f"you said {action}", 0.5, self.ends, self.ends, {"invalid_action": True}
+
+    def sample_random_action(self) -> str:
+        return RUDE
+
+    def render(self) -> str:
+        return "picture \x1b"
+
+    def close(self) -> None:
+        Rude.closed = True
+
+
+@pytest.fixture
+def rude() -> str:
+    gem_core.register("clitest:Rude-v0", Rude)
+    return "clitest:Rude-v0"
+
+
+def test_play_random_is_reproducible() -> None:
+    args = ("play", "game:GuessTheNumber-v0-easy", "--random", "--seed", "3", "--episodes", "3")
+    first, second = run(*args), run(*args)
+    assert first.exit_code == 0
+    assert first.stdout == second.stdout
+    assert "turn 1> \\boxed{" in first.stdout
+    assert re.search(
+        r"Episode 1: (terminated|terminated and truncated) after \d turns?, return .*success (yes|no)", first.stdout
+    )
+    assert re.search(r"Finished episodes: 3, mean return \S+, success \d of 3", first.stdout)
+    assert run(*args[:-3], "4", *args[-2:]).stdout != first.stdout
+
+
+def test_play_by_a_person() -> None:
+    opening = run("play", "game:Corridor-v0", "--seed", "0").stdout.splitlines()[0]
+    move = ">" if opening.index("@") < opening.index("G") else "<"
+    steps = abs(opening.index("@") - opening.index("G"))
+    result = run("play", "game:Corridor-v0", "--seed", "0", input="sideways\n" + f"{move}\n" * steps)
+    assert result.exit_code == 0
+    assert f"turn 1> sideways\n{opening}\nreward -0.1 (invalid action)\n" in result.stdout
+    assert result.stdout.count(opening) == 2  # render() says nothing that the observation did not
+    assert f"Episode 1: terminated after {steps + 1} turns, return 0.9, success yes\n" in result.stdout
+
+
+def test_play_ends_with_its_input(rude: str) -> None:
+    result = run("play", rude, "--set", "ends=false", "--episodes", "3", input="one\ntwo")
+    assert result.exit_code == 0
+    assert (
+        "turn 3> \nEnd of input.\nEpisode 1: not finished after 2 turns, return 1, success unknown\n" in result.stdout
+    )
+    assert "Episode 2" not in result.stdout
+    assert Rude.closed
+
+
+def test_play_shows_text_literally(rude: str) -> None:
+    result = run("play", rude, "--random")
+    assert result.exit_code == 0
+    assert f"before {printable(RUDE)}after\npicture \\x1b\nturn 1> {printable(RUDE)}" in result.stdout
+    assert "terminated and truncated after 1 turn, return 0.5, success unknown" in result.stdout
+    assert not set("\x1b\x00\u202e") & set(result.stdout)
+
+
+def test_play_survives_any_bytes(rude: str) -> None:
+    done = subprocess.run(
+        [SCRIPT, "play", "game:Corridor-v0"], input=b"\xff\x00\x1b\n", capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+
+
+def test_play_unknown_id() -> None:
+    result = run("play", "game:GuessTheNumber-v0-esy")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        "Error: no environment 'game:GuessTheNumber-v0-esy'. Did you mean 'game:GuessTheNumber-v0-easy'"
+    )
+    assert "Traceback" not in result.output
+
+
+def test_play_settings() -> None:
+    result = run("play", "game:Corridor-v0", "--random", "--set", "length=3", "--set", "max_turns=2")
+    assert len(result.stdout.splitlines()[0]) == 3
+    wrong = run("play", "game:Corridor-v0", "--set", "lenght=3")
+    assert wrong.exit_code == 1
+    assert "Did you mean 'length'?" in wrong.stderr
+    assert run("play", "game:Corridor-v0", "--set", "env_id=3").exit_code == 1
+    assert run("play", "game:Corridor-v0", "--set", "length=1").exit_code == 1
+    assert run("play", "game:Corridor-v0", "--set", "length").exit_code == 2
+
+
+def test_settings_are_json_python_or_text() -> None:
+    given = [
+        "a=1",
+        "b=true",
+        "c=True",
+        "d=null",
+        "e=None",
+        "f=[1, 2]",
+        "g=(1, 2)",
+        'h="1"',
+        "i=a=b",
+        "j=",
+        "k=" + "[" * 9999,
+    ]
+    expected = {
+        "a": 1,
+        "b": True,
+        "c": True,
+        "d": None,
+        "e": None,
+        "f": [1, 2],
+        "g": (1, 2),
+        "h": "1",
+        "i": "a=b",
+        "j": "",
+    }
+    assert parse_settings(given) == {**expected, "k": "[" * 9999}
+
+
+def test_play_names_what_an_environment_raises(rude: str) -> None:
+    result = run("play", rude, "--random", "--set", "raising=boom")
+    assert result.exit_code == 1
+    assert re.fullmatch(
+        r"Error: clitest:Rude-v0 failed: RuntimeError: boom\\x1b\[31m \(\S+test_cli.py, line \d+\)\n", result.stderr
+    )
+    assert Rude.closed
+
+
+def test_play_interrupted(rude: str) -> None:
+    result = run("play", rude, "--random", "--set", "raising=interrupt")
+    assert result.exit_code == 130
+    assert result.stdout.endswith("\nInterrupted.\n")
+    assert Rude.closed
+
+
+def test_play_interrupted_by_a_person() -> None:
+    with subprocess.Popen(
+        [SCRIPT, "play", "game:Corridor-v0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        shown = b""
+        while b"turn 1>" not in shown:
+            shown += os.read(process.stdout.fileno(), 1000) or pytest.fail("it ended")
+        time.sleep(0.2)  # until it reads
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (130, b"\nInterrupted.\n", b"")
+
+
+def test_reader_that_goes_away_is_no_failure() -> None:
+    command = f"{SCRIPT} play game:Corridor-v0 --random --episodes 2000 | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+
+
+# -- doctor ------------------------------------------------------------------------------------------------------------
+
+
+def test_doctor() -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    for title in ("Installation", "Training frameworks", "Plugins", "Sandbox", "Accelerator"):
+        assert title in result.stdout.splitlines()
+
+
+def test_doctor_json_without_importing_torch() -> None:
+    code = "import sys; from gem_core.cli.doctor import examine; examine(True); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert set(document) == {"installation", "frameworks", "plugins", "sandbox", "accelerator"}
+    abilities = ["bubblewrap", "user namespaces", "seccomp", "resource limits", "cgroup v2"]
+    assert [ability["name"] for ability in document["sandbox"]] == abilities
+
+
+def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from gem_core.plugins import Offer
+    from gem_core.specs import Provenance
+
+    specs = [
+        AdapterSpec("fits", "x", distribution="pytest", supported=">=1", extra="fits"),
+        AdapterSpec("old", "x", distribution="pytest", supported=">=999", extra="old"),
+        AdapterSpec("absent", "x", distribution="no-such-framework", supported=">=1,<2"),
+        AdapterSpec("nonsense", "x", distribution="pytest", supported="newest"),
+    ]
+    here = Provenance("demo", "demo", "1")
+    monkeypatch.setattr(manager, "all_offers", lambda hook: [Offer(spec, here) for spec in specs])  # pyright: ignore
+    assert examine(True)
+    rows = json.loads(capsys.readouterr().out)["frameworks"]
+    assert [row["status"] for row in rows] == ["ok", "unsupported", "not installed", "broken"]
+    advice = [None, 'pip install "gem-core[old]"', 'pip install "no-such-framework>=1,<2"']
+    assert [row["next"] for row in rows[:3]] == advice
+    assert "newest" in rows[3]["next"]
+
+
+def test_abilities_are_read_from_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, own = tmp_path / "status", tmp_path / "cgroup"
+    assert not seccomp(status).available
+    status.write_text("Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n")
+    assert seccomp(status).available
+    assert "filtering" in seccomp(status).detail
+    assert not cgroup_v2(tmp_path, own).available
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    own.write_text("0::/mine\n")
+    assert cgroup_v2(tmp_path, own).detail == "own group not writable, controllers: cpu memory pids"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cgroup.procs").touch()
+    assert cgroup_v2(tmp_path, own).detail.startswith("own group writable")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bubblewrap().detail == "bwrap is not on PATH"
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'No permissions' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    assert (bubblewrap().available, bubblewrap().detail) == (False, "No permissions")
+
+
+# -- plugins -----------------------------------------------------------------------------------------------------------
+
+GOOD = """
+import sys
+print("maze_one was imported", file=sys.stderr)
+import typer
+from gem_core import EnvSpec, hookimpl
+
+@hookimpl
+def gem_envs():
+    yield EnvSpec("maze:Small-v0", "maze_one:Maze")
+    yield EnvSpec("maze:Big-v0", "maze_one:Maze")
+
+def draw(size: int = 3):
+    "Draw a maze [/]."
+    print("#" * size)
+
+def impossible(what: "no_such_type"): ...
+
+@hookimpl
+def gem_commands(cli):
+    cli.command("draw-maze")(draw)
+    cli.command("list")(draw)
+    cli.command("impossible")(impossible)
+    tools = typer.Typer()
+    tools.command("count")(lambda: print("one"))
+    tools.command("sum")(lambda: print("two"))
+    cli.add_typer(tools, name="maze-tools")
+"""
+RAISING = """
+from gem_core import EnvSpec, hookimpl
+
+@hookimpl
+def gem_envs():
+    return [EnvSpec("maze:Small-v0", "maze_two:Maze")]
+
+@hookimpl
+def gem_commands(cli):
+    raise ValueError("no commands today")
+"""
+
+
+def install(folder: Path, distribution: str, plugin: str, source: str) -> None:
+    (folder / f"{distribution}.py").write_text(source)
+    info = folder / f"{distribution}-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\n")
+    (info / "entry_points.txt").write_text(f"[gem_core.plugins]\n{plugin} = {distribution}\n")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, "maze_one", "maze", GOOD)
+    install(folder, "maze_two", "maze", RAISING)
+    install(folder, "wreck", "wreck", "raise ValueError('[/] \\x1b[31m boom\\nsecond line')")
+    install(folder, "sleeper", "sleeper", "raise SystemExit")
+    return str(folder)
+
+
+@pytest.fixture
+def plugin_env(site: str) -> dict[str, str]:
+    return {"PYTHONPATH": site, "GEM_DISABLE_PLUGINS": "sleeper"}
+
+
+def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
+    done = script("list", **plugin_env)
+    assert done.returncode == 0
+    assert "game:Corridor-v0" in done.stdout
+    duplicates = [line.split()[2:5] for line in done.stdout.splitlines() if line.startswith("maze:Small-v0")]
+    assert duplicates == [["maze_one", "1.5", "duplicate"], ["maze_two", "1.5", "duplicate"]]
+    left_out = done.stdout.partition("Plugins left out")[2]
+    assert re.search(r"wreck +wreck +1.5 +broken +.*ValueError: \[/\] \\x1b\[31m boom", left_out)
+    assert re.search(r"sleeper +sleeper +1.5 +disabled +named in GEM_DISABLE_PLUGINS", left_out)
+    assert "second line" not in done.stdout
+    assert done.stderr == "maze_one was imported\n"
+
+
+def test_json_has_the_errors(plugin_env: dict[str, str]) -> None:
+    document = json.loads(script("list", "--json", **plugin_env).stdout)
+    status = {(row["plugin"], row["distribution"]): row["status"] for row in document["plugins"]}
+    assert status["wreck", "wreck"] == "broken"
+    assert status["sleeper", "sleeper"] == "disabled"
+    assert next(row["error"] for row in document["plugins"] if row["plugin"] == "wreck").endswith("second line")
+
+
+def test_doctor_fails_for_a_broken_plugin(plugin_env: dict[str, str]) -> None:
+    done = script("doctor", **plugin_env)
+    assert done.returncode == 1
+    assert re.search(r"wreck +wreck +1.5 +broken", done.stdout)
+    assert "Traceback" not in done.stderr
+
+
+def test_strict_plugins_are_an_error(plugin_env: dict[str, str]) -> None:
+    done = script("list", GEM_STRICT_PLUGINS="1", **plugin_env)
+    assert done.returncode == 1
+    assert "Error: wreck 1.5 (plugin 'wreck'): importing 'wreck' failed: ValueError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_duplicate_id_is_an_error(plugin_env: dict[str, str]) -> None:
+    done = script("play", "maze:Small-v0", **plugin_env)
+    assert done.returncode == 1
+    assert re.search(r"Error: 'maze:Small-v0' is claimed by .* and ", done.stderr)
+
+
+def test_missing_module_is_an_error_with_advice(plugin_env: dict[str, str]) -> None:
+    done = script("play", "wreck:X-v0", **plugin_env)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: no environment 'wreck:X-v0': wreck 1.5 (plugin 'wreck') is broken:")
+
+
+def test_plugin_commands_run(plugin_env: dict[str, str]) -> None:
+    done = script("draw-maze", "--size", "5", **plugin_env)
+    assert (done.returncode, done.stdout) == (0, "#####\n")
+    assert "Warning: wreck 1.5 (plugin 'wreck') is broken and was left out" in done.stderr
+    assert "Warning: a plugin's command 'list' was left out: there is one of that name already" in done.stderr
+    assert "Warning: a plugin's command was left out: name 'no_such_type' is not defined" in done.stderr
+    assert re.search(r"Warning: .*maze_two.*gem_commands.*ValueError: no commands today", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_help_lists_plugin_commands(plugin_env: dict[str, str]) -> None:
+    done = script("--help", **plugin_env)
+    assert done.returncode == 0
+    assert re.search(r"draw-maze +Draw a maze \[/\]\.", done.stdout)
+    assert "maze-tools" in done.stdout
+    assert script("maze-tools", "count", **plugin_env).stdout == "one\n"
+
+
+@pytest.mark.parametrize("args", [("--version",), ("doctor", "--help"), ("play", "game:Corridor-v0", "--random")])
+def test_built_in_commands_leave_other_plugins_alone(args: tuple[str, ...], plugin_env: dict[str, str]) -> None:
+    done = script(*args, **plugin_env)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_plugins_are_asked_once_for_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(app_module, "_plugin_commands", lambda: asked.append(1) or iter(()))
+    assert run("--help").exit_code == 0
+    assert asked == [1]

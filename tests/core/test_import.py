@@ -1,0 +1,83 @@
+"""What importing costs: nothing but the standard library until something is used."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import gem_core
+
+_REPORT = "import json, sys; before = set(sys.modules); {code}; print(json.dumps(sorted(set(sys.modules) - before)))"
+
+
+def modules_imported_by(code: str) -> set[str]:
+    """Names of the modules that `code` adds to a fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", _REPORT.format(code=code)], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+def packages(modules: set[str]) -> set[str]:
+    """Top-level names outside the standard library."""
+    return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
+
+
+def test_importing_the_core_imports_nothing_else() -> None:
+    imported = modules_imported_by("import gem_core")
+    assert packages(imported) == {"gem_core"}
+    assert "importlib.metadata" not in imported
+
+
+def test_what_a_plugin_module_imports_is_light_and_reads_no_metadata() -> None:
+    # Entry points are listed by importlib.metadata.entry_points, metadata is read through distribution().
+    watch = (
+        "import importlib.metadata as m; "
+        "m.entry_points = m.distribution = m.version = lambda *a, **k: 1 / 0; "
+        "from gem_core import hookimpl, Env, Wrapper, EnvSpec, ToolSpec, AdvantageSpec, AdapterSpec, make, make_vec"
+    )
+    assert packages(modules_imported_by(watch)) == {"gem_core", "pluggy"}
+
+
+def test_making_an_environment_loads_its_own_plugin_only() -> None:
+    imported = packages(modules_imported_by('import gem_core; gem_core.make("game:Corridor-v0").reset(seed=0)'))
+    assert imported <= {"gem_core", "gem_games", "pluggy", "packaging"}
+    assert "gem_games" in imported
+
+
+def test_command_line_and_arrays_wait_until_they_are_used() -> None:
+    imported = packages(modules_imported_by("import gem_core.registry, gem_core.vector, gem_core.wrappers"))
+    assert not imported & {"numpy", "torch", "msgspec", "typer", "rich", "packaging", "transformers"}
+
+
+def test_rollouts_need_no_framework() -> None:
+    imported = packages(modules_imported_by("import gem_core.rollout"))
+    assert not imported & {"torch", "transformers", "tokenizers", "typer", "rich", "gem_games", "gem_trl"}
+
+
+def test_every_module_can_be_imported_first() -> None:
+    code = """
+import importlib, pkgutil, sys
+import gem_core
+names = [one.name for one in pkgutil.walk_packages(gem_core.__path__, "gem_core.")]
+names = [name for name in names if not name.endswith("__main__")]
+for name in names:
+    for loaded in [one for one in sys.modules if one.partition(".")[0] == "gem_core"]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=120, check=True)
+
+
+def test_public_names_resolve() -> None:
+    assert all(callable(getattr(gem_core, name)) for name in gem_core.__all__)
+    assert set(gem_core.__all__) <= set(dir(gem_core))
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = gem_core.no_such_name
+    assert not hasattr(gem_core, "no_such_name")

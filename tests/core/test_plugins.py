@@ -1,0 +1,557 @@
+"""Plugins: found late, loaded one by one, never able to harm each other."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gem_core
+import gem_core.errors
+from gem_core.advantages import TurnBatch
+from gem_core.advantages.compute import compute_advantages
+from gem_core.errors import (
+    DuplicateIdError,
+    NotFoundError,
+    PluginApiError,
+    PluginError,
+    PluginLoadError,
+)
+from gem_core.failures import ErrorAction, judge_failure
+from gem_core.hookspecs import hookimpl
+from gem_core.plugins import PluginManager
+from gem_core.rollout import Episode, StopReason
+
+if TYPE_CHECKING:
+    from conftest import Site
+
+ENVS = """
+class Echo(gem_core.Env):
+    def reset(self, seed=None, **options):
+        return {name!r}, {{}}
+    def step(self, action):
+        return action, 1.0, True, False, {{"success": True}}
+    def sample_random_action(self):
+        return "hello"
+
+@hookimpl
+def gem_envs():
+    yield EnvSpec("{name}:Echo-v0", f"{{__name__}}:Echo")
+"""
+
+
+def echo(name: str) -> str:
+    """Source of a plugin that offers `<name>:Echo-v0`."""
+    return ENVS.format(name=name)
+
+
+def ids(manager: PluginManager) -> list[str]:
+    return [offer.spec.id for offer in manager.all_offers("gem_envs")]
+
+
+def status(manager: PluginManager) -> dict[str, str]:
+    return {plugin.name: plugin.status for plugin in manager.load_all()}
+
+
+# -- loading -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_id_loads_its_namespace_and_no_other(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    maze, bank = site.add("maze", echo("maze")), site.add("bank", echo("bank"))
+    manager = in_force()
+    assert gem_core.make("maze:Echo-v0").reset() == ("maze", {})
+    assert maze in sys.modules
+    assert bank not in sys.modules
+    assert [(plugin.name, plugin.status) for plugin in manager.plugins()] == [("bank", "not loaded"), ("maze", "ok")]
+
+
+def test_listing_plugins_loads_none(site: Site) -> None:
+    module = site.add("maze", echo("maze"))
+    assert [plugin.name for plugin in site.manager().plugins()] == ["maze"]
+    assert module not in sys.modules
+
+
+def test_discovery_happens_once_and_late(site: Site) -> None:
+    site.add("maze", echo("maze"))
+    calls: list[int] = []
+
+    def discover() -> Any:
+        calls.append(1)
+        return site.entry_points()
+
+    manager = PluginManager(discover)
+    assert not calls
+    for _ in range(3):
+        manager.plugins()
+        assert manager.find("gem_envs", "maze:Echo-v0")
+    assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise RuntimeError('no display')", "RuntimeError: no display"),
+        ("import a_module_that_is_not_there", "a_module_that_is_not_there"),
+        ("def broken(:", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("@hookimpl\ndef gem_envs():\n    yield 'maze:A'", "not a EnvSpec"),
+        ("@hookimpl\ndef gem_envs():\n    return None", "TypeError"),
+        ("@hookimpl\ndef gem_env_error(nonsense):\n    return None", "nonsense"),
+        (
+            "@hookimpl\ndef gem_envs():\n    yield EnvSpec('broken:A-v0', 'm:A')\n    raise OSError('half way')",
+            "OSError: half way",
+        ),
+    ],
+)
+def test_a_broken_plugin_breaks_no_other(
+    site: Site, caplog: pytest.LogCaptureFixture, source: str, reason: str
+) -> None:
+    site.add("broken", source, version="3.4")
+    site.add("maze", echo("maze"))
+    site.add("after", echo("after"))
+    manager = site.manager()
+    with caplog.at_level(logging.WARNING, "gem_core.plugins"):
+        assert ids(manager) == ["after:Echo-v0", "maze:Echo-v0"]
+    assert status(manager) == {"after": "ok", "broken": "broken", "maze": "ok"}
+    [broken] = manager.load("broken")
+    assert isinstance(broken.error, PluginLoadError)
+    assert reason in str(broken.error)
+    assert "gem-broken 3.4 (plugin 'broken')" in caplog.text
+    # And the manager goes on: nothing of the broken plugin is left in it, others can still decide and listen.
+    manager.enable("maze")
+    manager.configure({"a": 1})
+    manager.notify("gem_rollout_end", run=None, error=None)
+    assert manager.find("gem_envs", "broken:A-v0") is None
+
+
+def test_a_plugin_that_hears_hooks_and_then_breaks_is_deaf_afterwards(site: Site) -> None:
+    module = site.add(
+        "broken",
+        """
+heard = []
+@hookimpl
+def gem_rollout_start(run):
+    heard.append(run)
+@hookimpl
+def gem_envs():
+    yield EnvSpec("elsewhere:A-v0", "m:A")
+""",
+    )
+    manager = site.manager()
+    assert status(manager) == {"broken": "broken"}
+    manager.notify("gem_rollout_start", run="a run")
+    assert site.module(module).heard == []
+
+
+def test_one_module_behind_two_names_harms_neither_the_first_nor_its_hooks(site: Site) -> None:
+    source = "\nheard = []\n@hookimpl\ndef gem_rollout_start(run):\n    heard.append(run)\n"
+    module = site.add("alpha", source)
+    site.declare("beta", module)
+    manager = site.manager()
+    assert status(manager) == {"alpha": "ok", "beta": "broken"}
+    manager.notify("gem_rollout_start", run="a run")
+    assert site.module(module).heard == ["a run"]
+
+
+def test_strict_mode_raises_what_is_broken(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("broken", "1 / 0")
+    monkeypatch.setenv("GEM_STRICT_PLUGINS", "1")
+    with pytest.raises(PluginLoadError, match="ZeroDivisionError") as caught:
+        site.manager().load("broken")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_threads_that_ask_for_one_plugin_at_once_load_it_once(site: Site) -> None:
+    module = site.add("slow", "import time\ntime.sleep(0.05)\n" + echo("slow"))
+    manager = site.manager()
+    barrier = threading.Barrier(8)
+
+    def ask(_: int) -> Any:
+        barrier.wait()
+        return manager.find("gem_envs", "slow:Echo-v0")
+
+    with ThreadPoolExecutor(8) as pool:
+        offers = list(pool.map(ask, range(8)))
+    assert all(offer is not None and offer.spec.entry_point == f"{module}:Echo" for offer in offers)
+    assert status(manager) == {"slow": "ok"}
+
+
+# -- selection ---------------------------------------------------------------------------------------------------------
+
+
+def test_allowed_plugins_are_the_only_ones(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {name: site.add(name, echo(name)) for name in ("a", "b", "c")}
+    monkeypatch.setenv("GEM_PLUGINS", "a, c")
+    manager = site.manager()
+    assert ids(manager) == ["a:Echo-v0", "c:Echo-v0"]
+    assert status(manager) == {"a": "ok", "b": "disabled", "c": "ok"}
+    assert modules["b"] not in sys.modules
+
+
+def test_blocked_plugins_are_not_imported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = site.add("a", "raise RuntimeError('was imported')")
+    monkeypatch.setenv("GEM_DISABLE_PLUGINS", "a")
+    monkeypatch.setenv("GEM_STRICT_PLUGINS", "1")
+    assert status(site.manager()) == {"a": "disabled"}
+    assert module not in sys.modules
+
+
+def test_blocking_is_stronger_than_allowing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("a", echo("a"))
+    site.add("b", echo("b"))
+    monkeypatch.setenv("GEM_PLUGINS", "a,b")
+    monkeypatch.setenv("GEM_DISABLE_PLUGINS", "b")
+    assert status(site.manager()) == {"a": "ok", "b": "disabled"}
+
+
+@pytest.mark.parametrize("wanted", [">=1,<2", "~=1.0", ">=0.9", ""])
+def test_a_plugin_for_this_api_loads(site: Site, wanted: str) -> None:
+    site.add("maze", f"GEM_PLUGIN_API = {wanted!r}\n" + echo("maze"))
+    assert status(site.manager()) == {"maze": "ok"}
+
+
+@pytest.mark.parametrize("wanted", [">=2,<3", "<1", "==0.*"])
+def test_a_plugin_for_another_api_is_refused_before_it_registers(site: Site, wanted: str) -> None:
+    site.add("maze", f"GEM_PLUGIN_API = {wanted!r}\n@hookimpl\ndef gem_envs():\n    raise RuntimeError('asked')\n")
+    [plugin] = site.manager().load("maze")
+    assert isinstance(plugin.error, PluginApiError)
+    assert wanted in str(plugin.error)
+    assert "gem-maze" in str(plugin.error)
+    assert "asked" not in str(plugin.error)
+
+
+def test_a_nonsensical_api_range_is_the_plugin_s_own_fault(site: Site) -> None:
+    site.add("maze", "GEM_PLUGIN_API = 'one or two'\n" + echo("maze"))
+    site.add("other", echo("other"))
+    assert status(site.manager()) == {"maze": "broken", "other": "ok"}
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+def test_two_distributions_that_claim_one_id_are_both_named(site: Site) -> None:
+    site.add("maze", echo("maze"), distribution="their-mazes", version="1.2")
+    site.add("maze", echo("maze"), distribution="our-mazes", version="0.3")
+    with pytest.raises(DuplicateIdError) as caught:
+        site.manager().find("gem_envs", "maze:Echo-v0")
+    assert "their-mazes 1.2" in str(caught.value)
+    assert "our-mazes 0.3" in str(caught.value)
+    assert "GEM_DISABLE_PLUGINS" in str(caught.value)
+
+
+def test_two_distributions_may_share_a_namespace(site: Site) -> None:
+    site.add("maze", echo("maze"))
+    site.add("maze", echo("maze").replace("Echo-v0", "Other-v0"), distribution="more-mazes", version="7")
+    manager = site.manager()
+    assert sorted(ids(manager)) == ["maze:Echo-v0", "maze:Other-v0"]
+    offer = manager.find("gem_envs", "maze:Other-v0")
+    assert offer is not None
+    assert (offer.provenance.distribution, offer.provenance.version) == ("more-mazes", "7")
+
+
+@pytest.mark.parametrize("foreign", ["game:Corridor-v0", "Echo-v0", "mazes:Echo-v0", ":Echo-v0"])
+def test_ids_outside_the_namespace_are_refused(site: Site, foreign: str) -> None:
+    site.add("maze", f"@hookimpl\ndef gem_envs():\n    yield EnvSpec({foreign!r}, 'm:A')\n")
+    [plugin] = site.manager().load("maze")
+    assert plugin.status == "broken"
+    assert repr(foreign) in str(plugin.error)
+    assert "'maze:'" in str(plugin.error)
+
+
+def test_plugins_offer_tools_estimators_and_adapters_too(site: Site) -> None:
+    site.add(
+        "lab",
+        """
+from gem_core import AdapterSpec, AdvantageSpec, ToolSpec
+@hookimpl
+def gem_tools():
+    return [ToolSpec("lab:add", "m:Add")]
+@hookimpl
+def gem_advantages():
+    return [AdvantageSpec("lab:clipped", "m:clipped")]
+@hookimpl
+def gem_adapters():
+    return [AdapterSpec("labtrainer", "m", distribution="labtrainer", supported=">=1")]
+""",
+    )
+    manager = site.manager()
+    for hook, name in [("gem_tools", "lab:add"), ("gem_advantages", "lab:clipped")]:
+        offer = manager.find(hook, name)
+        assert offer is not None
+        assert offer.provenance.plugin == "lab"
+    # An adapter is called by its framework's name, which is no namespace.
+    assert [offer.spec.id for offer in manager.all_offers("gem_adapters")] == ["labtrainer"]
+
+
+def test_built_in_estimators_need_no_plugin() -> None:
+    manager = PluginManager(discover=lambda: [])
+    offer = manager.find("gem_advantages", "rebn")
+    assert offer is not None
+    assert offer.provenance.distribution == "gem-core"
+    assert manager.plugins() == []
+
+
+# -- configure and notify ----------------------------------------------------------------------------------------------
+
+CONFIGURED = "\nheard = []\n@hookimpl\ndef gem_configure(config):\n    heard.append(dict(config))\n"
+
+
+def test_configuration_reaches_plugins_loaded_before_and_after(site: Site) -> None:
+    early, late = site.add("early", CONFIGURED), site.add("late", CONFIGURED)
+    manager = site.manager()
+    manager.load("early")
+    manager.configure({"width": 3})
+    assert late not in sys.modules
+    manager.load("late")
+    assert site.module(early).heard == site.module(late).heard == [{"width": 3}]
+
+
+def test_a_plugin_that_refuses_the_configuration_says_so(site: Site) -> None:
+    refusing = "@hookimpl\ndef gem_configure(config):\n    raise ValueError('no width 3')\n"
+    site.add("early", refusing)
+    site.add("late", refusing)
+    manager = site.manager()
+    manager.load("early")
+    with pytest.raises(PluginError, match="no width 3"):
+        manager.configure({"width": 3})
+    [late] = manager.load("late")
+    assert late.status == "broken"
+    assert "no width 3" in str(late.error)
+
+
+def test_a_failing_listener_is_logged_by_name_and_the_others_hear(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    listening = "\nheard = []\n@hookimpl\ndef gem_rollout_end(run, error):\n    heard.append((run, error))\n"
+    first, last = site.add("a_first", listening), site.add("z_last", listening)
+    site.add("middle", "@hookimpl\ndef gem_rollout_end(error):\n    raise KeyError('store')\n")
+    manager = site.manager()
+    manager.load_all()
+    with caplog.at_level(logging.ERROR, "gem_core.plugins"):
+        manager.notify("gem_rollout_end", run="run", error=None)
+    assert site.module(first).heard == site.module(last).heard == [("run", None)]
+    [record] = caplog.records
+    assert "middle (gem-middle)" in record.getMessage()
+    assert "gem_rollout_end" in record.getMessage()
+    assert "KeyError: 'store'" in caplog.text
+
+
+def test_a_failing_object_is_logged_by_its_type(caplog: pytest.LogCaptureFixture) -> None:
+    class Tracker:
+        @hookimpl
+        def gem_episode_end(self, episode: Episode) -> None:
+            raise OSError("disk full")
+
+    manager = PluginManager(discover=lambda: [])
+    manager.register(Tracker())
+    manager.register(Tracker())
+    with caplog.at_level(logging.ERROR, "gem_core.plugins"):
+        manager.notify("gem_episode_end", episode=Episode("demo:A", 1))
+    assert [("Tracker" in record.getMessage()) for record in caplog.records] == [True, True]
+
+
+def test_unregistered_objects_hear_nothing() -> None:
+    class Ear:
+        def __init__(self) -> None:
+            self.heard: list[Episode] = []
+
+        @hookimpl
+        def gem_episode_end(self, episode: Episode) -> None:
+            self.heard.append(episode)
+
+    manager, ear, episode = PluginManager(discover=lambda: []), Ear(), Episode("demo:A", 1)
+    manager.register(ear)
+    manager.notify("gem_episode_end", episode=episode)
+    manager.unregister(ear)
+    manager.notify("gem_episode_end", episode=episode)
+    assert ear.heard == [episode]
+
+
+BATCH = """
+seen = {}
+@hookimpl
+def gem_batch(batch, metrics):
+    seen.update(batch=batch, metrics=dict(metrics))
+    metrics["maze/longest"] = float(batch.turn.max() + 1)
+"""
+
+
+def test_the_batch_hook_adds_metrics(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    module = site.add("maze", BATCH)
+    in_force().load("maze")
+    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], groups=[0, 1])
+    advantages, metrics = compute_advantages("rebn", batch)
+    assert metrics["maze/longest"] == 3.0
+    assert len(advantages) == 4
+    assert site.module(module).seen["metrics"]["advantage/turns"] == 4.0
+
+
+def test_the_batch_hook_cannot_change_the_batch(
+    site: Site, in_force: Callable[[], PluginManager], caplog: pytest.LogCaptureFixture
+) -> None:
+    site.add("vandal", "@hookimpl\ndef gem_batch(batch):\n    batch.rewards[0] = 1000.0\n")
+    in_force().load("vandal")
+    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], groups=[0, 1])
+    with caplog.at_level(logging.ERROR, "gem_core.plugins"):
+        compute_advantages("rebn", batch)
+    assert "read-only" in caplog.text
+    assert batch.rewards.tolist() == [0.0, 0.0, 1.0, 0.5]
+
+
+# -- deciding ----------------------------------------------------------------------------------------------------------
+
+REMOTE = """
+asked = []
+class Remote(gem_core.Env):
+    def __init__(self, kwargs):
+        self.kwargs = kwargs
+    def reset(self, seed=None, **options):
+        return "remote", {}
+    def step(self, action):
+        return "", 0.0, True, False, {}
+    def sample_random_action(self):
+        return ""
+
+@hookimpl
+def gem_make_env(spec, kwargs):
+    asked.append(spec.id)
+    return Remote(dict(kwargs)) if "remote" in spec.tags else None
+"""
+
+
+class Local(gem_core.Env):
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        return "local", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "", 0.0, True, False, {}
+
+    def sample_random_action(self) -> str:
+        return ""
+
+
+def test_only_enabled_plugins_build_environments(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    module = site.add("cloud", REMOTE)
+    manager = in_force()
+    gem_core.register("demo:Remote-v0", Local, tags=("remote",), kwargs={"size": 2})
+    gem_core.register("demo:Local-v0", Local)
+    manager.load("cloud")
+    assert gem_core.make("demo:Remote-v0").reset()[0] == "local"
+    assert site.module(module).asked == []
+
+    manager.enable("cloud")
+    remote = gem_core.make("demo:Remote-v0", size=5)
+    assert remote.reset()[0] == "remote"
+    assert remote.kwargs == {"size": 5}
+    assert remote.spec is not None
+    assert (remote.spec.id, remote.spec.kwargs) == ("demo:Remote-v0", {"size": 5})
+    assert gem_core.make("demo:Local-v0").reset()[0] == "local"
+    assert site.module(module).asked == ["demo:Remote-v0", "demo:Local-v0"]
+
+
+def test_what_a_deciding_plugin_raises_names_the_environment(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("cloud", "@hookimpl\ndef gem_make_env(spec):\n    raise ConnectionError('no host')\n")
+    manager = in_force()
+    gem_core.register("demo:Local-v0", Local)
+    manager.enable("cloud")
+    with pytest.raises(gem_core.errors.EnvError, match=r"demo:Local-v0 could not be built.*no host"):
+        gem_core.make("demo:Local-v0")
+
+
+def judging(answer: str) -> str:
+    source = "\nasked = []\n@hookimpl\ndef gem_env_error(error, spec, episode, attempt):\n"
+    return f"{source}    asked.append((str(error), spec.id, episode.seed, attempt))\n    return {answer}\n"
+
+
+FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
+
+
+def test_only_enabled_plugins_judge_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    module = site.add("judge", "from gem_core.failures import ErrorAction\n" + judging("ErrorAction.DROP"))
+    manager = in_force()
+    spec = gem_core.register("demo:Local-v0", Local)
+    manager.load("judge")
+    assert judge_failure(FAILED, spec, 1) is ErrorAction.TRUNCATE
+    assert site.module(module).asked == []
+    manager.enable("judge")
+    assert judge_failure(FAILED, spec, 3) is ErrorAction.DROP
+    [(error, env_id, seed, attempt)] = site.module(module).asked
+    assert "OSError: gone" in error
+    assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
+
+
+def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    silent = site.add("silent", judging("None"))
+    site.add("raising", judging("'raise'"))
+    manager = in_force()
+    spec = gem_core.register("demo:Local-v0", Local)
+    manager.enable("silent", "raising")
+    with pytest.raises(gem_core.errors.EnvFailure, match="OSError: gone"):
+        judge_failure(FAILED, spec, 1)
+    assert len(site.module(silent).asked) == 1
+
+
+@pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
+def test_enabled_plugins_are_asked_in_the_order_they_were_named(
+    site: Site, in_force: Callable[[], PluginManager], loaded_before: tuple[str, ...]
+) -> None:
+    # What was loaded earlier, for an environment or a listing, must not change who decides.
+    site.add("a", judging("'drop'"))
+    site.add("b", judging("'truncate'"))
+    manager = in_force()
+    spec = gem_core.register("demo:Local-v0", Local)
+    for name in loaded_before:
+        manager.load(name)
+    manager.enable("a", "b")
+    assert judge_failure(FAILED, spec, 1) is ErrorAction.DROP
+
+
+def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
+    site: Site, in_force: Callable[[], PluginManager]
+) -> None:
+    site.add("judge", judging("'explode'"))
+    manager = in_force()
+    spec = gem_core.register("demo:Local-v0", Local)
+    manager.enable("judge")
+    with pytest.raises(PluginError, match="explode"):
+        judge_failure(FAILED, spec, 1)
+
+
+def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("broken", "1 / 0")
+    site.add("off", echo("off"))
+    monkeypatch.setenv("GEM_DISABLE_PLUGINS", "off")
+    manager = site.manager()
+    with pytest.raises(PluginError, match="no plugin named 'maze'.*broken, off"):
+        manager.enable("maze")
+    with pytest.raises(PluginError, match=r"gem-broken 1\.0.*broken") as caught:
+        manager.enable("broken")
+    assert isinstance(caught.value.__cause__, PluginLoadError)
+    with pytest.raises(PluginError, match="disabled"):
+        manager.enable("off")
+
+
+# -- what a missing id says --------------------------------------------------------------------------------------------
+
+
+def test_an_id_of_a_broken_plugin_shows_why(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("maze", "raise RuntimeError('no display')", version="3.4")
+    in_force()
+    with pytest.raises(NotFoundError, match=r"maze:Echo-v0.*gem-maze 3\.4.*broken.*no display"):
+        gem_core.make("maze:Echo-v0")
+
+
+def test_an_id_of_a_disabled_plugin_shows_why(
+    site: Site, in_force: Callable[[], PluginManager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.add("maze", echo("maze"))
+    monkeypatch.setenv("GEM_DISABLE_PLUGINS", "maze")
+    in_force()
+    with pytest.raises(NotFoundError, match=r"gem-maze 1\.0.*disabled.*GEM_DISABLE_PLUGINS"):
+        gem_core.make("maze:Echo-v0")

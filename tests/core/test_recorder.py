@@ -1,0 +1,164 @@
+"""Episodes on disk: everything comes back, whatever an environment puts into its texts and infos."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gem_core.plugins import manager
+from gem_core.rollout import Episode, Recorder, StopReason, Turn, read_episodes, recording
+
+
+def episode(number: int = 0, *, observation: str = "go", info: dict[str, Any] | None = None) -> Episode:
+    turn = Turn(observation, [1, 2, 3], [4, 5], [-0.5, -1.25], "left", "left", False, 0.5, info or {})
+    second = Turn("on", [1, 2, 3, 4, 5, 6], [7], None, "", "", True, -0.1, {"invalid_action": True})
+    return Episode(
+        "demo:A-v0",
+        2**63 - 1,
+        slot=3,
+        number=number,
+        group=5,
+        turns=[turn, second],
+        stop_reason=StopReason.ENV_ERROR,
+        success=True,
+        final_observation="the end\n",
+        error="OSError: gone",
+        provenance="gem-demo 1.0 (plugin 'demo')",
+    )
+
+
+def written(path: Path, *episodes: Episode) -> list[Episode]:
+    """Record through the hook and read back."""
+    with recording(path):
+        for one in episodes:
+            manager.notify("gem_episode_end", episode=one)
+    return list(read_episodes(path))
+
+
+def test_episodes_come_back_equal_and_in_order(tmp_path: Path) -> None:
+    episodes = [episode(number, info={"a": [1, {"b": None}], "c": 0.1 + 0.2}) for number in range(3)]
+    assert written(tmp_path / "deep" / "er" / "episodes.jsonl", *episodes) == episodes
+
+
+def test_each_episode_is_one_line_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    written(path, episode(observation="two\nlines\r\n\u2028and more"), episode())
+    lines = path.read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    assert [json.loads(line)["env_id"] for line in lines] == ["demo:A-v0", "demo:A-v0"]
+    assert json.loads(lines[0])["turns"][0]["observation"] == "two\nlines\r\n\u2028and more"
+
+
+def test_recording_goes_on_where_it_stopped_and_only_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    written(path, episode(1))
+    manager.notify("gem_episode_end", episode=episode(99))
+    assert [one.number for one in written(path, episode(2))] == [1, 2]
+
+
+def test_an_episode_is_on_disk_when_its_hook_returns(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    with recording(path):
+        manager.notify("gem_episode_end", episode=episode(1))
+        assert [one.number for one in read_episodes(path)] == [1]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udcffb", "\x00\x1b[31m", "é漢😀", '"\\', ""])
+def test_any_text_can_be_written(tmp_path: Path, text: str) -> None:
+    one = episode(observation=text, info={"said": text, text: [text]})
+    [back] = written(tmp_path / "episodes.jsonl", one)
+    expected = text.encode("utf-8", "backslashreplace").decode()
+    assert back.turns[0].observation == expected
+    assert back.turns[0].info == {"said": expected, expected: [expected]}
+
+
+class Thing:
+    def __repr__(self) -> str:
+        return "<Thing \ud800>"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (object, "<class 'object'>"),
+        (1 + 2j, "(1+2j)"),
+        (range(3), "range(0, 3)"),
+        (Thing(), "<Thing \\ud800>"),
+        ((1, "a"), [1, "a"]),
+        ({1: "one"}, {"1": "one"}),
+        ({(1, 2): "pair"}, {"(1, 2)": "pair"}),
+        ({None: 1, True: 2}, {"None": 1, "True": 2}),
+        ({(1, 2): "\ud800"}, {"(1, 2)": "\\ud800"}),
+        ([Thing(), {(1, 2): Thing()}], ["<Thing \\ud800>", {"(1, 2)": "<Thing \\ud800>"}]),
+        (2**200, 2**200),
+        (StopReason.TERMINATED, "terminated"),
+    ],
+)
+def test_what_json_cannot_say_is_written_as_text(tmp_path: Path, value: Any, expected: Any) -> None:
+    [back] = written(tmp_path / "episodes.jsonl", episode(info={"value": value, "kept": 1}))
+    assert back.turns[0].info == {"value": expected, "kept": 1}
+    assert back.turns[1] == episode().turns[1]
+
+
+def test_arrays_in_an_info_are_written(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    info = {"array": numpy.arange(3), "number": numpy.int64(4), "share": numpy.float64(0.5)}
+    [back] = written(tmp_path / "episodes.jsonl", episode(info=info))
+    assert "0" in str(back.turns[0].info["array"])
+    assert "4" in str(back.turns[0].info["number"])
+    assert "0.5" in str(back.turns[0].info["share"])
+
+
+def test_numbers_that_json_has_not_become_null(tmp_path: Path) -> None:
+    back = written(tmp_path / "episodes.jsonl", episode(info={"loss": math.nan, "bound": -math.inf}), episode(7))
+    assert back[0].turns[0].info == {"loss": None, "bound": None}
+    assert back[1].number == 7
+
+
+def test_the_episode_itself_is_left_alone(tmp_path: Path) -> None:
+    thing = Thing()
+    one = episode(info={"thing": thing, "pair": {(1, 2): "\ud800"}})
+    written(tmp_path / "episodes.jsonl", one)
+    assert one.turns[0].info == {"thing": thing, "pair": {(1, 2): "\ud800"}}
+
+
+def test_concurrent_writers_give_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    recorders = [Recorder(path), Recorder(path)]
+    # Longer than any buffer on the way, so that a line written in pieces would be torn.
+    big = "x" * 50_000
+
+    def write(writer: int) -> None:
+        for number in range(10):
+            recorders[writer % 2].gem_episode_end(episode(writer * 10 + number, observation=big))
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for recorder in recorders:
+        recorder.close()
+        recorder.close()
+    assert sorted(one.number for one in read_episodes(path)) == list(range(80))
+
+
+def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    path.write_text('{"env_id": 3}\n')
+    with pytest.raises(msgspec.ValidationError):
+        list(read_episodes(path))
+
+
+def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with recording(tmp_path / "episodes.jsonl") as recorder:
+        recorder.close()
+        manager.notify("gem_episode_end", episode=episode())
+    assert "Recorder" in caplog.text
+    assert "the run goes on" in caplog.text

@@ -1,0 +1,268 @@
+"""Environments by name: what is found, what is refused, and what the refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gem_core
+from gem_core import Env, EnvSpec
+from gem_core.errors import (
+    DuplicateIdError,
+    EnvError,
+    EnvKwargsError,
+    MissingExtraError,
+    NotFoundError,
+    PluginLoadError,
+)
+from gem_core.plugins import PluginManager
+from gem_core.registry import advantage_spec, provenance
+
+if TYPE_CHECKING:
+    from conftest import Site
+
+
+class Counter(Env):
+    """Counts to `target`."""
+
+    def __init__(self, target: int = 3, label: str = "count") -> None:
+        if target < 1:
+            raise ValueError(f"cannot count to {target}")
+        self.target = target
+        self.label = label
+        self.count = 0
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.count = 0
+        return f"{self.label} 0", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.count += 1
+        done = self.count >= self.target
+        return f"{self.label} {self.count} {self.rng.random():.3f}", 1.0, done, False, {"success": done}
+
+    def sample_random_action(self) -> str:
+        return "on"
+
+
+class Flexible(Counter):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(in_force: Callable[[], PluginManager]) -> Iterator[None]:
+    in_force()
+    yield
+
+
+# -- make --------------------------------------------------------------------------------------------------------------
+
+
+def test_make_builds_with_the_specs_arguments_and_overrides_one_by_one() -> None:
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"target": 5, "label": "n"})
+    env = gem_core.make("demo:Counter-v0", target=2)
+    assert isinstance(env, Counter)
+    assert (env.target, env.label) == (2, "n")
+    assert env.spec is not None
+    assert env.spec.id == "demo:Counter-v0"
+    assert env.spec.kwargs == {"target": 2, "label": "n"}
+    # The id itself is as it was.
+    assert gem_core.spec("demo:Counter-v0").kwargs == {"target": 5, "label": "n"}
+
+
+def test_make_takes_a_spec() -> None:
+    env = gem_core.make(EnvSpec("demo:Unregistered-v0", Counter, {"target": 4}))
+    assert env.target == 4
+
+
+def test_an_entry_point_may_be_a_string(site: Site) -> None:
+    (site.folder / "gem_registry_by_name.py").write_text(
+        "from test_registry import Counter\nclass Named(Counter):\n    pass\n"
+    )
+    gem_core.register("demo:Named-v0", "gem_registry_by_name:Named")
+    assert type(gem_core.make("demo:Named-v0")).__name__ == "Named"
+
+
+def test_an_unknown_argument_names_the_near_match_and_what_there_is() -> None:
+    gem_core.register("demo:Counter-v0", Counter)
+    with pytest.raises(EnvKwargsError) as caught:
+        gem_core.make("demo:Counter-v0", targt=2)
+    message = str(caught.value)
+    assert "demo:Counter-v0" in message
+    assert "'targt'" in message
+    assert "Did you mean 'target'?" in message
+    assert "target, label" in message
+    assert isinstance(caught.value, TypeError)
+
+
+def test_an_unknown_argument_of_the_spec_is_an_error_too() -> None:
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"labell": "x"})
+    with pytest.raises(EnvKwargsError, match="Did you mean 'label'"):
+        gem_core.make("demo:Counter-v0")
+
+
+def test_a_constructor_that_passes_arguments_on_is_called() -> None:
+    gem_core.register("demo:Flexible-v0", Flexible)
+    assert gem_core.make("demo:Flexible-v0", target=7).target == 7
+    with pytest.raises(EnvError, match="demo:Flexible-v0.*nonsense"):
+        gem_core.make("demo:Flexible-v0", nonsense=7)
+
+
+def test_what_a_constructor_raises_is_an_environment_error_with_its_arguments() -> None:
+    gem_core.register("demo:Counter-v0", Counter)
+    with pytest.raises(EnvError, match=r"demo:Counter-v0.*'target': 0.*ValueError: cannot count to 0") as caught:
+        gem_core.make("demo:Counter-v0", target=0)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_what_is_no_environment_is_refused() -> None:
+    gem_core.register("demo:Dict-v0", lambda: {"not": "an environment"})
+    with pytest.raises(EnvError, match=r"demo:Dict-v0.*not a gem_core\.Env"):
+        gem_core.make("demo:Dict-v0")
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_module_names_the_extra_to_install() -> None:
+    spec = EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there.env:Heavy", extra="heavy")
+    with pytest.raises(MissingExtraError) as caught:
+        gem_core.make(spec)
+    assert "demo:Heavy-v0" in str(caught.value)
+    assert "a_module_that_is_not_there" in str(caught.value)
+    assert 'pip install "gem-core[heavy]"' in str(caught.value)
+    assert isinstance(caught.value, ImportError)
+
+
+def test_a_module_missed_by_the_constructor_names_the_extra_too() -> None:
+    def lazily(**kwargs: Any) -> Env:
+        import a_module_that_is_not_there  # pyright: ignore[reportMissingImports] # noqa: F401
+
+        return Counter()
+
+    with pytest.raises(MissingExtraError, match=r"a_module_that_is_not_there.*gem-core\[heavy\]"):
+        gem_core.make(EnvSpec("demo:Heavy-v0", lazily, extra="heavy"))
+
+
+def test_a_missing_module_without_an_extra_names_the_module() -> None:
+    with pytest.raises(MissingExtraError, match="install the distribution that has 'a_module_that_is_not_there'"):
+        gem_core.make(EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there:Heavy"))
+
+
+def test_a_module_that_raises_names_the_environment(site: Site) -> None:
+    (site.folder / "gem_registry_raises.py").write_text("raise RuntimeError('no display')")
+    with pytest.raises(PluginLoadError, match="demo:Broken-v0.*gem_registry_raises.*no display"):
+        gem_core.make(EnvSpec("demo:Broken-v0", "gem_registry_raises:Env"))
+
+
+def test_an_unknown_id_names_near_matches_of_its_namespace(site: Site) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:Labyrinth-v0', 'm:A')\n")
+    with pytest.raises(NotFoundError) as caught:
+        gem_core.make("maze:Labyrint-v0")
+    assert "Did you mean 'maze:Labyrinth-v0'?" in str(caught.value)
+    assert "gem-core list" in str(caught.value)
+    assert isinstance(caught.value, LookupError)
+
+
+def test_an_unknown_namespace_names_what_is_installed_and_where_the_id_is(site: Site) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:Labyrinth-v0', 'm:A')\n")
+    with pytest.raises(NotFoundError) as caught:
+        gem_core.make("labyrinths:Labyrinth-v0")
+    assert "No plugin named 'labyrinths' is installed (installed: maze)" in str(caught.value)
+    assert "Did you mean 'maze:Labyrinth-v0'?" in str(caught.value)
+
+
+def test_an_id_without_its_namespace_finds_it(site: Site) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:Labyrinth-v0', 'm:A')\n")
+    with pytest.raises(NotFoundError, match="Did you mean 'maze:Labyrinth-v0'"):
+        gem_core.make("Labyrinth-v0")
+
+
+def test_an_unknown_estimator_names_those_there_are() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        advantage_spec("rebm")
+    assert "Did you mean 'rebn'" in str(caught.value)
+    assert "grpo" in str(caught.value)
+    assert advantage_spec("grpo").needs_groups
+
+
+# -- register ----------------------------------------------------------------------------------------------------------
+
+
+def test_registering_again_replaces() -> None:
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"target": 1})
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"target": 2}, tags=("b",))
+    assert gem_core.make("demo:Counter-v0").target == 2
+    assert gem_core.spec("demo:Counter-v0").tags == ("b",)
+
+
+@pytest.mark.parametrize("env_id", ["Counter-v0", "demo:", ":Counter-v0", ""])
+def test_ids_without_a_namespace_or_name_are_refused(env_id: str) -> None:
+    with pytest.raises(EnvError, match="namespace:Name"):
+        gem_core.register(env_id, Counter)
+
+
+def test_an_id_of_an_installed_plugin_cannot_be_taken_over(site: Site) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:A-v0', 'm:A')\n", version="2.5")
+    with pytest.raises(EnvError, match=r"'maze:A-v0' belongs to gem-maze 2\.5"):
+        gem_core.register("maze:A-v0", Counter)
+    gem_core.register("maze:B-v0", Counter)
+    assert gem_core.make("maze:B-v0").target == 3
+
+
+def test_a_plugin_that_claims_a_registered_id_later_is_a_duplicate(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:A-v0', 'm:A')\n")
+    gem_core.registry.manager.add("gem_envs", EnvSpec("maze:A-v0", Counter))
+    with pytest.raises(DuplicateIdError, match=r"<in-process>.*gem-maze 1\.0|gem-maze 1\.0.*<in-process>"):
+        gem_core.make("maze:A-v0")
+
+
+def test_provenance_is_the_distribution_and_its_version(site: Site) -> None:
+    site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:A-v0', 'm:A')\n", version="2.5")
+    assert str(provenance("maze:A-v0")) == "gem-maze 2.5 (plugin 'maze')"
+    gem_core.register("demo:Counter-v0", Counter)
+    assert "<in-process>" in str(provenance("demo:Counter-v0"))
+    with pytest.raises(NotFoundError):
+        provenance("demo:Nothing-v0")
+
+
+# -- spawn -------------------------------------------------------------------------------------------------------------
+
+
+def test_spawn_builds_another_of_the_same_kind() -> None:
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"target": 5})
+    env = gem_core.make("demo:Counter-v0", label="n")
+    env.reset(seed=0)
+    env.step("on")
+    twin = env.spawn()
+    assert (twin.target, twin.label, twin.count) == (5, "n", 0)
+    assert env.spawn(target=9).target == 9
+    assert env.target == 5
+    with pytest.raises(EnvKwargsError):
+        env.spawn(targt=9)
+
+
+def test_spawn_in_the_same_state_goes_on_alike_and_apart() -> None:
+    gem_core.register("demo:Counter-v0", Counter, kwargs={"target": 50})
+    env = gem_core.make("demo:Counter-v0")
+    env.reset(seed=0)
+    env.step("on")
+    twin, third = env.spawn(same_state=True), env.spawn(same_state=True)
+    ahead = [env.step("on") for _ in range(5)]
+    assert [twin.step("on") for _ in range(5)] == ahead
+    assert [third.step("on") for _ in range(5)] == ahead
+
+
+def test_spawn_needs_an_environment_that_was_made() -> None:
+    with pytest.raises(EnvError, match=r"not built by gem_core\.make"):
+        Counter().spawn()
+
+
+def test_the_first_party_games_come_from_this_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gem_core.registry, "manager", PluginManager())
+    assert gem_core.make("game:GuessTheNumber-v0-easy").spec.kwargs["max_turns"] == 4
+    assert provenance("game:Corridor-v0").distribution == "gem-core"

@@ -1,0 +1,629 @@
+"""Vectors: the same episodes everywhere, three kinds of autoreset, and failures that cost only themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+import gem_core
+from gem_core import Env, make_vec
+from gem_core.errors import ClosedError, EnvError, EnvKwargsError, NotFoundError
+from gem_core.seeding import derive_seed
+from gem_core.vector import VectorEnv
+from gem_core.wrappers import TurnLimit
+
+SEED = 11
+BACKENDS = ["sync", "thread"]
+backends = pytest.mark.parametrize("backend", BACKENDS)
+
+
+class Walk(Env):
+    """Goes on for one to four turns, as the seed says, and shows its generator's numbers."""
+
+    def __init__(self, longest: int = 4) -> None:
+        self.longest = longest
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.left = self.rng.randint(1, self.longest)
+        return f"start {self.rng.random()}", {"left": self.left}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.left -= 1
+        done = self.left == 0
+        return f"{action} {self.rng.random()}", self.rng.random(), done, False, {"left": self.left, "success": done}
+
+    def sample_random_action(self) -> str:
+        return self.rng.choice("abc")
+
+
+class Fragile(Walk):
+    """A walk that does something forbidden in the episodes with the seeds given."""
+
+    made: ClassVar[int] = 0
+    closed: ClassVar[int] = 0
+
+    def __init__(self, bad_seeds: Sequence[int] = (), how: str = "step", longest: int = 4) -> None:
+        super().__init__(longest)
+        self.bad_seeds, self.how = tuple(bad_seeds), how
+        self.bad = False
+        Fragile.made += 1
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        self.bad = seed in self.bad_seeds
+        if self.bad and self.how in _BAD_RESETS:
+            return _BAD_RESETS[self.how]()
+        return super().reset(seed=seed)
+
+    def step(self, action: str) -> Any:
+        return _BAD_STEPS[self.how]() if self.bad else super().step(action)
+
+    def close(self) -> None:
+        Fragile.closed += 1
+        if self.bad:
+            raise OSError("close() fails as well")
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+_BAD_RESETS: dict[str, Callable[[], Any]] = {
+    "reset": lambda: _raise(OSError("no level")),
+    "reset gives text only": lambda: "start",
+    "reset gives no text": lambda: (None, {}),
+    "reset gives no info": lambda: ("start", None),
+    "reset gives three": lambda: ("start", {}, {}),
+}
+_BAD_STEPS: dict[str, Callable[[], Any]] = {
+    "step": lambda: _raise(OSError("gone")),
+    "step gives nothing": lambda: None,
+    "step gives four": lambda: ("", 0.0, False, {}),
+    "step gives no number": lambda: ("", "much", False, False, {}),
+    "step gives no reward": lambda: ("", None, False, False, {}),
+    "step gives nan": lambda: ("", float("nan"), False, False, {}),
+    "step gives infinity": lambda: ("", float("inf"), False, False, {}),
+    "step gives bytes": lambda: (b"", 0.0, False, False, {}),
+    "step gives no info": lambda: ("", 0.0, False, False, None),
+    "step gives a number": lambda: 7,
+}
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    gem_core.register("demo-vector:Walk-v0", Walk)
+    gem_core.register("demo-vector:Long-v0", Walk, kwargs={"longest": 40})
+    gem_core.register("demo-vector:Fragile-v0", Fragile)
+    Fragile.made = Fragile.closed = 0
+    yield
+    assert not env_threads()
+
+
+def env_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("gem-env")]
+
+
+def action(turn: int) -> str:
+    return "abc"[turn % 3]
+
+
+Episode = tuple[str, list[tuple[str, float, bool, bool]]]
+
+
+def alone(seed: int) -> Episode:
+    """One episode of `Walk`, played by hand."""
+    env = Walk()
+    opening, _ = env.reset(seed=seed)
+    turns: list[tuple[str, float, bool, bool]] = []
+    while not turns or not (turns[-1][2] or turns[-1][3]):
+        turns.append(env.step(action(len(turns)))[:4])
+    return opening, turns
+
+
+def play(vec: VectorEnv, rounds: int) -> list[list[Episode]]:
+    """Whole episodes of each environment of a same-step vector, in order."""
+    episodes: list[list[Episode]] = [[] for _ in range(vec.num_envs)]
+    observations, _ = vec.reset()
+    openings, turns = list(observations), [[] for _ in range(vec.num_envs)]
+    for _ in range(rounds):
+        answers = vec.step([action(len(one)) for one in turns])
+        for index, (observation, reward, terminated, truncated, info) in enumerate(zip(*answers, strict=True)):
+            done = terminated or truncated
+            last = info["final_observation"] if done else observation
+            turns[index].append((last, reward, terminated, truncated))
+            if done:
+                episodes[index].append((openings[index], turns[index]))
+                openings[index], turns[index] = observation, []
+    return episodes
+
+
+# -- seeds -------------------------------------------------------------------------------------------------------------
+
+
+@backends
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_the_same_episodes_alone_and_in_any_vector(backend: str, width: int) -> None:
+    with make_vec("demo-vector:Walk-v0", width, backend=backend, seed=SEED) as vec:
+        episodes = play(vec, 12)
+    for index, played in enumerate(episodes):
+        assert len(played) >= 3
+        assert played == [alone(derive_seed(SEED, index, number)) for number in range(len(played))]
+
+
+@backends
+def test_members_of_a_group_share_their_seeds(backend: str) -> None:
+    with make_vec("demo-vector:Walk-v0", 6, backend=backend, seed=SEED, group_size=3) as vec:
+        episodes = play(vec, 8)
+    assert episodes[0] == episodes[1] == episodes[2] != episodes[3] == episodes[4] == episodes[5]
+    assert episodes[3][0] == alone(derive_seed(SEED, 1, 0))
+
+
+@backends
+@pytest.mark.parametrize("how", [*_BAD_RESETS, *_BAD_STEPS])
+def test_a_neighbour_s_failure_changes_nothing(backend: str, how: str) -> None:
+    bad = [derive_seed(SEED, 1, 0), derive_seed(SEED, 1, 2)]
+    kwargs = {"bad_seeds": bad, "how": how}
+    with make_vec("demo-vector:Fragile-v0", 3, backend=backend, seed=SEED, env_kwargs=kwargs) as vec:
+        episodes = play(vec, 12)
+    for index in (0, 2):
+        assert episodes[index] == [alone(derive_seed(SEED, index, number)) for number in range(len(episodes[index]))]
+    failed, healthy = episodes[1][0::2][:2], episodes[1][1]
+    assert healthy == alone(derive_seed(SEED, 1, 1))
+    for _, turns in failed:
+        assert turns[-1] == ("", 0.0, False, True)
+
+
+def test_infos_name_the_episode_and_its_seed() -> None:
+    with make_vec("demo-vector:Walk-v0", 2, seed=SEED) as vec:
+        _, infos = vec.reset()
+        assert [(info["seed"], info["episode"]) for info in infos] == [
+            (derive_seed(SEED, 0, 0), 0),
+            (derive_seed(SEED, 1, 0), 0),
+        ]
+        _, [info] = vec.reset(indices=[1])
+        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 1, 1), 1)
+        _, infos = vec.reset(seed=99)
+        assert [(info["seed"], info["episode"]) for info in infos] == [
+            (derive_seed(99, 0, 0), 0),
+            (derive_seed(99, 1, 0), 0),
+        ]
+
+
+def test_no_seed_draws_one() -> None:
+    openings = set()
+    for _ in range(3):
+        with make_vec("demo-vector:Walk-v0", seed=None) as vec:
+            openings.add(vec.reset()[0][0])
+    assert len(openings) == 3
+
+
+# -- autoreset ---------------------------------------------------------------------------------------------------------
+
+
+def until_done(vec: VectorEnv) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    """The transition that ends the episode of environment 0."""
+    for turn in range(100):
+        answers = vec.step({0: action(turn)})
+        if answers[2][0] or answers[3][0]:
+            return tuple(column[0] for column in answers)  # type: ignore[return-value]
+    raise AssertionError("the episode did not end")
+
+
+@backends
+def test_same_step_shows_the_next_episode_and_keeps_the_last_words(backend: str) -> None:
+    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
+    with make_vec("demo-vector:Walk-v0", backend=backend, autoreset="same_step", seed=SEED) as vec:
+        vec.reset()
+        observation, reward, terminated, truncated, info = until_done(vec)
+        assert (info["final_observation"], reward, terminated, truncated) == first[1][-1]
+        assert info["final_info"] == {"left": 0, "success": True}
+        assert observation == second[0]
+        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 0, 1), 1)
+        assert "success" not in info
+        assert vec.step([action(0)])[0] == ([second[1][0][0]] if len(second[1]) > 1 else [alone_opening(2)])
+
+
+def alone_opening(number: int) -> str:
+    return alone(derive_seed(SEED, 0, number))[0]
+
+
+@backends
+def test_next_step_ignores_one_action(backend: str) -> None:
+    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
+    with make_vec("demo-vector:Walk-v0", backend=backend, autoreset="next_step", seed=SEED) as vec:
+        vec.reset()
+        observation, reward, terminated, truncated, info = until_done(vec)
+        assert (observation, reward, terminated, truncated) == first[1][-1]
+        assert info == {"left": 0, "success": True}
+        [observation], [reward], [terminated], [truncated], [info] = vec.step(["ignored"])
+        assert (observation, reward, terminated, truncated) == (second[0], 0.0, False, False)
+        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 0, 1), 1)
+        assert vec.step([action(0)])[0] == [second[1][0][0]]
+
+
+@backends
+def test_disabled_waits_for_a_reset(backend: str) -> None:
+    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
+    with make_vec("demo-vector:Walk-v0", backend=backend, autoreset="disabled", seed=SEED) as vec:
+        vec.reset()
+        observation, reward, terminated, truncated, _ = until_done(vec)
+        assert (observation, reward, terminated, truncated) == first[1][-1]
+        for _ in range(2):
+            _, [reward], [terminated], [truncated], [info] = vec.step(["a"])
+            assert (reward, terminated, truncated) == (0.0, False, True)
+            assert "reset it first" in info["error"]
+        [observation], _ = vec.reset(indices=[0])
+        assert observation == second[0]
+        assert vec.step([action(0)])[0] == [second[1][0][0]]
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "disabled"])
+def test_stepping_before_the_first_reset_is_an_error_in_the_info(autoreset: str) -> None:
+    with make_vec("demo-vector:Walk-v0", autoreset=autoreset, seed=SEED) as vec:
+        _, _, _, [truncated], [info] = vec.step(["a"])
+        assert truncated
+        assert "reset it first" in info["error"]
+
+
+def test_a_truncation_autoresets_as_a_termination_does() -> None:
+    wrappers = [lambda env: TurnLimit(env, 1)]
+    with make_vec("demo-vector:Long-v0", seed=SEED, wrappers=wrappers) as vec:
+        vec.reset()
+        [observation], _, [terminated], [truncated], [info] = vec.step(["a"])
+        assert (terminated, truncated) == (False, True)
+        assert observation.startswith("start")
+        assert info["final_observation"].startswith("a ")
+        assert info["episode"] == 1
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+@backends
+def test_a_failing_step_ends_its_episode_with_the_error(backend: str) -> None:
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)]}
+    with make_vec("demo-vector:Fragile-v0", backend=backend, seed=SEED, env_kwargs=kwargs) as vec:
+        vec.reset()
+        [observation], [reward], [terminated], [truncated], [info] = vec.step(["a"])
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert info["final_info"] == {"error": "OSError: gone"}
+        assert info["final_observation"] == ""
+        assert "error" not in info
+        assert observation == alone_opening(1)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
+def test_a_failing_step_without_same_step_autoreset(autoreset: str) -> None:
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)]}
+    with make_vec("demo-vector:Fragile-v0", autoreset=autoreset, seed=SEED, env_kwargs=kwargs) as vec:
+        vec.reset()
+        assert vec.step(["a"]) == ([""], [0.0], [False], [True], [{"error": "OSError: gone"}])
+        [observation] = vec.step(["ignored"])[0] if autoreset == "next_step" else vec.reset(indices=[0])[0]
+        assert observation == alone_opening(1)
+
+
+@backends
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+def test_a_failing_reset_shows_its_error_and_its_first_step_ends_it(backend: str, autoreset: str) -> None:
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)], "how": "reset"}
+    with make_vec("demo-vector:Fragile-v0", backend=backend, autoreset=autoreset, seed=SEED, env_kwargs=kwargs) as vec:
+        [observation], [info] = vec.reset()
+        assert observation == ""
+        assert info == {"error": "OSError: no level", "seed": derive_seed(SEED, 0, 0), "episode": 0}
+        _, [reward], [terminated], [truncated], [info] = vec.step(["a"])
+        assert (reward, terminated, truncated) == (0.0, False, True)
+        assert info.get("final_info", info) == {"error": "OSError: no level"}
+
+
+def test_a_failed_environment_is_closed_and_built_anew() -> None:
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0, number) for number in range(3)]}
+    with make_vec("demo-vector:Fragile-v0", seed=SEED, env_kwargs=kwargs) as vec:
+        made, closed = Fragile.made, Fragile.closed
+        vec.reset()
+        for _ in range(3):
+            vec.step(["a"])
+        assert (Fragile.made - made, Fragile.closed - closed) == (4, 3)
+    assert Fragile.made == Fragile.closed
+
+
+@backends
+def test_a_constructor_that_fails_later_is_a_failed_episode(backend: str) -> None:
+    built: list[int] = []
+
+    def build() -> Env:
+        built.append(1)
+        if len(built) in (2, 3):  # the first is make_vec's probe
+            raise OSError("no licence left")
+        return Walk()
+
+    gem_core.register("demo-vector:Licensed-v0", build)
+    with make_vec("demo-vector:Licensed-v0", backend=backend, seed=SEED) as vec:
+        _, [info] = vec.reset()
+        assert "no licence left" in info["error"]
+        _, _, _, [truncated], [info] = vec.step(["a"])
+        assert truncated
+        assert "no licence left" in info["final_info"]["error"]
+        assert "no licence left" in info["error"]  # the next reset failed too
+        [observation], _, _, _, [info] = vec.step(["a"])
+        assert observation == alone_opening(2)
+        assert "error" not in info
+
+
+def test_an_info_that_the_environment_goes_on_changing_is_not_shared() -> None:
+    class Reuses(Walk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.info: dict[str, Any] = {}
+
+        def step(self, action: str) -> Any:
+            observation, reward, _, _, _ = super().step(action)
+            self.info["action"] = action
+            return observation, reward, False, False, self.info
+
+    gem_core.register("demo-vector:Reuses-v0", Reuses)
+    with make_vec("demo-vector:Reuses-v0", seed=SEED) as vec:
+        vec.reset()
+        infos = [vec.step([text])[4][0] for text in "abc"]
+    assert [info["action"] for info in infos] == ["a", "b", "c"]
+
+
+def test_numbers_and_flags_may_come_from_arrays() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    class Arrays(Walk):
+        def step(self, action: str) -> Any:
+            return "x", numpy.float32(0.5), numpy.bool_(True), numpy.bool_(False), {}
+
+    gem_core.register("demo-vector:Arrays-v0", Arrays)
+    with make_vec("demo-vector:Arrays-v0", seed=SEED) as vec:
+        vec.reset()
+        _, [reward], [terminated], [truncated], _ = vec.step(["a"])
+    assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
+    assert (reward, terminated, truncated) == (0.5, True, False)
+
+
+# -- some of them ------------------------------------------------------------------------------------------------------
+
+
+@backends
+def test_a_mapping_steps_those_it_names_in_its_order(backend: str) -> None:
+    with (
+        make_vec("demo-vector:Long-v0", 4, backend=backend, seed=SEED) as vec,
+        make_vec("demo-vector:Long-v0", 4, seed=SEED) as other,
+    ):
+        vec.reset()
+        other.reset()
+        everyone = other.step(["a", "b", "c", "d"])[0]
+        assert vec.step({2: "c", 0: "a"})[0] == [everyone[2], everyone[0]]
+        assert vec.step({1: "b", 3: "d"})[0] == [everyone[1], everyone[3]]
+        assert vec.step({}) == ([], [], [], [], [])
+
+
+@backends
+def test_a_partial_reset_leaves_the_others_alone(backend: str) -> None:
+    with make_vec("demo-vector:Long-v0", 3, backend=backend, seed=SEED) as vec:
+        vec.reset()
+        observations, infos = vec.reset(indices=[2, 0])
+        assert [info["episode"] for info in infos] == [1, 1]
+        assert [info["seed"] for info in infos] == [derive_seed(SEED, 2, 1), derive_seed(SEED, 0, 1)]
+        assert len(observations) == 2
+        assert vec.reset(indices=[]) == ([], [])
+        assert vec.reset(indices=[1])[1][0]["episode"] == 1
+
+
+class Gate(Env):
+    """Steps named `wait` last until the gate is opened."""
+
+    opened: ClassVar[threading.Event] = threading.Event()
+    closed_in: ClassVar[list[str]] = []
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        return "", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if action == "wait":
+            assert Gate.opened.wait(20)
+        return action, 0.0, False, False, {}
+
+    def sample_random_action(self) -> str:
+        return "go"
+
+    def close(self) -> None:
+        Gate.closed_in.append(threading.current_thread().name)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    gem_core.register("demo-vector:Gate-v0", Gate)
+    Gate.opened = threading.Event()
+    Gate.closed_in.clear()
+    yield Gate.opened
+    Gate.opened.set()
+
+
+def test_a_slow_environment_holds_up_nobody(gate: threading.Event) -> None:
+    with make_vec("demo-vector:Gate-v0", 3, backend="thread", seed=SEED) as vec:
+        vec.reset()
+        vec.send({0: "wait", 1: "go", 2: "go"})
+        ready = vec.recv(at_least=2)
+        assert set(ready) == {1, 2}
+        assert ready[1].observation == "go"
+        for again in range(3):
+            vec.send({1: f"again {again}"})
+            assert {index: one.observation for index, one in vec.recv().items()} == {1: f"again {again}"}
+        for misuse in (lambda: vec.step(["go"] * 3), vec.reset, lambda: vec.step({1: "go"})):
+            with pytest.raises(ValueError, match="under way"):
+                misuse()
+        with pytest.raises(ValueError, match=r"\[0\] are still at work"):
+            vec.send({0: "go"})
+        with pytest.raises(ValueError, match="at_least=2.*1 turns"):
+            vec.recv(at_least=2)
+        gate.set()
+        assert vec.recv()[0].observation == "wait"
+        assert vec.step(["go"] * 3)[0] == ["go"] * 3
+
+
+@backends
+def test_nothing_sent_is_nothing_to_receive(backend: str) -> None:
+    with make_vec("demo-vector:Walk-v0", 2, backend=backend, seed=SEED) as vec:
+        vec.reset()
+        with pytest.raises(ValueError, match=r"at_least=1.*0 turns"):
+            vec.recv()
+        vec.send({1: "a"})
+        assert set(vec.recv()) == {1}
+
+
+# -- misuse ------------------------------------------------------------------------------------------------------------
+
+
+@backends
+def test_misuse_is_named(backend: str) -> None:
+    with make_vec("demo-vector:Walk-v0", 2, backend=backend, seed=SEED) as vec:
+        vec.reset()
+        with pytest.raises(ValueError, match="3 actions for 2 environments"):
+            vec.step(["a", "b", "c"])
+        for index in (2, -1):
+            with pytest.raises(ValueError, match=rf"no environments \[{index}\]; there are 2"):
+                vec.step({index: "a"})
+            with pytest.raises(ValueError, match="there are 2"):
+                vec.reset(indices=[index])
+        with pytest.raises(ValueError, match="named twice"):
+            vec.reset(indices=[1, 1])
+        # None of it did anything.
+        assert len(vec.step(["a", "b"])[0]) == 2
+
+
+@backends
+def test_a_text_is_no_list_of_actions(backend: str) -> None:
+    with make_vec("demo-vector:Walk-v0", 2, backend=backend, seed=SEED) as vec:
+        vec.reset()
+        with pytest.raises((TypeError, ValueError), match="'ab'"):
+            vec.step("ab")
+
+
+@backends
+def test_a_closed_vector_refuses_everything_and_closes_again(backend: str) -> None:
+    vec = make_vec("demo-vector:Fragile-v0", 2, backend=backend, seed=SEED)
+    vec.reset()
+    closed = Fragile.closed
+    vec.close()
+    vec.close()
+    assert Fragile.closed - closed == 2
+    for misuse in (vec.reset, vec.recv, lambda: vec.step(["a", "b"]), lambda: vec.send({0: "a"})):
+        with pytest.raises(ClosedError, match="closed"):
+            misuse()
+    assert "closed" in repr(vec)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 0}, "0 environments"),
+        ({"num_envs": 3, "group_size": 2}, "groups of 2"),
+        ({"num_envs": 2, "group_size": 0}, "groups of 0"),
+        ({"env_ids": []}, "0 ids"),
+        ({"backend": "threads"}, "Did you mean 'thread'"),
+        ({"workers": 4}, "workers=4 has no effect"),
+        ({"autoreset": "sometimes"}, "sometimes"),
+    ],
+)
+def test_vectors_that_cannot_work_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_vec(**{"env_ids": "demo-vector:Walk-v0", **arguments})
+
+
+def test_mistakes_in_ids_and_arguments_show_at_once() -> None:
+    with pytest.raises(NotFoundError):
+        make_vec("demo-vector:Wolk-v0", 4)
+    with pytest.raises(EnvKwargsError, match="Did you mean 'longest'"):
+        make_vec("demo-vector:Walk-v0", 4, env_kwargs={"longst": 4})
+    with pytest.raises(EnvError, match="cannot build"):
+        gem_core.register("demo-vector:Never-v0", lambda: _raise(OSError("cannot build")))
+        make_vec("demo-vector:Never-v0", 4)
+
+
+def test_several_ids_take_turns_by_group() -> None:
+    ids = ["demo-vector:Walk-v0", "demo-vector:Long-v0"]
+    with make_vec(ids, seed=SEED) as vec:
+        assert vec.env_ids == tuple(ids)
+    with make_vec(ids, 6, group_size=2, seed=SEED) as vec:
+        assert vec.env_ids == (ids[0], ids[0], ids[1], ids[1], ids[0], ids[0])
+
+
+def test_arguments_and_wrappers_reach_every_environment() -> None:
+    wrappers = [lambda env: TurnLimit(env, 9), lambda env: TurnLimit(env, 2)]
+    arguments: Any = {"env_kwargs": {"longest": 40}, "wrappers": wrappers}
+    with make_vec("demo-vector:Walk-v0", 8, seed=SEED, **arguments) as vec:
+        _, infos = vec.reset()
+        assert max(info["left"] for info in infos) > 4
+        vec.step(["a"] * 8)
+        _, _, terminated, truncated, _ = vec.step(["a"] * 8)
+        assert sum(truncated) + sum(terminated) >= 7
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+class Sleeper(Env):
+    """Waits 50 ms in each call."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        time.sleep(0.05)
+        return "", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        time.sleep(0.05)
+        return action, 0.0, False, False, {}
+
+    def sample_random_action(self) -> str:
+        return ""
+
+
+def test_threads_overlap_blocking_calls_and_are_gone_after_close() -> None:
+    gem_core.register("demo-vector:Sleeper-v0", Sleeper)
+    vec = make_vec("demo-vector:Sleeper-v0", 32, backend="thread", seed=SEED)
+    sequential = 2 * 32 * 0.05
+    started = time.perf_counter()
+    vec.reset()
+    vec.step(["a"] * 32)
+    assert time.perf_counter() - started < sequential / 3
+    assert env_threads()
+    vec.close()
+    assert not env_threads()
+
+
+def test_workers_limit_the_threads() -> None:
+    gem_core.register("demo-vector:Sleeper-v0", Sleeper)
+    with make_vec("demo-vector:Sleeper-v0", 6, backend="thread", workers=2, seed=SEED) as vec:
+        vec.reset()
+        assert vec.step([str(number) for number in range(6)])[0] == [str(number) for number in range(6)]
+        assert len(env_threads()) == 2
+
+
+def test_close_waits_for_a_step_under_way_and_closes_everything(gate: threading.Event) -> None:
+    vec = make_vec("demo-vector:Gate-v0", 3, backend="thread", seed=SEED)
+    vec.reset()
+    vec.send({0: "wait", 1: "go"})
+    vec.recv()
+    Gate.closed_in.clear()
+    threading.Timer(0.1, gate.set).start()
+    vec.close()
+    assert len(Gate.closed_in) == 3
+    assert not env_threads()
+
+
+def test_what_is_no_ordinary_exception_reaches_the_caller() -> None:
+    class Exits(Walk):
+        def step(self, action: str) -> Any:
+            raise SystemExit(3)
+
+    gem_core.register("demo-vector:Exits-v0", Exits)
+    for backend in BACKENDS:
+        with make_vec("demo-vector:Exits-v0", 2, backend=backend, seed=SEED) as vec:
+            vec.reset()
+            with pytest.raises(SystemExit):
+                vec.step(["a", "b"])
