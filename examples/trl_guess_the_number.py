@@ -7,10 +7,7 @@
 Change `env` to train on anything that `gem-core list` shows. Everything else TRL can do goes into `TurnGRPOConfig`.
 """
 
-import os
 from dataclasses import dataclass
-
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL's note that rollout_func may change; the adapter pins it
 
 import torch
 import tyro
@@ -56,7 +53,6 @@ def main(options: Options) -> None:
         model = tiny_model(tokenizer, seed=options.seed)
         print(f"Warm start: {options.warm_start_steps} steps on random valid play, for words and format only.")
         warm_start(model, tokenizer, options.env, steps=options.warm_start_steps, seed=options.seed)
-    gpu = torch.cuda.is_available()
     args = TurnGRPOConfig(
         options.output,
         env=options.env,
@@ -67,9 +63,6 @@ def main(options: Options) -> None:
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,
         use_vllm=options.vllm,
-        use_cpu=not gpu,
-        bf16=gpu,
-        gradient_checkpointing=gpu,
         seed=options.seed,
         logging_steps=1,
         report_to="none",

@@ -96,7 +96,7 @@ class Env(ABC):
     def sample_random_action(self) -> str:
         """A valid action in the present state, drawn from `self.rng`."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most environments hold nothing
         """Give back what the environment holds. Safe to call twice."""
 
     def get_state(self) -> Any:
@@ -124,7 +124,9 @@ class Env(ABC):
         from gem_core.registry import build
 
         if self.spec is None:
-            raise EnvError(f"{self!r} was not built by gem_core.make(), so nothing says how to spawn another. Use make().")
+            raise EnvError(
+                f"{self!r} was not built by gem_core.make(), so nothing says how to spawn another. Use make()."
+            )
         twin = build(self.spec, kwargs)
         if same_state:
             twin.set_state(self.get_state())
@@ -156,6 +158,8 @@ class Wrapper(Env):
     cannot go stale.
     """
 
+    _spec: EnvSpec | None = None
+
     def __init__(self, env: Env) -> None:
         self.env = env
 
@@ -167,12 +171,12 @@ class Wrapper(Env):
 
     @property
     def spec(self) -> EnvSpec | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The wrapped environment's spec."""
-        return self.env.spec
+        """Its own, where an id's entry point gives a wrapped environment; otherwise that of the environment inside."""
+        return self._spec or self.env.spec
 
     @spec.setter
     def spec(self, value: EnvSpec | None) -> None:
-        self.env.spec = value
+        self._spec = value
 
     @property
     def rng(self) -> random.Random:
@@ -210,6 +214,8 @@ class Wrapper(Env):
 
     def spawn(self, *, same_state: bool = False, **kwargs: Any) -> Env:
         """The same wrappers around a new environment."""
+        if self._spec is not None:
+            return super().spawn(same_state=same_state, **kwargs)
         return copy.deepcopy(self, {id(self.env): self.env.spawn(same_state=same_state, **kwargs)})
 
     def render(self) -> str | None:

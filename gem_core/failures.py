@@ -41,7 +41,9 @@ def judge_failure(episode: Episode, spec: EnvSpec | None, attempt: int) -> Error
     try:
         action = ErrorAction.TRUNCATE if answer is None else ErrorAction(answer)
     except ValueError:
-        raise PluginError(f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}") from error
+        raise PluginError(
+            f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}"
+        ) from error
     if action is ErrorAction.RAISE:
         raise error
     return action

@@ -5,7 +5,7 @@ Each plugin loads in its own `try`: a broken one is listed as broken and harms n
 
 | environment variable | effect |
 | --- | --- |
-| `GEM_PLUGINS=a,b` | only these plugins exist |
+| `GEM_PLUGINS=a,b` | only these plugins exist, by name or by distribution |
 | `GEM_DISABLE_PLUGINS=a,b` | these do not |
 | `GEM_STRICT_PLUGINS=1` | a broken plugin raises instead of being listed as broken |
 """
@@ -87,12 +87,13 @@ class PluginManager:
 
     @functools.cached_property
     def _entries(self) -> list[tuple[importlib.metadata.EntryPoint, Plugin]]:
-        return [(entry, Plugin(_provenance(entry))) for entry in self._discover()]
+        entries = [(entry, Plugin(_provenance(entry))) for entry in self._discover()]
+        return sorted(entries, key=lambda pair: (pair[1].name, pair[1].provenance.distribution))
 
     def plugins(self) -> list[Plugin]:
         """Every plugin installed, in name order, loaded or not."""
         with self._loading:
-            return sorted((plugin for _, plugin in self._entries), key=lambda plugin: plugin.name)
+            return [plugin for _, plugin in self._entries]
 
     def load(self, name: str) -> list[Plugin]:
         """Load the entry points of that name, each in isolation.
@@ -108,6 +109,8 @@ class PluginManager:
             for entry, plugin in found:
                 if plugin.status == "not loaded":
                     self._load(entry, plugin)
+                if plugin.error is not None and os.environ.get("GEM_STRICT_PLUGINS") == "1":
+                    raise plugin.error
         return [plugin for _, plugin in found]
 
     def load_all(self) -> list[Plugin]:
@@ -117,7 +120,7 @@ class PluginManager:
         return self.plugins()
 
     def _load(self, entry: importlib.metadata.EntryPoint, plugin: Plugin) -> None:
-        if not _allowed(plugin.name):
+        if not _allowed(plugin.provenance):
             plugin.status = "disabled"
             return
         try:
@@ -126,8 +129,6 @@ class PluginManager:
             plugin.status = "ok"
         except Exception as error:
             plugin.status, plugin.error = "broken", error
-            if os.environ.get("GEM_STRICT_PLUGINS") == "1":
-                raise
             _log.warning("%s is broken and was left out: %s", plugin.provenance, error)
 
     def _register(self, module: Any, provenance: Provenance) -> dict[str, list[Offer[Spec]]]:
@@ -185,7 +186,7 @@ class PluginManager:
         if len(found) > 1:
             claims = " and ".join(str(offer.provenance) for offer in found)
             raise DuplicateIdError(
-                f"{name!r} is claimed by {claims}. Uninstall one, or name it in GEM_DISABLE_PLUGINS."
+                f"{name!r} is claimed by {claims}. Uninstall one, or name its distribution in GEM_DISABLE_PLUGINS."
             )
         return found[0] if found else None
 
@@ -279,9 +280,10 @@ def _provenance(entry: importlib.metadata.EntryPoint) -> Provenance:
     return Provenance(entry.name, distribution.name, distribution.version)
 
 
-def _allowed(name: str) -> bool:
+def _allowed(provenance: Provenance) -> bool:
     allow, block = (_names(os.environ.get(key, "")) for key in ("GEM_PLUGINS", "GEM_DISABLE_PLUGINS"))
-    return name not in block and (not allow or name in allow)
+    names = {provenance.plugin, provenance.distribution}
+    return not names & block and (not allow or bool(names & allow))
 
 
 def _names(value: str) -> set[str]:

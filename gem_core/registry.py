@@ -132,7 +132,7 @@ def _not_found(hook: str, what: str, name: str) -> str:
     hint = near_matches(name, known) or _same_name_elsewhere(name, known)
     if namespace and not plugins and not any(namespace_of(one) == namespace for one in own):
         installed = ", ".join(sorted({plugin.name for plugin in manager.plugins()})) or "none"
-        hint += f" No plugin named {namespace!r} is installed (installed: {installed}): install the distribution that offers it."
+        hint += f" No plugin named {namespace!r} is installed (installed: {installed}): install what offers it."
     listing = "`gem-core list` shows them all." if hook == "gem_envs" else f"Known: {', '.join(known)}."
     return f"no {what} {name!r}.{hint} {listing}"
 

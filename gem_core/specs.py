@@ -34,6 +34,13 @@ class Spec:
     entry_point: str | Callable[..., Any]
     """`"package.module:attribute"`, imported on first use; `register()` also takes the object itself."""
 
+    def __post_init__(self) -> None:
+        tags = getattr(self, "tags", ())
+        if not isinstance(self.id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # plugins err
+            raise PluginError(f"{type(self).__name__}: the id must be a string, not {self.id!r}")
+        if not isinstance(tags, tuple) or not all(isinstance(tag, str) for tag in tags):  # pyright: ignore[reportUnknownVariableType]
+            raise PluginError(f"{self.id}: tags must be a tuple of strings, not {tags!r}")
+
     @property
     def namespace(self) -> str:
         """The part of the id before the colon, or an empty string."""

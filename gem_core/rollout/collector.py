@@ -157,9 +157,7 @@ class BatchCollector:
         started = time.perf_counter()
         completions = self._sample([self._live[slot].prompt for slot in slots])
         sampled = time.perf_counter()
-        self._vec.send(
-            {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
-        )
+        self._vec.send({slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)})
         transitions = self._vec.recv(at_least=len(slots))
         self._batch.policy_seconds += sampled - started
         self._batch.env_seconds += time.perf_counter() - sampled

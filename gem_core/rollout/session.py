@@ -49,8 +49,8 @@ class Session:
         self._barren[episode.slot] = 0 if episode.turns else self._barren.get(episode.slot, 0) + 1
         if self._barren[episode.slot] >= MAX_BARREN_EPISODES:
             raise EnvFailure(
-                f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last one "
-                f"with {episode.stop_reason.value} ({episode.error or 'no error'}, seed {episode.seed}). "
+                f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last "
+                f"one with {episode.stop_reason.value} ({episode.error or 'no error'}, seed {episode.seed}). "
                 "Repair the environment, or raise max_context_tokens if its first observation is too long."
             )
         action = ErrorAction.TRUNCATE

@@ -30,7 +30,8 @@ class RolloutSettings:
         limit = self.max_context_tokens
         if limit is not None and limit <= self.max_response_tokens:
             raise ValueError(
-                f"max_context_tokens={limit} leaves no room for a prompt beside {self.max_response_tokens} response tokens"
+                f"max_context_tokens={limit} leaves no room for a prompt beside {self.max_response_tokens} tokens "
+                "of response"
             )
         if self.history is not None and self.history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")

@@ -141,7 +141,9 @@ class VectorEnv(ABC):
             raise ValueError(f"no environments {unknown}; there are {self.num_envs}")
         busy = [index for index in indices if index in self._pending]
         if busy or len(set(indices)) < len(indices):
-            raise ValueError(f"environments {busy or list(indices)} are still at work or named twice; recv() them first")
+            raise ValueError(
+                f"environments {busy or list(indices)} are still at work or named twice; recv() them first"
+            )
         self._pending.update(indices)
 
     def _check_none_pending(self) -> None:

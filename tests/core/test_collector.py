@@ -345,14 +345,18 @@ def test_a_full_context_ends_an_episode_and_the_environment_starts_the_next(coll
             assert episode.final_observation
 
 
+def repeatedly(collector: BatchCollector, how: str) -> None:
+    for _ in range(5):
+        collector.collect_round() if how == "round" else collector.collect_turns(1)
+
+
 @pytest.mark.parametrize("group_size", [1, 2])
 @pytest.mark.parametrize("how", ["round", "turns"])
 def test_openings_that_never_fit_stop_the_run(collect: Collect, how: str, group_size: int) -> None:
     settings = RolloutSettings(max_response_tokens=8, max_context_tokens=9)
     collector = collect(settings=settings, group_size=group_size)
     with pytest.raises(EnvFailure, match="max_context_tokens"):
-        for _ in range(20):
-            collector.collect_round() if how == "round" else collector.collect_turns(5)
+        repeatedly(collector, how)
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -385,8 +389,7 @@ def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(
 def test_an_environment_that_never_starts_stops_the_run(collect: Collect, how: str) -> None:
     collector = collect("Never-v0")
     with pytest.raises(EnvFailure, match=r"demo-collector:Never-v0: 5 episodes in a row.*OSError: no server"):
-        for _ in range(5):
-            collector.collect_round() if how == "round" else collector.collect_turns(1)
+        repeatedly(collector, how)
 
 
 def test_a_slot_that_fails_now_and_then_does_not(collect: Collect) -> None:

@@ -552,9 +552,7 @@ GOOD = [
     OneTurn,
     Endless,
     WithoutState,
-    pytest.param(
-        Wrapped, marks=pytest.mark.xfail(reason="Wrapper.spawn wraps twice where the spec is the wrapper's own")
-    ),
+    Wrapped,
 ]
 BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.construction, Connects, "constructor reached for the network (socket.getaddrinfo). Do that in reset()"),

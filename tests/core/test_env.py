@@ -233,6 +233,20 @@ def test_the_spec_is_the_wrapped_environments() -> None:
     assert env.spec.kwargs == {"sides": 8}
 
 
+def test_an_id_whose_entry_point_gives_a_wrapped_environment_is_spawned_whole() -> None:
+    gem_core.register("demo:Dice-v0", Dice)
+    gem_core.register("demo:Capped-v0", lambda sides=6: Cap(gem_core.make("demo:Dice-v0", sides=sides), "shared"))
+    env = Plain(gem_core.make("demo:Capped-v0", sides=1000))
+    assert env.spec is not None
+    assert (env.spec.id, env.spec.kwargs) == ("demo:Capped-v0", {"sides": 1000})
+    env.reset(seed=3)
+    throws(env, 2)
+    twin, fresh = env.spawn(same_state=True), env.spawn(sides=2000)
+    assert repr(twin) == repr(env)
+    assert (twin.turns, fresh.turns, fresh.sides) == ([2], [0], 2000)
+    assert throws(twin, 4) == throws(env, 4)
+
+
 class Cap(Wrapper):
     """Keeps a count of its own."""
 

@@ -101,6 +101,8 @@ def test_discovery_happens_once_and_late(site: Site) -> None:
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("@hookimpl\ndef gem_envs():\n    yield 'maze:A'", "not a EnvSpec"),
         ("@hookimpl\ndef gem_envs():\n    return None", "TypeError"),
+        ("@hookimpl\ndef gem_envs():\n    yield EnvSpec(3, 'm:A')", "must be a string, not 3"),
+        ("@hookimpl\ndef gem_envs():\n    yield EnvSpec('broken:A', 'm:A', tags='game')", "tuple of strings"),
         ("@hookimpl\ndef gem_env_error(nonsense):\n    return None", "nonsense"),
         (
             "@hookimpl\ndef gem_envs():\n    yield EnvSpec('broken:A-v0', 'm:A')\n    raise OSError('half way')",
@@ -119,7 +121,7 @@ def test_a_broken_plugin_breaks_no_other(
         assert ids(manager) == ["after:Echo-v0", "maze:Echo-v0"]
     assert status(manager) == {"after": "ok", "broken": "broken", "maze": "ok"}
     [broken] = manager.load("broken")
-    assert isinstance(broken.error, PluginLoadError)
+    assert isinstance(broken.error, PluginError)
     assert reason in str(broken.error)
     assert "gem-broken 3.4 (plugin 'broken')" in caplog.text
     # And the manager goes on: nothing of the broken plugin is left in it, others can still decide and listen.
@@ -160,10 +162,13 @@ def test_one_module_behind_two_names_harms_neither_the_first_nor_its_hooks(site:
 
 def test_strict_mode_raises_what_is_broken(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.add("broken", "1 / 0")
+    manager = site.manager()
     monkeypatch.setenv("GEM_STRICT_PLUGINS", "1")
     with pytest.raises(PluginLoadError, match="ZeroDivisionError") as caught:
-        site.manager().load("broken")
+        manager.load("broken")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(PluginLoadError):  # and again, whoever asks
+        manager.load_all()
 
 
 def test_threads_that_ask_for_one_plugin_at_once_load_it_once(site: Site) -> None:
@@ -244,6 +249,21 @@ def test_two_distributions_that_claim_one_id_are_both_named(site: Site) -> None:
     assert "GEM_DISABLE_PLUGINS" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "chosen"),
+    [("GEM_DISABLE_PLUGINS", "their-mazes", "our-mazes"), ("GEM_PLUGINS", "their-mazes", "their-mazes")],
+)
+def test_naming_a_distribution_settles_a_double_claim(
+    site: Site, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, chosen: str
+) -> None:
+    site.add("maze", echo("maze"), distribution="their-mazes")
+    site.add("maze", echo("maze"), distribution="our-mazes")
+    monkeypatch.setenv(variable, value)
+    offer = site.manager().find("gem_envs", "maze:Echo-v0")
+    assert offer is not None
+    assert offer.provenance.distribution == chosen
+
+
 def test_two_distributions_may_share_a_namespace(site: Site) -> None:
     site.add("maze", echo("maze"))
     site.add("maze", echo("maze").replace("Echo-v0", "Other-v0"), distribution="more-mazes", version="7")
@@ -289,7 +309,7 @@ def gem_adapters():
 
 
 def test_built_in_estimators_need_no_plugin() -> None:
-    manager = PluginManager(discover=lambda: [])
+    manager = PluginManager(discover=list)
     offer = manager.find("gem_advantages", "rebn")
     assert offer is not None
     assert offer.provenance.distribution == "gem-core"
@@ -345,7 +365,7 @@ def test_a_failing_object_is_logged_by_its_type(caplog: pytest.LogCaptureFixture
         def gem_episode_end(self, episode: Episode) -> None:
             raise OSError("disk full")
 
-    manager = PluginManager(discover=lambda: [])
+    manager = PluginManager(discover=list)
     manager.register(Tracker())
     manager.register(Tracker())
     with caplog.at_level(logging.ERROR, "gem_core.plugins"):
@@ -362,7 +382,7 @@ def test_unregistered_objects_hear_nothing() -> None:
         def gem_episode_end(self, episode: Episode) -> None:
             self.heard.append(episode)
 
-    manager, ear, episode = PluginManager(discover=lambda: []), Ear(), Episode("demo:A", 1)
+    manager, ear, episode = PluginManager(discover=list), Ear(), Episode("demo:A", 1)
     manager.register(ear)
     manager.notify("gem_episode_end", episode=episode)
     manager.unregister(ear)
@@ -528,7 +548,7 @@ def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.Monk
     site.add("off", echo("off"))
     monkeypatch.setenv("GEM_DISABLE_PLUGINS", "off")
     manager = site.manager()
-    with pytest.raises(PluginError, match="no plugin named 'maze'.*broken, off"):
+    with pytest.raises(PluginError, match=r"no plugin named 'maze'.*broken, off"):
         manager.enable("maze")
     with pytest.raises(PluginError, match=r"gem-broken 1\.0.*broken") as caught:
         manager.enable("broken")

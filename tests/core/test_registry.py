@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,9 +54,8 @@ class Flexible(Counter):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_installed(in_force: Callable[[], PluginManager]) -> Iterator[None]:
+def _nothing_installed(in_force: Callable[[], PluginManager]) -> None:
     in_force()
-    yield
 
 
 # -- make --------------------------------------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ def test_an_unknown_argument_of_the_spec_is_an_error_too() -> None:
 def test_a_constructor_that_passes_arguments_on_is_called() -> None:
     gem_core.register("demo:Flexible-v0", Flexible)
     assert gem_core.make("demo:Flexible-v0", target=7).target == 7
-    with pytest.raises(EnvError, match="demo:Flexible-v0.*nonsense"):
+    with pytest.raises(EnvError, match=r"demo:Flexible-v0.*nonsense"):
         gem_core.make("demo:Flexible-v0", nonsense=7)
 
 
@@ -155,7 +154,7 @@ def test_a_missing_module_without_an_extra_names_the_module() -> None:
 
 def test_a_module_that_raises_names_the_environment(site: Site) -> None:
     (site.folder / "gem_registry_raises.py").write_text("raise RuntimeError('no display')")
-    with pytest.raises(PluginLoadError, match="demo:Broken-v0.*gem_registry_raises.*no display"):
+    with pytest.raises(PluginLoadError, match=r"demo:Broken-v0.*gem_registry_raises.*no display"):
         gem_core.make(EnvSpec("demo:Broken-v0", "gem_registry_raises:Env"))
 
 

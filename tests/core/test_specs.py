@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,11 +22,18 @@ from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, Tool
 
 
 @pytest.mark.parametrize(
-    ("name", "namespace"), [("game:A-v0", "game"), ("A", ""), (":A", ""), ("a:b:c", "a"), ("", "")]
+    ("name", "namespace"), [("game:A-v0", "game"), ("A", ""), (":A", ""), ("a:b:c", "a")]
 )
 def test_the_namespace_ends_at_the_first_colon(name: str, namespace: str) -> None:
     assert namespace_of(name) == namespace
     assert EnvSpec(name, "m:A").namespace == namespace
+
+
+@pytest.mark.parametrize(("arguments", "message"), [(("",), "id"), ((3,), "id"), (("a:B", "game"), "tuple of strings")])
+def test_specs_that_say_nonsense_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    env_id, *tags = arguments
+    with pytest.raises(PluginError, match=message):
+        EnvSpec(env_id, "m:A", tags=tags[0] if tags else ())
 
 
 @pytest.mark.parametrize("kind", [EnvSpec, ToolSpec, AdvantageSpec, AdapterSpec])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import torch
 from trl import GRPOConfig
 
 from gem_core.errors import SettingsError
@@ -18,7 +19,8 @@ class TurnGRPOConfig(GRPOConfig):
     """`GRPOConfig` for environments of many turns; every flag of TRL's stays what it is.
 
     `per_device_train_batch_size * steps_per_generation` episodes are played per process for each batch, one in each
-    environment. `max_completion_length` limits one response, not the episode.
+    environment. `max_completion_length` limits one response, not the episode. Without an accelerator it runs on the CPU in
+    float32 and keeps activations instead of computing them again.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
@@ -78,6 +80,8 @@ class TurnGRPOConfig(GRPOConfig):
             self.env = [self.env]
         if isinstance(self.eval_env, str):
             self.eval_env = [self.eval_env]
+        if not torch.accelerator.is_available():
+            self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
         if self.generation_batch_size is None and self.steps_per_generation is None:
             self.steps_per_generation = self.gradient_accumulation_steps
         self._check_groups()

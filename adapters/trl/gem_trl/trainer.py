@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -80,6 +81,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows: list[Row] = []
         self._announced = False
         self._adapter_seconds = 0.0
+        # TRL's note that rollout_func may change is for those who write one; here a test pins it down.
+        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
             model=model,
             reward_funcs=self.episode_return,

@@ -9,7 +9,6 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 import pytest
 import torch
@@ -22,10 +21,7 @@ from transformers import PreTrainedTokenizerFast
 torch.set_num_threads(1)
 register()
 
-CPU = {
-    "use_cpu": True,
-    "bf16": False,
-    "gradient_checkpointing": False,
+QUIET = {
     "report_to": "none",
     "save_strategy": "no",
     "disable_tqdm": True,
@@ -47,7 +43,7 @@ def settings(tmp_path: Path):
     """A function that makes a small configuration; its arguments replace the defaults above."""
 
     def make(**changes: Any) -> TurnGRPOConfig:
-        return TurnGRPOConfig(str(tmp_path), **{**CPU, **SMALL, **changes})
+        return TurnGRPOConfig(str(tmp_path), **{**QUIET, **SMALL, **changes})
 
     return make
 

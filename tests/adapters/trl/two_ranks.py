@@ -7,7 +7,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from conftest import CPU, SMALL
+from conftest import QUIET, SMALL
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 from spy import SpyTrainer
@@ -16,7 +16,7 @@ from spy import SpyTrainer
 def main(folder: str, advantage: str, view: str) -> None:
     tokenizer = tiny_tokenizer(["test:Babble-v0"])
     args = TurnGRPOConfig(
-        folder, **{**CPU, **SMALL, "advantage": advantage, "view": view, "num_generations": 4, "max_steps": 2}
+        folder, **{**QUIET, **SMALL, "advantage": advantage, "view": view, "num_generations": 4, "max_steps": 2}
     )
     run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
     run.train()

@@ -1,0 +1,43 @@
+"""The example as a user runs it, with a tiny budget."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from gem_core.rollout import read_episodes
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "trl_guess_the_number.py"
+
+
+def _run(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, str(EXAMPLE), *flags]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+
+
+def test_it_trains_and_writes_its_files(tmp_path):
+    done = _run(tmp_path, "--updates", "3", "--episodes", "8", "--warm-start-steps", "5", "--output", "out")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "random valid play" in done.stdout
+    assert "rebn active" in done.stderr
+    assert (tmp_path / "out" / "curve.png").stat().st_size > 5000
+    assert len((tmp_path / "out" / "metrics.jsonl").read_text().splitlines()) == 3
+    episodes = list(read_episodes(tmp_path / "out" / "episodes.jsonl"))
+    assert len(episodes) == 24
+    assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
+
+
+def test_wrong_flags_are_answered_well(tmp_path):
+    wrong = _run(tmp_path, "--update", "3")
+    assert wrong.returncode == 2
+    assert "--updates" in wrong.stderr
+    unknown = _run(tmp_path, "--env", "game:GuessTheNumber-v0-eazy")
+    assert unknown.returncode == 1
+    assert "Did you mean 'game:GuessTheNumber-v0-easy'" in unknown.stderr
+
+
+def test_it_stays_short():
+    assert len(EXAMPLE.read_text().splitlines()) < 80
