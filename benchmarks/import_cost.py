@@ -2,7 +2,8 @@
 
     python benchmarks/import_cost.py [--upstream PYTHON] [--repeat 5] [--json out.json]
 
-`--upstream` is a Python that has gem-llm 0.1.0, measured in the same run as `import gem`. Best of `--repeat` fresh processes.
+`--upstream` is a Python that has gem-llm 0.1.0, measured in the same run as `import gem`. Each figure is the best of
+`--repeat` fresh processes.
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ from gem_core.advantages.returns import check_fraction, discounted_sums
 from gem_core.errors import AdvantageError
 
 
-def gae(
-    batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, lam: float = 0.95
-) -> FloatArray:
+def gae(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, lam: float = 0.95) -> FloatArray:
     """GAE(lambda) (arXiv 1506.02438) with a turn as the step, as in GEM's turn-level PPO (arXiv 2510.01051).
 
     A_t = delta_t + gamma * lam * A_{t+1} with delta_t = r_t + gamma * V_{t+1} - V_t. The value after the last

@@ -152,9 +152,7 @@ def brute_groupwise(name: str, episodes: Sequence[Played], gamma: float) -> Exac
         if mine is None:
             advantages.append([])
             continue
-        members = [
-            (k, g) for k, g in enumerate(starts) if g is not None and episodes[k].group == episode.group
-        ]
+        members = [(k, g) for k, g in enumerate(starts) if g is not None and episodes[k].group == episode.group]
         group = [g for _, g in members]
         others = [g for k, g in members if k != i]
         number = Fraction(0)
@@ -221,9 +219,7 @@ def test_any_split_over_ranks_gives_the_same(
 @every_estimator
 @prop
 @given(episodes=played(floats, empty=False), data=st.data())
-def test_permuting_the_turns_permutes_the_result(
-    name: str, episodes: list[Played], data: st.DataObject
-) -> None:
+def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[Played], data: st.DataObject) -> None:
     batch = batch_of(episodes)
     assert batch.group is not None
     assert batch.values is not None
@@ -273,9 +269,7 @@ def test_leaving_one_trajectory_out_removes_the_bias() -> None:
     stop, horizon, reward = 0.3, 3, [1.0, 3.0, -2.0]
     runs: list[tuple[float, list[float], list[float]]] = []  # probability, rewards, d log pi / d logit(stop)
     for turns in range(horizon):
-        runs.append(
-            ((1 - stop) ** turns * stop, [0.25] * turns + [reward[turns]], [-stop] * turns + [1 - stop])
-        )
+        runs.append(((1 - stop) ** turns * stop, [0.25] * turns + [reward[turns]], [-stop] * turns + [1 - stop]))
     runs.append(((1 - stop) ** horizon, [0.25] * horizon, [-stop] * horizon))
     true = sum(p * returns_to_go(TurnBatch.from_rewards([r])) @ score for p, r, score in runs)
 
@@ -402,9 +396,7 @@ def test_no_turns_anywhere(name: str, episodes: list[list[float]]) -> None:
 
 
 def test_empty_episodes_keep_the_numbering() -> None:
-    batch = TurnBatch.from_rewards(
-        [[], [1.0, 2.0], [], [3.0]], groups=[5, 6, 7, 8], values=[[], [0, 1], [], [2]]
-    )
+    batch = TurnBatch.from_rewards([[], [1.0, 2.0], [], [3.0]], groups=[5, 6, 7, 8], values=[[], [0, 1], [], [2]])
     assert batch.episode.tolist() == [1, 1, 3]
     assert batch.turn.tolist() == [0, 1, 0]
     assert batch.group is not None

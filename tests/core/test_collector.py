@@ -416,30 +416,47 @@ def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], Pl
     module = site.add("judge", JUDGE.format(answer="DROP"))
     in_force().enable("judge")
     register()
-    bad = [derive_seed(SEED, 1, 0), derive_seed(SEED, 1, 1)]
-    collector = collect("Fragile-v0", 3, env_kwargs={"bad_seeds": bad})
-    batches = [collector.collect_round() for _ in range(3)]
-    assert [keys(batch) for batch in batches] == [[(0, 0), (2, 0)], [(0, 1), (2, 1)], [(0, 2), (1, 2), (2, 2)]]
-    assert [batch.dropped for batch in batches] == [1, 1, 0]
+    bad = [derive_seed(SEED, 1, number) for number in (0, 1, 3)]
+    collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
+    batches = [collector.collect_round() for _ in range(4)]
+    assert [keys(batch) for batch in batches] == [[(0, 0)], [(0, 1)], [(0, 2), (1, 2)], [(0, 3)]]
+    assert [batch.dropped for batch in batches] == [1, 1, 0, 1]
+    # Attempts are counted in a row.
     fragile = "demo-collector:Fragile-v0"
-    assert site.module(module).asked == [(fragile, 1, 0, 1), (fragile, 1, 1, 2)]
+    assert site.module(module).asked == [(fragile, 1, 0, 1), (fragile, 1, 1, 2), (fragile, 1, 3, 1)]
     # Recorders hear of dropped episodes, too.
     assert (1, 0, "OSError: gone") in site.module(module).heard
-    assert len(site.module(module).heard) == 9
+    assert len(site.module(module).heard) == 8
 
 
 def test_a_group_with_a_dropped_member_is_delivered_without_it(
-    site: Site, in_force: Callable[[], PluginManager], collect: Collect
+    site: Site, in_force: Callable[[], PluginManager], collect: Collect, words: Any
 ) -> None:
+    class FailsInOddTurns(Chance):
+        """Members of a group share a seed, so only what they are told can make one of them fail."""
+
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            if len(action) % 2:
+                raise OSError("odd")
+            return super().step(action)
+
     site.add("judge", JUDGE.format(answer="DROP"))
     in_force().enable("judge")
-    register()
-    bad = [derive_seed(SEED, 1, 0)]  # the seed of the whole second group
-    collector = collect("Fragile-v0", 6, env_kwargs={"bad_seeds": bad}, group_size=2)
-    batch = collector.collect_round()
-    assert [episode.group for episode in batch.episodes] == [0, 0, 2, 2]
-    assert batch.dropped == 2
-    assert len(collector.collect_round().episodes) == 6
+    gem_core.register("demo-collector:FailsInOddTurns-v0", FailsInOddTurns)
+    dice = random.Random(0)
+
+    def policy(prompts: Sequence[list[int]]) -> list[Completion]:
+        return [Completion([*words.encode("ab" if dice.random() < 0.5 else "a"), 1]) for _ in prompts]
+
+    collector = collect("FailsInOddTurns-v0", 6, policy=policy, group_size=3)
+    sizes: set[int] = set()
+    for number in range(20):
+        batch = collector.collect_round()
+        assert len(batch.episodes) + batch.dropped == 6
+        groups = [episode.group for episode in batch.episodes]
+        assert set(groups) <= {2 * number, 2 * number + 1}
+        sizes |= {groups.count(2 * number), groups.count(2 * number + 1)}
+    assert sizes == {0, 1, 2, 3}
 
 
 def test_dropped_episodes_are_no_carried_turns(

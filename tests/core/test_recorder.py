@@ -6,13 +6,27 @@ import json
 import math
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
+from gem_core import make_vec
 from gem_core.plugins import manager
-from gem_core.rollout import Episode, Recorder, StopReason, Turn, read_episodes, recording
+from gem_core.rollout import (
+    BatchCollector,
+    Completion,
+    Episode,
+    Recorder,
+    RolloutSettings,
+    StopReason,
+    Turn,
+    read_episodes,
+    recording,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 def episode(number: int = 0, *, observation: str = "go", info: dict[str, Any] | None = None) -> Episode:
@@ -44,6 +58,26 @@ def written(path: Path, *episodes: Episode) -> list[Episode]:
 def test_episodes_come_back_equal_and_in_order(tmp_path: Path) -> None:
     episodes = [episode(number, info={"a": [1, {"b": None}], "c": 0.1 + 0.2}) for number in range(3)]
     assert written(tmp_path / "deep" / "er" / "episodes.jsonl", *episodes) == episodes
+
+
+def test_a_run_is_recorded_as_it_was(tmp_path: Path, chatml: PreTrainedTokenizerFast) -> None:
+    path = tmp_path / "episodes.jsonl"
+    settings = RolloutSettings(max_response_tokens=8, history=2)
+    with recording(path), make_vec("game:GuessTheNumber-v0", 4, backend="thread", seed=0) as vec:
+        collector = BatchCollector(
+            vec, lambda prompts: [_guess(chatml, prompt) for prompt in prompts], chatml, settings
+        )
+        episodes = collector.collect_round().episodes
+        collector.close()
+    read = sorted(read_episodes(path), key=lambda one: one.slot)
+    assert read == episodes
+    assert sum(len(one.turns) for one in read) > 8
+    assert {one.provenance.partition(" ")[0] for one in read} == {"gem-core"}
+
+
+def _guess(tokenizer: PreTrainedTokenizerFast, prompt: list[int]) -> Completion:
+    ids = [*tokenizer.encode(f"\\boxed{{{1 + len(prompt) % 20}}}", add_special_tokens=False), tokenizer.eos_token_id]
+    return Completion(ids, [-0.125] * len(ids))
 
 
 def test_each_episode_is_one_line_of_json(tmp_path: Path) -> None:

@@ -21,15 +21,13 @@ from gem_core.seeding import derive_seed, fresh_seed
 from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of
 
 
-@pytest.mark.parametrize(
-    ("name", "namespace"), [("game:A-v0", "game"), ("A", ""), (":A", ""), ("a:b:c", "a")]
-)
+@pytest.mark.parametrize(("name", "namespace"), [("game:A-v0", "game"), ("A", ""), (":A", ""), ("a:b:c", "a")])
 def test_the_namespace_ends_at_the_first_colon(name: str, namespace: str) -> None:
     assert namespace_of(name) == namespace
     assert EnvSpec(name, "m:A").namespace == namespace
 
 
-@pytest.mark.parametrize(("arguments", "message"), [(("",), "id"), ((3,), "id"), (("a:B", "game"), "tuple of strings")])
+@pytest.mark.parametrize(("arguments", "message"), [((3,), "id must be"), (("a:B", "game"), "tuple of strings")])
 def test_specs_that_say_nonsense_are_refused(arguments: tuple[Any, ...], message: str) -> None:
     env_id, *tags = arguments
     with pytest.raises(PluginError, match=message):

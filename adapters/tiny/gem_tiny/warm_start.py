@@ -1,4 +1,4 @@
-"""Teaching a tiny model to speak: the words of an environment and the form of an action, and nothing of its strategy."""
+"""Teaching a tiny model to speak: an environment's words and the form of an action, and nothing of its strategy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def warm_start(
     tokenizer: PreTrainedTokenizerFast,
     env_id: str,
     *,
-    steps: int = 400,
-    batch: int = 64,
+    steps: int = 800,
+    batch: int = 32,
     learning_rate: float = 3e-3,
     seed: int = 0,
     on_step: Callable[[int, float], None] | None = None,

@@ -1,8 +1,8 @@
 """TRL: multi-turn environments and per-turn advantages in `GRPOTrainer`'s own loop.
 
-    from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
-    args = TurnGRPOConfig("runs/demo", env="game:GuessTheNumber-v0-easy", advantage="rebn", max_steps=100)
-    TurnGRPOTrainer("Qwen/Qwen3-1.7B-Base", args).train()
+from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
+args = TurnGRPOConfig("runs/demo", env="game:GuessTheNumber-v0-easy", advantage="rebn", max_steps=100)
+TurnGRPOTrainer("Qwen/Qwen3-1.7B-Base", args).train()
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class TurnGRPOConfig(GRPOConfig):
     """`GRPOConfig` for environments of many turns; every flag of TRL's stays what it is.
 
     `per_device_train_batch_size * steps_per_generation` episodes are played per process for each batch, one in each
-    environment. `max_completion_length` limits one response, not the episode. Without an accelerator it runs on the CPU in
-    float32 and keeps activations instead of computing them again.
+    environment. `max_completion_length` limits one response, not the episode. Without an accelerator it runs on the
+    CPU in float32 and keeps activations instead of computing them again.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
@@ -100,23 +100,21 @@ class TurnGRPOConfig(GRPOConfig):
 
     def _check_groups(self) -> None:
         # Before TRL's own check, whose message speaks of prompts that do not exist here.
-        spec = advantage_spec(self.advantage)
-        if spec.needs_groups and (self.num_generations is None or self.num_generations < 2):
+        episodes = self.generation_batch_size or self.episodes_per_process
+        if not advantage_spec(self.advantage).needs_groups:
+            # TRL insists on groups; without them any size that divides the batch will do.
+            self.num_generations = next((size for size in range(2, episodes + 1) if episodes % size == 0), 2)
+            return
+        if self.num_generations is None or self.num_generations < 2:
             raise SettingsError(
-                f"advantage={self.advantage!r} compares episodes of one task, so num_generations={self.num_generations} "
+                f"advantage={self.advantage!r} compares episodes of a task, so num_generations={self.num_generations} "
                 "cannot work. Use at least 2, or an estimator without groups such as 'rebn'."
             )
-        if not spec.needs_groups:
-            # TRL insists on groups; without them any size that divides the batch will do.
-            self.num_generations = 2
-        if self.generation_batch_size is None:
-            episodes = self.per_device_train_batch_size * (self.steps_per_generation or 1)
-            if episodes % (self.num_generations or 2):
-                raise SettingsError(
-                    f"{episodes} episodes per process (per_device_train_batch_size={self.per_device_train_batch_size} x "
-                    f"steps_per_generation={self.steps_per_generation}) cannot be divided into groups of "
-                    f"num_generations={self.num_generations}. Change one so that it divides the other."
-                )
+        if episodes % self.num_generations:
+            raise SettingsError(
+                f"{episodes} episodes (per_device_train_batch_size x steps_per_generation) cannot be divided into "
+                f"groups of num_generations={self.num_generations}. Change one so that it divides the other."
+            )
 
     def _check(self) -> None:
         if not self.env:
@@ -139,8 +137,8 @@ class TurnGRPOConfig(GRPOConfig):
         reasons: list[str] = []
         if self.loss_type not in _LOSS_TYPES:
             reasons.append(
-                f"loss_type={self.loss_type!r} does not sum over tokens with one normaliser for all rows: long episodes "
-                f"would count less or more than short ones. Use one of {', '.join(_LOSS_TYPES)}."
+                f"loss_type={self.loss_type!r} does not sum over tokens with one normaliser for all rows: long "
+                f"episodes would count less or more than short ones. Use one of {', '.join(_LOSS_TYPES)}."
             )
         if self.mask_truncated_completions:
             reasons.append(

@@ -23,9 +23,7 @@ class ProgressCallback(TrainerCallback):
         self._title = title
         self.report: RunReport | None = None
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the display."""
         self.report = RunReport(state.max_steps, self._title, live=state.is_world_process_zero)
         self.report.__enter__()
@@ -52,3 +50,4 @@ class ProgressCallback(TrainerCallback):
             folder = Path(str(args.output_dir))
             self.report.save_metrics(folder / "metrics.jsonl")
             self.report.save_curve(folder / "curve.png")
+            print(f"Wrote curve.png and metrics.jsonl to {folder}/")

@@ -173,9 +173,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         episodes = self._batch.episodes
         values = self._value_function(episodes) if self._value_function else None
         batch = turn_batch(episodes, group_offset=self._group_offset(), values=values)
-        advantages, metrics = compute_advantages(
-            self.args.advantage, batch, gamma=self.args.gamma, gather=self._gather
-        )
+        advantages, metrics = compute_advantages(self.args.advantage, batch, gamma=self.args.gamma, gather=self._gather)
         table = token_advantages(self._rows, advantages, width)
         if self.loss_type == "dr_grpo":
             # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.

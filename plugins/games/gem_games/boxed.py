@@ -10,10 +10,10 @@ FORMAT_ERROR_REWARD = -0.1
 
 def last_match(pattern: re.Pattern[str], action: str) -> re.Match[str] | None:
     """The last place where the pattern matches, in one pass over the action."""
-    found = None
-    for found in pattern.finditer(action):
-        pass
-    return found
+    last = None
+    for match in pattern.finditer(action):
+        last = match
+    return last
 
 
 def boxed(content: object) -> str:

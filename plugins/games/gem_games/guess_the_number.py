@@ -34,9 +34,7 @@ class GuessTheNumber(Env):
         EnvError: an empty range, fewer than one turn, or only some of the three given.
     """
 
-    def __init__(
-        self, min_number: int | None = 1, max_number: int | None = 20, max_turns: int | None = 10
-    ) -> None:
+    def __init__(self, min_number: int | None = 1, max_number: int | None = 20, max_turns: int | None = 10) -> None:
         given = [value is not None for value in (min_number, max_number, max_turns)]
         if any(given) and not all(given):
             raise EnvError("give min_number, max_number and max_turns, or None for all three to draw them")
@@ -90,7 +88,9 @@ class GuessTheNumber(Env):
 
     def _set_limits(self, low: int, high: int, turns: int) -> None:
         if low < 1 or high <= low or turns < 1:
-            raise EnvError(f"cannot play {low}..{high} in {turns} turns: needs 1 <= min_number < max_number, max_turns >= 1")
+            raise EnvError(
+                f"cannot play {low}..{high} in {turns} turns: it needs 1 <= min_number < max_number and max_turns >= 1"
+            )
         self.min_number, self.max_number, self.max_turns = low, high, turns
 
     def _rules(self) -> str:

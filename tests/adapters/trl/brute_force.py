@@ -29,9 +29,7 @@ def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[in
     result = []
     for index, episode in enumerate(returns):
         mates = [returns[other][0] for other in range(len(returns)) if groups[other] == groups[index]]
-        rest = [
-            returns[other][0] for other in range(len(returns)) if groups[other] == groups[index] and other != index
-        ]
+        rest = [returns[other][0] for other in range(len(returns)) if groups[other] == groups[index] and other != index]
         centre, spread = statistics.fmean(mates), statistics.pstdev(mates)
         value = {
             "grpo": 0.0 if spread < 1e-12 else (episode[0] - centre) / (spread + 1e-9),

@@ -13,10 +13,11 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import pytest
 import torch
 from babble import WORDS, register
-from gem_tiny import tiny_model, tiny_tokenizer
-from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+from gem_tiny import tiny_model, tiny_tokenizer
+from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 torch.set_num_threads(1)
 register()

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from brute_force import expected
-from gem_trl import TurnGRPOTrainer
 
 from gem_core.rollout import Batch
+from gem_trl import TurnGRPOTrainer
 
 
 class Response(NamedTuple):

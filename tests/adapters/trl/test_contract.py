@@ -14,9 +14,8 @@ def _parameters(function) -> list[str]:
 
 
 def test_constructor_takes_a_rollout_function():
-    assert {"model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "rollout_func"} <= set(
-        _parameters(GRPOTrainer.__init__)
-    )
+    used = {"model", "reward_funcs", "args", "train_dataset", "eval_dataset", "processing_class", "rollout_func"}
+    assert used <= set(_parameters(GRPOTrainer.__init__))
 
 
 def test_generation_helper():

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from conftest import QUIET
-from gem_tiny import tiny_model, tiny_tokenizer
-from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 from gem_core.rollout import read_episodes, recording
+from gem_tiny import tiny_model, tiny_tokenizer
+from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 CORRIDOR = {
     "env": "game:Corridor-v0",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 
-import gem_trl
 import pytest
 
+import gem_trl
 from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError, SettingsError, TemplateError
 
 
@@ -32,6 +32,7 @@ def test_refused(settings, changes, words):
 
 def test_num_generations_is_irrelevant_without_groups(settings):
     assert settings(advantage="rebn", num_generations=7).group_size == 1
+    assert settings(advantage="rebn", per_device_train_batch_size=5, gradient_accumulation_steps=1).group_size == 1
 
 
 def test_gae_needs_a_critic(trainer):

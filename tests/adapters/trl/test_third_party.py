@@ -1,4 +1,4 @@
-"""A stranger's plugin, installed from its own distribution, trains one TRL step; a broken one beside it harms nobody."""
+"""A stranger's plugin, installed from its own distribution, trains one TRL step beside a broken one."""
 
 from __future__ import annotations
 

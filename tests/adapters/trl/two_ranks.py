@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from conftest import QUIET, SMALL
+from spy import SpyTrainer
+
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
-from spy import SpyTrainer
 
 
 def main(folder: str, advantage: str, view: str) -> None:
