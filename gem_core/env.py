@@ -170,12 +170,12 @@ class Wrapper(Env):
         return getattr(self.env, name)
 
     @property
-    def spec(self) -> EnvSpec | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def spec(self) -> EnvSpec | None:
         """Its own, where an id's entry point gives a wrapped environment; otherwise that of the environment inside."""
         return self._spec or self.env.spec
 
     @spec.setter
-    def spec(self, value: EnvSpec | None) -> None:
+    def spec(self, value: EnvSpec | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self._spec = value
 
     @property

@@ -153,7 +153,7 @@ class PluginManager:
         offers: dict[str, list[Offer[Spec]]] = {}
         for hook, kind in _COLLECT.items():
             for implementation in self._implementations(hook, of=module):
-                specs = list(implementation.function())
+                specs = list(_call(implementation, {}))
                 for spec in specs:
                     _check_spec(spec, kind, hook, provenance)
                 offers[hook] = [Offer(spec, provenance) for spec in specs]

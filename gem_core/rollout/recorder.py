@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Recorder:
 
 
 @contextmanager
-def recording(path: str | Path) -> Iterator[Recorder]:
+def recording(path: str | Path) -> Generator[Recorder]:
     """Record every episode of this process to `path` meanwhile."""
     recorder = Recorder(path)
     manager.register(recorder)

@@ -21,10 +21,11 @@ CORRIDOR = {
     "gradient_accumulation_steps": 2,
     "max_completion_length": 1,
     "truncated_is_invalid": False,
-    "learning_rate": 3e-3,
+    "learning_rate": 1.5e-3,
+    "entropy_coef": 0.02,
     "adam_beta2": 0.95,
     "max_grad_norm": 0.5,
-    "max_steps": 60,
+    "max_steps": 40,
     "vector_backend": "sync",
 }
 
@@ -38,11 +39,11 @@ def test_corridor_is_learnt(tmp_path: Path, seed: int):
     with recording(tmp_path / "episodes.jsonl"):
         run.train()
     returns = [line["episode/return"] for line in progress.report.history]
-    assert len(returns) == 60
+    assert len(returns) == 40
     assert returns[0] < 0.2
-    assert sum(returns[-5:]) / 5 > 0.8  # 0.9 and more as a rule; margin for other machines' arithmetic
+    assert sum(returns[-5:]) / 5 > 0.9  # 0.98 and more as a rule
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 60
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 40
     episodes = list(read_episodes(tmp_path / "episodes.jsonl"))
-    assert len(episodes) >= 60 * 64
+    assert len(episodes) >= 40 * 64
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])["step"] == 1
