@@ -137,6 +137,7 @@ class PluginManager:
             raise PluginLoadError(f"{provenance}: its module is already plugin {self._hooks.get_name(module)!r}")
         try:
             self._hooks.register(module, name)
+            self._hooks.check_pending()  # a hook that does not exist, most likely misspelt
             return self._collect(module, provenance)
         except PluginError:
             self._unregister(module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 
 from gem_core.errors import EnvFailure
@@ -28,8 +29,8 @@ class Session:
     def __init__(self, env_ids: Sequence[str], settings: RolloutSettings) -> None:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
         self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dataclasses.asdict(settings))
-        self._failures: dict[int, int] = {}
-        self._barren: dict[int, int] = {}
+        self._failures: Counter[int] = Counter()
+        self._barren: Counter[int] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)
 
@@ -45,8 +46,8 @@ class Session:
         """
         manager.notify("gem_episode_end", episode=episode)
         failed = episode.stop_reason is StopReason.ENV_ERROR
-        self._failures[episode.slot] = self._failures.get(episode.slot, 0) + 1 if failed else 0
-        self._barren[episode.slot] = 0 if episode.turns else self._barren.get(episode.slot, 0) + 1
+        self._failures[episode.slot] = self._failures[episode.slot] + 1 if failed else 0
+        self._barren[episode.slot] = 0 if episode.turns else self._barren[episode.slot] + 1
         if self._barren[episode.slot] >= MAX_BARREN_EPISODES:
             raise EnvFailure(
                 f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last "

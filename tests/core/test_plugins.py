@@ -575,3 +575,13 @@ def test_an_id_of_a_disabled_plugin_shows_why(
     in_force()
     with pytest.raises(NotFoundError, match=r"gem-maze 1\.0.*disabled.*GEM_DISABLE_PLUGINS"):
         gem_core.make("maze:Echo-v0")
+
+
+def test_a_misspelt_hook_makes_a_plugin_broken_not_silent(site: Site) -> None:
+    site.add("good", echo("good"))
+    site.add("typo", "@hookimpl\ndef gem_envz():\n    return []\n")
+    manager = PluginManager()
+    assert status(manager)["typo"] == "broken"
+    assert status(manager)["good"] == "ok"
+    [broken] = [plugin for plugin in manager.plugins() if plugin.name == "typo"]
+    assert "gem_envz" in str(broken.error)
