@@ -7,6 +7,7 @@ that two checkouts never share an editable install.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -39,7 +40,8 @@ def learn(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Everything that has to pass before a change lands."""
-    for name in ("lint", "core", "trl"):
+    # One by one: notifying a parametrised session by its bare name runs its first parameter only.
+    for name in ("lint", *(f"core(python='{python}')" for python in CORE_PYTHONS), "trl"):
         session.notify(name)
 
 
@@ -57,7 +59,7 @@ def lint(session: nox.Session) -> None:
 @nox.parametrize("python", CORE_PYTHONS)
 def core(session: nox.Session, python: str) -> None:
     """The core and the plugins, on each supported Python that is installed."""
-    if interpreter(python) is None:
+    if interpreter(python) is None and python != TRL_PYTHON:
         session.skip(f"no Python {python} here")
     executable = environment(session, "core", python, [], ["test", "tokenizers"])
     run(session, executable, "-m", "pytest", "tests/core", "tests/plugins", *session.posargs)
@@ -94,12 +96,11 @@ def environment(
     build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling asks for it in editable installs
     requirements = [*build, *project["dependencies"], *optional, *dependency_groups(PROJECT, *groups)]
     base = _dependencies(session, constraints, python, [first or [], requirements])
-    overlay = HERE / ".nox" / f"{constraints}-{python}"
+    overlay = HERE / ".nox" / base.name
     target = overlay / "bin" / "python"
-    if not target.exists():
-        _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
-        packages = next((base / "lib").glob("python*/site-packages"))
-        next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
+    _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
+    packages = next((base / "lib").glob("python*/site-packages"))
+    next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
     pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(target), "--disable-pip-version-check"]
     _quiet(session, *pip, "install", "--no-deps", "--no-build-isolation", "--quiet", "-e", str(HERE))
     return target
@@ -111,9 +112,16 @@ def interpreter(python: str) -> str | None:
     same = [sys.executable] if f"{sys.version_info.major}.{sys.version_info.minor}" == python else []
     for candidate in [*same, f"python{python}", *map(str, pyenv)]:
         path = shutil.which(candidate)
-        if path and subprocess.run([path, "-c", "import venv"], capture_output=True).returncode == 0:
+        if path and _works(path):
             return path
     return None
+
+
+def _works(python: str) -> bool:
+    try:
+        return subprocess.run([python, "-c", "import venv"], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def _dependencies(session: nox.Session, constraints: str, python: str, steps: list[list[str]]) -> Path:
@@ -122,19 +130,22 @@ def _dependencies(session: nox.Session, constraints: str, python: str, steps: li
     key = hashlib.sha256(f"{file.read_text()}{python}{steps}".encode()).hexdigest()[:12]
     path = CACHE / f"{constraints}-{python}-{key}"
     complete = path / "complete"  # written last, so that an interrupted installation is not taken for a whole one
-    if complete.exists():
-        return path
-    executable = interpreter(python)
-    if executable is None:
-        session.error(f"this needs Python {python}: install it, for example with pyenv")
-    session.log(f"installing dependencies into {path}")
-    shutil.rmtree(path, ignore_errors=True)
-    _quiet(session, executable, "-m", "venv", str(path))
-    install = [str(path / "bin" / "python"), "-m", "pip", "install", "--quiet", "-c", str(file)]
-    _quiet(session, *install, "--upgrade", "pip")
-    for requirements in filter(None, steps):
-        _quiet(session, *install, *requirements)
-    complete.touch()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may be installing the same
+        if complete.exists() and _works(str(path / "bin" / "python")):
+            return path
+        executable = interpreter(python)
+        if executable is None:
+            session.error(f"this needs Python {python}: install it, for example with pyenv")
+        session.log(f"installing dependencies into {path}")
+        shutil.rmtree(path, ignore_errors=True)
+        _quiet(session, executable, "-m", "venv", str(path))
+        install = [str(path / "bin" / "python"), "-m", "pip", "install", "--quiet", "-c", str(file)]
+        _quiet(session, *install, "--upgrade", "pip")
+        for requirements in filter(None, steps):
+            _quiet(session, *install, *requirements)
+        complete.touch()
     return path
 
 

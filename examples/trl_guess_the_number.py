@@ -1,7 +1,8 @@
-"""Train a model to guess a number, in TRL's own GRPOTrainer, on one reward per turn.
+r"""Train a model to guess a number, in TRL's own GRPOTrainer, on one reward per turn.
 
     python examples/trl_guess_the_number.py      # a tiny model on a CPU, a few minutes; several GPUs: accelerate launch
-    python examples/trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base --learning-rate 1e-6 --entropy 0 --vllm
+    python examples/trl_guess_the_number.py --model Qwen/Qwen3-1.7B-Base --response-tokens 512 --micro-batch 2 \
+        --learning-rate 1e-6
 
 Change `env` to anything that `gem-core list` shows. All that TRL can do goes into `TurnGRPOConfig`.
 """
@@ -12,7 +13,7 @@ import torch
 import tyro
 
 from gem_core.rollout import recording
-from gem_tiny import tiny_model, tiny_tokenizer, warm_start
+from gem_tiny import tiny_policy
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 
@@ -26,10 +27,10 @@ class Options:
     """Estimator: rebn, rebn_loo, reinforce, grpo, drgrpo or rloo."""
     gamma: float = 0.95
     """Discount per turn."""
-    entropy: float = 0.04
-    """Weight of the entropy bonus. For a real model use 0."""
     episodes: int = 128
-    """Episodes of a batch on each process; memory is the limit with a real model."""
+    """Episodes of a batch on each process."""
+    micro_batch: int = 128
+    """Episodes in one forward and backward pass; memory is the limit with a real model."""
     updates: int = 150
     """Updates of the policy, each on a new batch."""
     learning_rate: float = 1e-3
@@ -50,20 +51,19 @@ def main(options: Options) -> None:
     model, tokenizer = options.model, None
     if model == "tiny":
         torch.set_num_threads(1)  # a tiny model only loses time to more
-        tokenizer = tiny_tokenizer([options.env])
-        model = tiny_model(tokenizer, seed=options.seed)
         print(f"Warm start: {options.warm_start_steps} steps on random valid play, for words and format only.")
-        warm_start(model, tokenizer, options.env, steps=options.warm_start_steps, seed=options.seed)
+        model, tokenizer = tiny_policy(options.env, warm_start_steps=options.warm_start_steps, seed=options.seed)
     args = TurnGRPOConfig(
         options.output,
         env=options.env,
         advantage=options.advantage,
         gamma=options.gamma,
-        per_device_train_batch_size=options.episodes,
+        per_device_train_batch_size=options.micro_batch,
+        gradient_accumulation_steps=options.episodes // options.micro_batch,
         max_steps=options.updates,
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,
-        entropy_coef=options.entropy,
+        entropy_coef=0.04 if options.model == "tiny" else 0.0,
         adam_beta2=0.95,
         max_grad_norm=0.5,
         use_vllm=options.vllm,

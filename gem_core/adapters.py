@@ -30,7 +30,7 @@ def require(spec: AdapterSpec) -> None:
         FrameworkVersionError: it is missing, or outside the range.
     """
     version = installed_version(spec)
-    remedy = f'pip install "gem-core[{spec.extra}]"'
+    remedy = f'pip install "gem-core[{spec.extra}]", or in a clone pip install -e ".[{spec.extra}]"'
     if version is None:
         raise FrameworkVersionError(
             f"the {spec.id} adapter needs {spec.distribution}{spec.supported}, which is not installed. Next: {remedy}"
@@ -38,5 +38,5 @@ def require(spec: AdapterSpec) -> None:
     if not is_supported(spec, version):
         raise FrameworkVersionError(
             f"the {spec.id} adapter supports {spec.distribution}{spec.supported}, but {version} is installed. "
-            f"Next: {remedy}, in an environment of its own."
+            f"Next, in an environment of its own: {remedy}"
         )

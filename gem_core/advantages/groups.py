@@ -6,6 +6,7 @@ turns get the same number. A group may be spread over ranks. An episode without 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +16,8 @@ from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import FloatArray, Gather, IntArray, gather_local
 from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
+
+_log = logging.getLogger("gem_core.advantages")
 
 
 def grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
@@ -32,8 +35,7 @@ def grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local)
         float (N,), in the order of the batch, in standard deviations of the group.
 
     Raises:
-        AdvantageError: if `gamma` lies outside [0, 1], the batch has no groups, or every group holds a single
-            episode (raised on every rank).
+        AdvantageError: if `gamma` lies outside [0, 1], or the batch has no groups.
     """
     return _compare(batch, gamma, gather, Moments.standardized)
 
@@ -82,12 +84,13 @@ def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dic
     ids, starts = np.unique(groups[order], return_index=True)
     members = np.split(returns[order], starts[1:])  # a lone empty part if no rank has turns: not strict
     moments = {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
-    # Every rank sees every group, so all ranks raise together and none is left waiting in a collective. A few lone
-    # episodes are normal, where an environment failed before the first turn of the others; they get zeros.
+    # A lone episode is normal where an environment failed before the first turn of the others. Nothing but lone ones is
+    # more likely a mistake, though it must not cost a run whose environments all failed at once.
     if moments and all(found.count == 1 for found in moments.values()):
-        raise AdvantageError(
-            f"each of the {len(moments)} groups has a single episode with turns, and nothing to compare it with: "
-            "run at least two episodes per group, or use 'rebn'"
+        _log.warning(
+            "each of the %d groups has a single episode with turns and nothing to compare it with: all advantages are "
+            "zero. Run at least two episodes per group, or use 'rebn'.",
+            len(moments),
         )
     return moments
 

@@ -5,7 +5,8 @@ environments use. It is not a language model: without `warm_start` it does not e
 """
 
 from gem_tiny.model import tiny_model
+from gem_tiny.policy import tiny_policy
 from gem_tiny.tokenizer import tiny_tokenizer
 from gem_tiny.warm_start import warm_start
 
-__all__ = ["tiny_model", "tiny_tokenizer", "warm_start"]
+__all__ = ["tiny_model", "tiny_policy", "tiny_tokenizer", "warm_start"]

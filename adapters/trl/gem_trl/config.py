@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from trl import GRPOConfig
@@ -26,11 +26,13 @@ class TurnGRPOConfig(GRPOConfig):
         SettingsError: settings that cannot work, or that would silently change the algorithm.
     """
 
+    _VALID_DICT_FIELDS: ClassVar[list[str]] = [*GRPOConfig._VALID_DICT_FIELDS, "env_kwargs"]
+
     env: list[str] = field(
         default_factory=list[str], metadata={"help": "Environment ids to train on; several take turns."}
     )
     env_kwargs: dict[str, Any] | str | None = field(
-        default=None, metadata={"help": "Keyword arguments for the environments."}
+        default=None, metadata={"help": "Keyword arguments for all environments; as text, a JSON object."}
     )
     eval_env: list[str] = field(
         default_factory=list[str], metadata={"help": "Environment ids to evaluate on; by default those of `env`."}
@@ -58,6 +60,10 @@ class TurnGRPOConfig(GRPOConfig):
     truncated_is_invalid: bool = field(
         default=True, metadata={"help": "A response cut off by the token limit is an empty action."}
     )
+    plugins: list[str] = field(
+        default_factory=list[str],
+        metadata={"help": "Plugins that may decide (gem_make_env, gem_env_error) and listen in this run."},
+    )
     vector_backend: Literal["sync", "thread"] = field(
         default="thread", metadata={"help": "`thread` for environments that wait, `sync` for those that compute."}
     )
@@ -76,10 +82,9 @@ class TurnGRPOConfig(GRPOConfig):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.env, str):
-            self.env = [self.env]
-        if isinstance(self.eval_env, str):
-            self.eval_env = [self.eval_env]
+        for name in ("env", "eval_env", "plugins"):
+            if isinstance(value := getattr(self, name), str):
+                setattr(self, name, [value])
         if not torch.accelerator.is_available():
             self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
         if self.generation_batch_size is None and self.steps_per_generation is None:
@@ -117,6 +122,11 @@ class TurnGRPOConfig(GRPOConfig):
             )
 
     def _check(self) -> None:
+        if self.episodes_per_process % self.group_size:
+            raise SettingsError(
+                f"groups do not span processes, and {self.episodes_per_process} episodes of one process cannot be "
+                f"divided into groups of num_generations={self.num_generations}"
+            )
         if not self.env:
             raise SettingsError("no environment: pass env='game:GuessTheNumber-v0-easy', or any id of `gem-core list`")
         if self.max_steps <= 0:
@@ -145,9 +155,29 @@ class TurnGRPOConfig(GRPOConfig):
                 "mask_truncated_completions=True leaves out a whole row for its last response. "
                 "Truncated responses are invalid actions here, and the environment's reward says so."
             )
-        if self.view == "episode" and self.importance_sampling_level != "token":
+        reasons += self._row_reasons()
+        if self.scale_rewards != "group":
             reasons.append(
-                f"importance_sampling_level={self.importance_sampling_level!r} averages over all turns of a row. "
-                "Use 'token', or view='turn'."
+                f"scale_rewards={self.scale_rewards!r} has no effect, as the estimator decides the scale. "
+                "Use advantage='drgrpo' for GRPO without the standard deviation."
             )
         return reasons
+
+    def _row_reasons(self) -> list[str]:
+        """What fits one view only: a row is an episode, or a turn."""
+        if self.view == "turn":
+            return [
+                f"{name}={value!r} counts rows, of which each turn is one. Use view='episode'."
+                for name, value in (("beta", self.beta), ("log_completions", self.log_completions))
+                if value
+            ]
+        by_row = {
+            "importance_sampling_level": self.importance_sampling_level == "sequence",
+            "vllm_importance_sampling_mode": self.vllm_importance_sampling_mode.startswith("sequence"),
+            "off_policy_mask_threshold": self.off_policy_mask_threshold is not None,
+        }
+        return [
+            f"{name}={getattr(self, name)!r} averages over all turns of a row. Use view='turn', or leave it out."
+            for name, wrong in by_row.items()
+            if wrong
+        ]

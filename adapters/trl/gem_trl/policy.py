@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 class TrainerPolicy:
     """Samples with whatever the trainer generates with: transformers, vLLM colocated, or a vLLM server.
 
-    Sharded engines need all processes in each call, but processes play episodes of different lengths. So each call
-    starts with a word to the others, and a process that has finished joins in with a throw-away prompt.
+    TRL's shared engines (a vLLM server, tensor parallelism) take the prompts of all processes in one call and hand them
+    back by position, so each process must send as many as the others. But processes play episodes of different lengths.
+    So each call starts with a word on how many, fewer are filled up with throw-away prompts, and a process that has
+    finished joins in with nothing else.
     """
 
     def __init__(self, trainer: GRPOTrainer) -> None:
@@ -26,16 +29,19 @@ class TrainerPolicy:
 
     def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
         """One completion per prompt."""
-        self._anyone_playing(True)
-        return self._generate(prompts)
+        count = self._most(len(prompts))
+        return self._generate([*prompts, *self._throw_away(count - len(prompts))])[: len(prompts)]
 
     def wait_for_others(self) -> None:
         """Join in until every process has finished its episodes."""
-        while self._anyone_playing(False):
-            self._generate([[self._trainer.eos_token_ids[0]]])
+        while count := self._most(0):
+            self._generate(self._throw_away(count))
 
-    def _anyone_playing(self, playing: bool) -> bool:
-        return playing if self._alone else any(gather_object([playing]))
+    def _most(self, prompts: int) -> int:
+        return prompts if self._alone else max(gather_object([prompts]))
+
+    def _throw_away(self, count: int) -> list[list[int]]:
+        return [[self._trainer.eos_token_ids[0]]] * count
 
     def _generate(self, prompts: Sequence[list[int]]) -> list[Completion]:
         trainer = self._trainer
@@ -44,6 +50,11 @@ class TrainerPolicy:
         ends = set(trainer.eos_token_ids)
         limit = trainer.max_completion_length
         return [
-            Completion(one, logprobs[index] if logprobs else None, len(one) >= limit and one[-1] not in ends)
+            Completion(one, _known(logprobs[index]) if logprobs else None, len(one) >= limit and one[-1] not in ends)
             for index, one in enumerate(ids)
         ]
+
+
+def _known(logprobs: Sequence[float | None]) -> list[float]:
+    """TRL has `None` where vLLM could not say; NaN says the same as a number, and TRL leaves it out of its ratios."""
+    return [math.nan if one is None else one for one in logprobs]

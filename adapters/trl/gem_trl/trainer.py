@@ -20,6 +20,7 @@ from trl import GRPOTrainer
 from gem_core.advantages import compute_advantages, turn_batch
 from gem_core.env import Env
 from gem_core.errors import SettingsError
+from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, ChatTemplate, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
@@ -74,11 +75,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         _check_values(args, value_function)
+        _check_envs(args)
+        manager.enable(*args.plugins)
+        manager.configure(args.to_dict())
         self._wrappers = tuple(wrappers)
         self._value_function = value_function
         self._collectors: dict[str, BatchCollector] = {}
         self._batch = Batch()
         self._rows: list[Row] = []
+        self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
         # TRL's note that rollout_func may change is for those who write one; here a test pins it down.
@@ -96,8 +101,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self._progress_callbacks():
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
-        ChatTemplate(self.processing_class, system_prompt=args.system_prompt)
-        _check_envs(args)
+        self._settings = self._rollout_settings()
+        ChatTemplate(
+            self.processing_class,
+            system_prompt=args.system_prompt,
+            options=self._settings.template_options,
+        )
+        if args.eval_strategy != "no":
+            self._check_eval_batches()
 
     # -- public methods of the Hugging Face trainer -----------------------------------------------------------------
 
@@ -119,12 +130,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         Raises:
             SettingsError: they do not fill whole batches.
         """
-        per_batch = self.args.per_device_eval_batch_size * self.accelerator.num_processes
-        if self.args.eval_episodes % per_batch:
-            raise SettingsError(
-                f"eval_episodes={self.args.eval_episodes} is no multiple of the global evaluation batch of {per_batch} "
-                "(per_device_eval_batch_size x processes); change one so that it is"
-            )
+        self._check_eval_batches()
         self._close("eval")
         try:
             return super().evaluate(*args, **kwargs)
@@ -148,7 +154,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def rollout(self, count: int) -> dict[str, Any]:
         """Play `count` episodes; what TRL's `rollout_func` returns."""
         started = time.perf_counter()
-        mode = "train" if self.model.training else "eval"
+        mode = "train" if self._training else "eval"
         policy = TrainerPolicy(self)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
@@ -163,9 +169,10 @@ class TurnGRPOTrainer(GRPOTrainer):
     # -- the one override of a private method -----------------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        self._training = self.model.training  # some of TRL's engines switch it on the way
         output = super()._generate_and_score_completions(inputs)
         width, device = output["completion_ids"].shape[1], output["completion_ids"].device
-        if not self.model.training:
+        if not self._training:
             # An evaluation needs no advantages, and its episodes form no groups.
             output["advantages"] = torch.zeros((len(self._rows), width), device=device)
             return output
@@ -186,28 +193,62 @@ class TurnGRPOTrainer(GRPOTrainer):
     # -- helpers ----------------------------------------------------------------------------------------------------
 
     def _new_collector(self, mode: str, count: int, policy: TrainerPolicy) -> BatchCollector:
-        args = self.args
+        args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
         # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
         stream = self.state.global_step if train else 0
+        group_size = args.group_size if train else 1
         vec = make_vec(
-            args.env if train else args.eval_env or args.env,
+            self._share_of(args.env if train else args.eval_env or args.env, count // group_size),
             count,
             backend=args.vector_backend,
-            seed=derive_seed(args.seed, mode, self.accelerator.process_index, stream),
-            group_size=args.group_size if train else 1,
+            seed=derive_seed(args.seed, mode, rank, stream),
+            group_size=group_size,
             wrappers=self._wrappers,
             env_kwargs=_env_kwargs(args),
         )
-        settings = RolloutSettings(
+        return BatchCollector(vec, policy, self.processing_class, self._settings)
+
+    def _share_of(self, env_ids: list[str], turns: int) -> list[str]:
+        """The environments that take turns on this process, going on where the process before stopped.
+
+        Raises:
+            SettingsError: not all of them get a turn in a batch.
+        """
+        everyone = turns * self.accelerator.num_processes
+        if everyone < len(env_ids):
+            raise SettingsError(
+                f"{len(env_ids)} environments share {everyone} places of a batch (episodes, or groups of them): "
+                "raise per_device_train_batch_size, or per_device_eval_batch_size for an evaluation"
+            )
+        if everyone % len(env_ids):
+            logger.warning(f"{len(env_ids)} environments share {everyone} places of a batch unequally")
+        start = self.accelerator.process_index * turns % len(env_ids)
+        return ([*env_ids[start:], *env_ids[:start]])[:turns]
+
+    def _rollout_settings(self) -> RolloutSettings:
+        args, limit = self.args, self._context_limit()
+        if limit is not None and limit <= args.max_completion_length:
+            raise SettingsError(
+                f"max_completion_length={args.max_completion_length} leaves no room for a prompt in a context of "
+                f"{limit} tokens; lower it"
+            )
+        return RolloutSettings(
             max_response_tokens=args.max_completion_length,
-            max_context_tokens=self._context_limit(),
+            max_context_tokens=limit,
             history=args.history,
             system_prompt=args.system_prompt,
             truncated_is_invalid=args.truncated_is_invalid,
             template_options=dict(args.chat_template_kwargs or {}),  # pyright: ignore[reportArgumentType, reportCallIssue]
         )
-        return BatchCollector(vec, policy, self.processing_class, settings)
+
+    def _check_eval_batches(self) -> None:
+        per_batch = self.args.per_device_eval_batch_size * self.accelerator.num_processes
+        if self.args.eval_episodes % per_batch:
+            raise SettingsError(
+                f"eval_episodes={self.args.eval_episodes} is no multiple of the global evaluation batch of {per_batch} "
+                "(per_device_eval_batch_size x processes); change one so that it is"
+            )
 
     def _context_limit(self) -> int | None:
         config = self.accelerator.unwrap_model(self.model).config.get_text_config()
@@ -224,7 +265,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         else:
             rows = turn_rows(self._batch.episodes)
             # Every process needs as many rows as the others, in parts that `split_tensor_dict` drops nothing of.
-            parts = (self.args.steps_per_generation or 1) if self.model.training else 1
+            parts = (self.args.steps_per_generation or 1) if self._training else 1
             most = max(gather_object([len(rows)])) if self.accelerator.num_processes > 1 else len(rows)
             count = max(1, math.ceil(most / parts)) * parts
         return pad_rows(rows, count, self.eos_token_ids[0])

@@ -26,12 +26,14 @@ class SpyTrainer(TurnGRPOTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sampled: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.prompts_per_call: list[int] = []
         self.batches: list[Batch] = []
         self.micro_batches: list[dict[str, torch.Tensor]] = []
         super().__init__(*args, **kwargs)
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> Any:
         ids, logprobs = super()._generate_single_turn(prompt_ids, *args, **kwargs)
+        self.prompts_per_call.append(len(prompt_ids))
         self.sampled += [(tuple(prompt), tuple(one)) for prompt, one in zip(prompt_ids, ids, strict=True)]
         return ids, logprobs
 

@@ -7,7 +7,14 @@ import importlib.metadata
 import pytest
 
 import gem_trl
-from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError, SettingsError, TemplateError
+from gem_core.errors import (
+    EnvKwargsError,
+    FrameworkVersionError,
+    NotFoundError,
+    PluginError,
+    SettingsError,
+    TemplateError,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +24,11 @@ from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError
         ({"loss_type": "bnpo"}, "dr_grpo"),
         ({"mask_truncated_completions": True}, "invalid actions"),
         ({"importance_sampling_level": "sequence"}, "view='turn'"),
+        ({"vllm_importance_sampling_mode": "sequence_mask"}, "view='turn'"),
+        ({"off_policy_mask_threshold": 0.5}, "view='turn'"),
+        ({"view": "turn", "beta": 0.1}, "view='episode'"),
+        ({"view": "turn", "log_completions": True}, "view='episode'"),
+        ({"advantage": "grpo", "scale_rewards": "none"}, "drgrpo"),
         ({"history": 1}, "view='turn'"),
         ({"advantage": "grpo", "num_generations": 1}, "at least 2"),
         ({"advantage": "grpo", "num_generations": 3}, "groups of num_generations=3"),
@@ -33,6 +45,33 @@ def test_refused(settings, changes, words):
 def test_num_generations_is_irrelevant_without_groups(settings):
     assert settings(advantage="rebn", num_generations=7).group_size == 1
     assert settings(advantage="rebn", per_device_train_batch_size=5, gradient_accumulation_steps=1).group_size == 1
+
+
+def test_environment_arguments_as_text_reach_the_environment(trainer):
+    run = trainer(env="game:Corridor-v0", env_kwargs='{"max_turns": 2}', max_completion_length=1)
+    run.train()
+    assert run.state.log_history[0]["episode/turns"] <= 2
+    with pytest.raises(EnvKwargsError, match="Did you mean 'max_turns'"):
+        trainer(env="game:Corridor-v0", env_kwargs='{"max_turn": 2}')
+
+
+def test_every_environment_gets_a_turn(trainer):
+    with pytest.raises(SettingsError, match="3 environments share 2 places"):
+        trainer(
+            env=["test:Babble-v0", "game:Corridor-v0", "test:Fragile-v0"],
+            per_device_train_batch_size=2,
+            gradient_accumulation_steps=1,
+        ).train()
+
+
+def test_response_limit_must_fit_the_context(trainer):
+    with pytest.raises(SettingsError, match="no room for a prompt"):
+        trainer(max_completion_length=5000)
+
+
+def test_unknown_plugin(trainer):
+    with pytest.raises(PluginError, match="no plugin named 'nobody'"):
+        trainer(plugins=["nobody"])
 
 
 def test_gae_needs_a_critic(trainer):

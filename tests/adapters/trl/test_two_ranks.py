@@ -28,6 +28,8 @@ def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, view):
             episode.group += 1 << 40  # groups of different ranks are different tasks
         wanted += expected_responses(Batch([*first.episodes, *second.episodes]), advantage, 0.9)
     assert_same(trained, wanted)
+    # TRL's shared engines hand completions back by position: every rank must send as many prompts as the others.
+    assert ranks[0]["prompts_per_call"] == ranks[1]["prompts_per_call"]
     for name, value in ranks[0]["weights"].items():
         torch.testing.assert_close(value, ranks[1]["weights"][name])
 

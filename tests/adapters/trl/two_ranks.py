@@ -24,6 +24,7 @@ def main(folder: str, advantage: str, view: str) -> None:
     result = {
         "trained": run.trained_responses(),
         "batches": run.batches,
+        "prompts_per_call": run.prompts_per_call,
         "weights": {name: value.detach() for name, value in run.model.named_parameters()},
     }
     (Path(folder) / f"rank{os.environ['RANK']}.pkl").write_bytes(pickle.dumps(result))

@@ -1,0 +1,26 @@
+"""A tiny policy that is ready for reinforcement learning."""
+
+from __future__ import annotations
+
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+from gem_tiny.model import tiny_model
+from gem_tiny.tokenizer import tiny_tokenizer
+from gem_tiny.warm_start import warm_start
+
+
+def tiny_policy(
+    env_id: str, *, warm_start_steps: int = 800, seed: int = 0
+) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
+    """A tiny model and its tokenizer, warm-started on random valid play of one environment.
+
+    Args:
+        env_id: the environment whose words and action format it learns.
+        warm_start_steps: see `warm_start`; 0 leaves the weights random.
+        seed: of the weights and the play.
+    """
+    tokenizer = tiny_tokenizer([env_id])
+    model = tiny_model(tokenizer, seed=seed)
+    if warm_start_steps:
+        warm_start(model, tokenizer, env_id, steps=warm_start_steps, seed=seed)
+    return model, tokenizer
