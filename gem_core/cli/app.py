@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from gem_core.cli.terminal import fail, first_line, say, warn
+from gem_core.cli.terminal import fail, first_line, prints_aside, say, warn
 from gem_core.errors import GemError
 
 
@@ -54,11 +54,13 @@ class PluginGroup(TyperGroup):
 def _plugin_commands() -> Iterator[tuple[str, Any]]:
     from gem_core.plugins import manager
 
-    for plugin in manager.load_all():
+    offered = typer.Typer()
+    with prints_aside():
+        plugins = manager.load_all()
+        manager.notify("gem_commands", cli=offered)
+    for plugin in plugins:
         if plugin.status == "broken":
             warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` says more")
-    offered = typer.Typer()
-    manager.notify("gem_commands", cli=offered)
     for part in _parts(offered):
         try:
             yield from get_group(part).commands.items()

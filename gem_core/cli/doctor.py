@@ -8,14 +8,16 @@ import platform
 from gem_core.adapters import installed_version, is_supported
 from gem_core.cli import machine
 from gem_core.cli.listing import plugin_record, plugin_rows
-from gem_core.cli.terminal import Row, first_line, print_json, print_table
+from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
 
 
 def examine(as_json: bool) -> bool:
     """Print the state of this installation and machine; returns whether every plugin is sound."""
-    frameworks = [_framework(offer.spec) for offer in manager.all_offers("gem_adapters")]
+    with prints_aside():
+        offers = manager.all_offers("gem_adapters")
+    frameworks = [_framework(offer.spec) for offer in offers]
     plugins = manager.plugins()
     abilities = machine.sandbox_abilities()
     if as_json:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gem_core.cli.terminal import Row, first_line, print_json, print_table, say
+from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside, say
 from gem_core.errors import near_matches
 from gem_core.plugins import Offer, Plugin, manager
 from gem_core.specs import EnvSpec
@@ -28,7 +28,8 @@ def show_environments(pattern: str | None, tags: Sequence[str], as_json: bool) -
 
 def environments() -> list[dict[str, Any]]:
     """Every environment, in the order of their ids. Loads every plugin."""
-    offers: list[Offer[EnvSpec]] = manager.all_offers("gem_envs")
+    with prints_aside():
+        offers: list[Offer[EnvSpec]] = manager.all_offers("gem_envs")
     claims = Counter(offer.spec.id for offer in offers)
     records = (_environment(offer, claims[offer.spec.id]) for offer in offers)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))

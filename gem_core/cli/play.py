@@ -162,7 +162,7 @@ def _failures_named(env_id: str) -> Generator[None]:
         yield
     except (GemError, BrokenPipeError):  # the latter: whoever read our output went away
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise EnvFailure(
             f"{env_id} failed: {type(error).__name__}: {first_line(error)} ({place.filename}, line {place.lineno})"

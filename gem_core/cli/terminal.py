@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -48,6 +49,11 @@ def warn(text: str) -> None:
 def fail(error: object) -> None:
     """Print an error to stderr."""
     say(f"Error: {error}", err=True, fg="red")
+
+
+def prints_aside() -> contextlib.AbstractContextManager[Any]:
+    """What plugins print meanwhile goes to stderr: standard output is for what was asked for, perhaps JSON."""
+    return contextlib.redirect_stdout(sys.stderr)
 
 
 def print_json(document: Any) -> None:

@@ -46,7 +46,7 @@ class EpisodeBuilder:
         """Take what the policy sampled; returns the action for the environment.
 
         Raises:
-            PolicyError: no token, or not one finite log-probability per token.
+            PolicyError: no token, or not one log-probability per token, finite or NaN.
         """
         _check(completion)
         response = self._conversation.respond(completion.ids)
@@ -112,5 +112,9 @@ def _check(completion: Completion) -> None:
         return
     if len(logprobs) != len(completion.ids):
         raise PolicyError(f"the policy gave {len(logprobs)} log-probabilities for {len(completion.ids)} tokens")
-    if not all(map(math.isfinite, logprobs)):
-        raise PolicyError(f"the policy gave a log-probability that is not finite for a token it sampled: {logprobs}")
+    try:
+        infinite = any(map(math.isinf, logprobs))
+    except TypeError:
+        raise PolicyError(f"the policy gave a log-probability that is no number: {logprobs}; use NaN for none") from None
+    if infinite:
+        raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {logprobs}")

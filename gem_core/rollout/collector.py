@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gem_core.env import Info
@@ -27,7 +27,7 @@ class Batch:
     in_flight: int = 0
     """Episodes that go on in the next call."""
     dropped: int = 0
-    """Episodes left out because a plugin said so."""
+    """Episodes left out because a plugin said so, or because an interruption cut them off."""
     policy_seconds: float = 0.0
     """Wall time in the policy."""
     env_seconds: float = 0.0
@@ -45,6 +45,9 @@ class BatchCollector:
     `collect_round` plays one episode in every environment: a batch of one policy, whatever the lengths.
     `collect_turns` keeps every environment busy until enough turns are in, and carries unfinished episodes over to
     the next call. No episode is ever discarded for being long, so short ones are not favoured.
+
+    After an interruption, such as Ctrl-C, either can be called again. Episodes whose turn was under way in their
+    environment are left out; everything else goes on.
 
     Args:
         vec: a vector with same-step autoreset.
@@ -72,8 +75,9 @@ class BatchCollector:
         self._groups: dict[int, list[Episode]] = {}
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
+        self._next: dict[int, int] = {}
+        self._under_way: set[int] = set()
         self._batch = Batch()
-        self._started = False
 
     def collect_round(self) -> Batch:
         """Play one episode in every environment, ones already under way included.
@@ -88,8 +92,6 @@ class BatchCollector:
         self._begin_batch()
         waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in self._batch.episodes}
         while waiting:
-            for slot in sorted(waiting - self._live.keys()):
-                self._open_episode(slot)
             waiting -= self._play(sorted(waiting))
         return self._end_batch()
 
@@ -111,11 +113,7 @@ class BatchCollector:
             raise ValueError(f"at_least must be above 0, not {at_least}")
         self._begin_batch()
         while self._batch.turns < at_least:
-            slots = range(self._vec.num_envs)
-            for slot in slots:
-                if slot not in self._live:
-                    self._open_episode(slot)
-            self._play(slots)
+            self._play(range(self._vec.num_envs))
         return self._end_batch()
 
     def close(self, error: BaseException | None = None) -> None:
@@ -126,10 +124,11 @@ class BatchCollector:
     # -- one batch -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self) -> None:
-        if not self._started:
-            self._started = True
-            for slot, opening in enumerate(zip(*self._vec.reset(), strict=True)):
-                self._openings[slot] = opening
+        self._vec.drain()
+        for slot in self._under_way:  # an interruption came before what they sent was recorded
+            self._live.pop(slot, None)
+            self._openings.pop(slot, None)
+        self._under_way.clear()
         held = [episode for group in self._groups.values() for episode in group]
         live = [builder.episode for builder in self._live.values()]
         # The batch still has what a call collected that raised, for example because the engine was away.
@@ -143,8 +142,9 @@ class BatchCollector:
         batch.episodes.sort(key=_key)
         return batch
 
-    def _play(self, slots: Iterable[int]) -> set[int]:
+    def _play(self, slots: Sequence[int]) -> set[int]:
         """One turn in the slots given; returns those whose episode ended."""
+        self._open_episodes([slot for slot in slots if slot not in self._live])
         ended = {slot for slot in slots if self._live[slot].over}
         playing = [slot for slot in slots if slot not in ended]
         if playing:
@@ -157,7 +157,9 @@ class BatchCollector:
         started = time.perf_counter()
         completions = self._sample([self._live[slot].prompt for slot in slots])
         sampled = time.perf_counter()
-        self._vec.send({slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)})
+        actions = {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+        self._under_way.update(slots)
+        self._vec.send(actions)
         transitions = self._vec.recv(at_least=len(slots))
         self._batch.policy_seconds += sampled - started
         self._batch.env_seconds += time.perf_counter() - sampled
@@ -174,41 +176,60 @@ class BatchCollector:
         builder.record(transition)
         if transition.done:
             self._openings[slot] = (transition.observation, transition.info)
+        self._under_way.discard(slot)
         return builder.over
 
     # -- one episode -----------------------------------------------------------------------------------------------
 
-    def _open_episode(self, slot: int) -> None:
-        observation, info = self._openings.pop(slot, None) or self._restart(slot)
+    def _open_episodes(self, slots: Sequence[int]) -> None:
+        # The first one of a slot, and one after an episode that ended for the context's sake or before its first turn.
+        closed = [slot for slot in slots if slot not in self._openings]
+        if closed:
+            started = time.perf_counter()
+            observations, infos = self._vec.reset(indices=closed)
+            self._batch.env_seconds += time.perf_counter() - started
+            self._openings.update(zip(closed, zip(observations, infos, strict=True), strict=True))
+        for slot in slots:
+            self._open_episode(slot, *self._openings.pop(slot))
+
+    def _open_episode(self, slot: int, observation: str, info: Info) -> None:
         env_id = self._vec.env_ids[slot]
-        group_size = self._vec.group_size
+        for lost in range(self._next.get(slot, info["episode"]), info["episode"]):
+            self._leave_out(self._group(slot, lost))  # its group does not wait for it
+        self._next[slot] = info["episode"] + 1
         episode = Episode(
             env_id=env_id,
             seed=info["seed"],
             slot=slot,
             number=info["episode"],
-            group=info["episode"] * (self._vec.num_envs // group_size) + slot // group_size,
+            group=self._group(slot, info["episode"]),
             turns=[],
             provenance=self._session.origin(env_id),
+            run=self._session.run.id,
         )
         self._live[slot] = EpisodeBuilder(episode, self._template, self._settings, observation, info)
 
-    def _restart(self, slot: int) -> tuple[str, Info]:
-        # An episode that ended for the context's sake, or before its first turn, was not autoreset.
-        observations, infos = self._vec.reset(indices=[slot])
-        return observations[0], infos[0]
-
     def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode
-        group = self._groups.setdefault(episode.group, [])
         if self._session.keep(episode):
-            group.append(episode)
+            self._groups.setdefault(episode.group, []).append(episode)
+            self._deliver_if_whole(episode.group)
         else:
-            self._batch.dropped += 1
-            self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
-        if len(group) + self._missing.get(episode.group, 0) == self._vec.group_size:
-            self._batch.episodes += self._groups.pop(episode.group)
-            self._missing.pop(episode.group, None)
+            self._leave_out(episode.group)
+
+    def _leave_out(self, group: int) -> None:
+        self._batch.dropped += 1
+        self._missing[group] = self._missing.get(group, 0) + 1
+        self._deliver_if_whole(group)
+
+    def _deliver_if_whole(self, group: int) -> None:
+        if len(self._groups.get(group, ())) + self._missing.get(group, 0) == self._vec.group_size:
+            self._batch.episodes += self._groups.pop(group, [])
+            self._missing.pop(group, None)
+
+    def _group(self, slot: int, number: int) -> int:
+        size = self._vec.group_size
+        return number * (self._vec.num_envs // size) + slot // size
 
 
 def _key(episode: Episode) -> tuple[int, int]:

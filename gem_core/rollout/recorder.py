@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ class Recorder:
     """Writes each episode as one line of JSON, through the `gem_episode_end` hook.
 
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
-    an info by their `repr`, lone surrogates escaped. Read back with `read_episodes`.
+    an info by their `repr`, lone surrogates escaped, NaN as null. Read back with `read_episodes`, which gives NaN again
+    where a log-probability is null.
 
     Args:
         path: appended to; its folder is made.
@@ -62,10 +64,28 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
     Raises:
         msgspec.ValidationError, msgspec.DecodeError: a line is not an episode.
     """
-    decoder = msgspec.json.Decoder(Episode)
     with Path(path).open("rb") as lines:
         for line in lines:
-            yield decoder.decode(line)
+            yield _decode(line)
+
+
+class _Turn(msgspec.Struct):
+    logprobs: list[float | None] | None
+
+
+class _Turns(msgspec.Struct):
+    turns: list[_Turn]
+
+
+def _decode(line: bytes) -> Episode:
+    try:
+        return msgspec.json.decode(line, type=Episode)
+    except msgspec.ValidationError:
+        written = msgspec.json.decode(line, type=_Turns)
+        episode = msgspec.json.decode(line)
+        for turn, found in zip(episode["turns"], written.turns, strict=True):
+            turn["logprobs"] = found.logprobs and [math.nan if one is None else one for one in found.logprobs]
+        return msgspec.convert(episode, Episode)
 
 
 def _encode(episode: Episode) -> bytes:

@@ -27,7 +27,8 @@ class Completion(msgspec.Struct, frozen=True):
     ids: list[int]
     """The sampled token ids, an end-of-turn token included where one was sampled. At least one."""
     logprobs: list[float] | None = None
-    """Log-probability of each sampled token under the policy that sampled it, where the engine gives it."""
+    """Log-probability of each sampled token under the policy that sampled it, where the engine gives any; NaN for a
+    token of which it could not say."""
     truncated: bool = False
     """The token limit cut it off."""
 
@@ -42,7 +43,7 @@ class Turn(msgspec.Struct):
     response_ids: list[int]
     """The sampled tokens, unchanged."""
     logprobs: list[float] | None
-    """Log-probabilities of `response_ids`, where the engine gave them."""
+    """Log-probabilities of `response_ids`, where the engine gave them; see `Completion.logprobs`."""
     response: str
     """The sampled tokens as text."""
     action: str
@@ -81,6 +82,8 @@ class Episode(msgspec.Struct):
     """What the environment raised, where it failed."""
     provenance: str = ""
     """Distribution and version of the plugin that offers the environment."""
+    run: str = ""
+    """`Run.id` of the rollout it belongs to, which tells apart what several runs or ranks write to one file."""
 
     @property
     def total_reward(self) -> float:

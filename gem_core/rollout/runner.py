@@ -88,7 +88,7 @@ class EpisodeRunner:
         if self._closed:
             raise ClosedError(f"the runner of {self._spec.id} is closed; build a new one")
         async with self._place():
-            member = Member(self._build, task, self._seed, Autoreset.DISABLED)
+            member = Member(self._build, task, self._seed, Autoreset.DISABLED, self._spec.id)
             thread = ThreadPoolExecutor(1, thread_name_prefix="gem-episode")
             try:
                 return await self._play(member, task, thread)
@@ -130,6 +130,7 @@ class EpisodeRunner:
             group=task,
             turns=[],
             provenance=self._session.origin(self._spec.id),
+            run=self._session.run.id,
         )
         builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
         while not builder.over:

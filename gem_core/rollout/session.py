@@ -16,6 +16,8 @@ from gem_core.rollout.settings import RolloutSettings
 
 MAX_BARREN_EPISODES = 5
 """So many episodes in a row without a single turn, in one slot, stop the run: nothing would ever come of it."""
+MAX_LOST_EPISODES = 20
+"""So many in a row without a turn or dropped, in one slot, stop it too. More, because failures may come by chance."""
 
 
 class Session:
@@ -31,6 +33,7 @@ class Session:
         self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dataclasses.asdict(settings))
         self._failures: Counter[int] = Counter()
         self._barren: Counter[int] = Counter()
+        self._lost: Counter[int] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)
 
@@ -42,25 +45,32 @@ class Session:
         """Take note of an ended episode; false if it is to be left out of the batch.
 
         Raises:
-            EnvFailure: a plugin wants the run stopped, or the slot has given nothing but empty episodes for a while.
+            EnvFailure: a plugin wants the run stopped, or the slot has given nothing but episodes that are empty or
+                dropped for a while.
         """
         manager.notify("gem_episode_end", episode=episode)
-        failed = episode.stop_reason is StopReason.ENV_ERROR
-        self._failures[episode.slot] = self._failures[episode.slot] + 1 if failed else 0
-        self._barren[episode.slot] = 0 if episode.turns else self._barren[episode.slot] + 1
-        if self._barren[episode.slot] >= MAX_BARREN_EPISODES:
-            raise EnvFailure(
-                f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last "
-                f"one with {episode.stop_reason.value} ({episode.error or 'no error'}, seed {episode.seed}). "
-                "Repair the environment, or raise max_context_tokens if its first observation is too long."
-            )
-        action = ErrorAction.TRUNCATE
-        if failed:
-            action = judge_failure(episode, spec(episode.env_id), self._failures[episode.slot])
-        return action is not ErrorAction.DROP
+        slot, barren, failed = episode.slot, not episode.turns, episode.stop_reason is StopReason.ENV_ERROR
+        self._failures[slot] = self._failures[slot] + 1 if failed else 0
+        self._barren[slot] = self._barren[slot] + 1 if barren else 0
+        if self._barren[slot] >= MAX_BARREN_EPISODES:
+            raise _fruitless(episode, f"{MAX_BARREN_EPISODES} episodes in a row ended before their first turn")
+        action = judge_failure(episode, spec(episode.env_id), self._failures[slot]) if failed else ErrorAction.TRUNCATE
+        dropped = action is ErrorAction.DROP
+        self._lost[slot] = self._lost[slot] + 1 if barren or dropped else 0
+        if self._lost[slot] >= MAX_LOST_EPISODES:
+            raise _fruitless(episode, f"{MAX_LOST_EPISODES} episodes in a row were empty or dropped")
+        return not dropped
 
     def close(self, error: BaseException | None = None) -> None:
         """Announce the end. Safe to call twice."""
         if self._open:
             self._open = False
             manager.notify("gem_rollout_end", run=self.run, error=error)
+
+
+def _fruitless(episode: Episode, what: str) -> EnvFailure:
+    return EnvFailure(
+        f"{episode.env_id}: {what}; the last one ended with {episode.stop_reason.value} "
+        f"({episode.error or 'no error'}, seed {episode.seed}). Repair the environment, or raise max_context_tokens if "
+        "its first observation is too long."
+    )

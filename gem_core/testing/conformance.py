@@ -132,12 +132,12 @@ def _ask(subject: Subject, wanted: Iterable[checks.Check]) -> None:
     __tracebackhide__ = True
     spec(subject.env_id)  # an id that nobody knows is the caller's mistake, not the environment's
     problems: list[str] = []
-    cause: Exception | None = None
+    cause: BaseException | None = None
     for check in wanted:
         try:
             for problem in check(subject):
                 problems.append(f"{check.__name__}: {problem}.")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             problems.append(f"{check.__name__}: raised {type(error).__name__}: {error}")
             cause = cause or error
     if problems:

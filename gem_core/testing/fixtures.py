@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def plugin_manager() -> IsolatedPluginManager:
+def gem_plugin_manager() -> IsolatedPluginManager:
     """A plugin manager of its own that sees only what the test adds; see `IsolatedPluginManager`.
 
     Example:
-        def test_offers(plugin_manager):
-            plugin_manager.add_plugin("maze", my_mazes.plugin)
-            assert plugin_manager.find("gem_envs", "maze:Fork-v0") is not None
+        def test_offers(gem_plugin_manager):
+            gem_plugin_manager.add_plugin("maze", my_mazes.plugin)
+            assert gem_plugin_manager.find("gem_envs", "maze:Fork-v0") is not None
     """
     from gem_core.testing.plugins import IsolatedPluginManager
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 from gem_core.env import Env
-from gem_core.errors import near_matches
+from gem_core.errors import EnvFailure, near_matches
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
@@ -71,16 +71,24 @@ def make_vec(
         raise ValueError(f"workers={workers} has no effect on the sync backend; use backend='thread'")
     specs = {env_id: find_spec(env_id) for env_id in ids}
     for env_spec in specs.values():
-        _build(env_spec, wrappers, env_kwargs or {}).close()
+        _try(env_spec, wrappers, env_kwargs or {})
     run_seed = fresh_seed() if seed is None else seed
     mode = Autoreset(autoreset)
     chosen = [ids[index // group_size % len(ids)] for index in range(count)]
     members = [
-        Member(partial(_build, specs[env_id], wrappers, env_kwargs or {}), index // group_size, run_seed, mode)
+        Member(partial(_build, specs[env_id], wrappers, env_kwargs or {}), index // group_size, run_seed, mode, env_id)
         for index, env_id in enumerate(chosen)
     ]
     extra = {"workers": workers} if backend == "thread" else {}
     return _BACKENDS[backend](members, chosen, autoreset=mode, group_size=group_size, **extra)
+
+
+def _try(env_spec: EnvSpec, wrappers: Sequence[Callable[[Env], Env]], env_kwargs: Mapping[str, Any]) -> None:
+    env = _build(env_spec, wrappers, env_kwargs)
+    try:
+        env.close()
+    except SystemExit as error:
+        raise EnvFailure(f"{env_spec.id} called sys.exit({error}) in close()") from error
 
 
 def _build(env_spec: EnvSpec, wrappers: Sequence[Callable[[Env], Env]], env_kwargs: Mapping[str, Any]) -> Env:

@@ -16,7 +16,7 @@ class VectorEnv(ABC):
     """Environments that are played side by side; built by `make_vec`.
 
     `send` hands out actions and `recv` takes what has come back, so that nobody waits for the slowest; `step` is both
-    in one. A backend implements `_submit`, `_receive` and `_shut_down`, and nothing else.
+    in one. A backend implements `_submit`, `_receive`, `_settle` and `_shut_down`, and nothing else.
 
     Args:
         env_ids: the id of each environment, in order.
@@ -108,6 +108,19 @@ class VectorEnv(ABC):
             raise ValueError(f"recv(at_least={at_least}), but {len(self._pending)} turns are under way")
         return self._take(self._receive(at_least))
 
+    def drain(self) -> None:
+        """Wait for the calls under way and forget their results.
+
+        For a caller that was interrupted between `send` and `recv`: afterwards it can `reset` those environments.
+
+        Raises:
+            ClosedError: the vector is closed.
+        """
+        self._check_open()
+        if self._pending:
+            self._settle()
+            self._pending.clear()
+
     def close(self) -> None:
         """Close every environment and stop every worker. Safe to call twice."""
         if not self._closed:
@@ -122,6 +135,10 @@ class VectorEnv(ABC):
     @abstractmethod
     def _receive(self, at_least: int) -> dict[int, Any]:
         """Results of finished calls, each handed out once, waiting until there are `at_least` of them."""
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Wait until no call is under way, and forget all results."""
 
     @abstractmethod
     def _shut_down(self) -> None:

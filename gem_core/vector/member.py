@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gem_core.env import Env, Info, ResetResult
+from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import EnvFailure
 from gem_core.seeding import derive_seed
 from gem_core.vector.autoreset import Autoreset
 
 _log = logging.getLogger("gem_core.vector")
+_logged: set[tuple[object, ...]] = set()
+"""Kinds of failure that were logged as a warning in this process."""
 
 
 class Transition(NamedTuple):
@@ -36,20 +39,24 @@ class Member:
 
     The seed of its episode `k` is `derive_seed(seed, stream, k)`, whatever happened before. An environment that
     raises, or returns what is not a transition, ends its episode truncated with `info["error"]`, and is built anew
-    for the next one. No method raises for the environment's sake.
+    for the next one. No method raises for the environment's sake. The first failure of each kind is logged as a warning.
 
     Args:
         build: builds the environment, wrappers included.
         stream: which sequence of seeds it plays; members of one group share it.
         seed: the vector's seed.
         autoreset: when to start the next episode.
+        env_id: what the log calls it.
     """
 
-    def __init__(self, build: Callable[[], Env], stream: int, seed: int, autoreset: Autoreset) -> None:
+    def __init__(
+        self, build: Callable[[], Env], stream: int, seed: int, autoreset: Autoreset, env_id: str = "an environment"
+    ) -> None:
         self._build = build
         self._stream = stream
         self._seed = seed
         self._autoreset = autoreset
+        self._env_id = env_id
         self._env: Env | None = None
         self._episode = -1
         self._over = True
@@ -73,7 +80,7 @@ class Member:
                 self._env = self._build()
             observation, info = _checked_reset(self._env.reset(seed=episode_seed))
             return observation, {**info, **engine_info}
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._broken = self._discard(error)
             return "", {"error": self._broken, **engine_info}
 
@@ -97,11 +104,11 @@ class Member:
             return _cut_off(self._broken or "the environment was never reset")
         try:
             return _checked_step(self._env.step(action))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return _cut_off(self._discard(error))
 
-    def _discard(self, error: Exception) -> str:
-        _log.debug("environment failed and will be rebuilt", exc_info=error)
+    def _discard(self, error: BaseException) -> str:
+        _log_failure(self._env_id, error)
         self.close()
         return f"{type(error).__name__}: {error}"
 
@@ -109,13 +116,24 @@ class Member:
         """Close the environment; what it raises meanwhile is ignored."""
         env, self._env = self._env, None
         if env is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, SystemExit):
                 env.close()
 
     @property
     def env(self) -> Env | None:
         """The environment, where it runs in this process and stands."""
         return self._env
+
+
+def _log_failure(env_id: str, error: BaseException) -> None:
+    # An environment that fails in every episode must not train unnoticed, nor fill the log.
+    cause = error.__cause__ or error
+    place = traceback.extract_tb(cause.__traceback__)[-1:]
+    kind = (env_id, type(cause), *((frame.filename, frame.lineno) for frame in place))
+    level = logging.DEBUG if kind in _logged else logging.WARNING
+    _logged.add(kind)
+    message = "%s failed and is built anew for its next episode; further failures of this kind are logged as debug"
+    _log.log(level, message, env_id, exc_info=error)
 
 
 def _cut_off(error: str) -> Transition:
@@ -155,4 +173,5 @@ def _text(observation: Any, method: str) -> str:
 def _mapping(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
         raise EnvFailure(f"{method}() gave the info {info!r:.200}, which is not a dict")
-    return dict(info)  # pyright: ignore[reportUnknownArgumentType] # the environment may go on changing its own
+    # A new dict, as the environment may go on changing its own.
+    return {f"env_{key}" if key in RESERVED else key: value for key, value in info.items()}  # pyright: ignore[reportUnknownVariableType]

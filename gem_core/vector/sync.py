@@ -27,6 +27,9 @@ class SyncVectorEnv(VectorEnv):
         results, self._results = self._results, {}
         return results
 
+    def _settle(self) -> None:
+        self._results.clear()
+
     def _shut_down(self) -> None:
         for member in self._members:
             member.close()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from gem_core.vector.autoreset import Autoreset
@@ -30,10 +30,12 @@ class ThreadVectorEnv(VectorEnv):
         super().__init__(env_ids, autoreset=autoreset, group_size=group_size)
         self._members = members
         self._pool = ThreadPoolExecutor(workers or len(members), thread_name_prefix="gem-env")
-        self._results: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._calls: dict[int, Future[None]] = {}
+        self._results: dict[int, Any] = {}
+        self._arrived = threading.Condition()
 
     def _submit(self, index: int, method: str, argument: Any) -> None:
-        self._pool.submit(self._call, index, method, argument)
+        self._calls[index] = self._pool.submit(self._call, index, method, argument)
 
     def _call(self, index: int, method: str, argument: Any) -> None:
         result: Any
@@ -41,16 +43,23 @@ class ThreadVectorEnv(VectorEnv):
             result = getattr(self._members[index], method)(argument)
         except BaseException as error:  # a member catches every Exception; what is left must reach the caller
             result = error
-        self._results.put((index, result))
+        with self._arrived:
+            self._results[index] = result
+            self._arrived.notify()
 
     def _receive(self, at_least: int) -> dict[int, Any]:
-        results: dict[int, Any] = {}
-        while len(results) < at_least or not self._results.empty():
-            index, result = self._results.get()
+        with self._arrived:
+            # What has arrived stays here while an interruption, such as Ctrl-C, ends the waiting.
+            self._arrived.wait_for(lambda: len(self._results) >= at_least)
+            results, self._results = self._results, {}
+        for result in results.values():
             if isinstance(result, BaseException):
                 raise result
-            results[index] = result
         return results
+
+    def _settle(self) -> None:
+        wait(self._calls.values())
+        self._results.clear()
 
     def _shut_down(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -38,6 +38,8 @@ class HistoryMode(str, Enum):
 class ObservationHistory(Wrapper):
     """Shows the episode so far in place of the newest observation.
 
+    An info's `prefix` and `suffix` become part of the observation, and leave the info.
+
     Args:
         env: the environment to wrap.
         mode: see `HistoryMode`.
@@ -76,14 +78,14 @@ class ObservationHistory(Wrapper):
         if self.mode is HistoryMode.CONCAT_CHAT_ON_RESET:
             observation = self._chat([{"role": "user", "content": observation}])
         self._observations.append((_role(info), observation))
-        return self._view(info), info
+        return self._view(info), _without_frame(info)
 
     def step(self, action: str) -> StepResult:
         """Play one turn and add it to the history."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._actions.append(info.get("parsed_action", action))
         self._observations.append((_role(info), observation))
-        return self._view(info), reward, terminated, truncated, info
+        return self._view(info), reward, terminated, truncated, _without_frame(info)
 
     def _view(self, info: Info) -> str:
         prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
@@ -126,6 +128,11 @@ class _Renderer:
 
 def _role(info: Info) -> str:
     return "tool" if info.get("use_tool") else "user"
+
+
+def _without_frame(info: Info) -> Info:
+    # They stand in the observation already; whoever builds a prompt from it would show them twice.
+    return {key: value for key, value in info.items() if key not in ("prefix", "suffix")}
 
 
 def _line(text: str) -> str:

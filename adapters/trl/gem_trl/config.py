@@ -68,8 +68,6 @@ class TurnGRPOConfig(GRPOConfig):
         default="thread", metadata={"help": "`thread` for environments that wait, `sync` for those that compute."}
     )
 
-    max_completion_length: int = field(default=256, metadata={"help": "Token limit of one response."})
-
     # TRL's defaults that would change the algorithm.
     loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normaliser."})
     num_generations: int | None = field(
@@ -92,6 +90,13 @@ class TurnGRPOConfig(GRPOConfig):
         self._check_groups()
         super().__post_init__()
         self._check()
+
+    @property
+    def response_tokens(self) -> int:
+        """Token limit of one response."""
+        if self.max_completion_length is None:
+            raise SettingsError("max_completion_length is not set: say how many tokens one response may have")
+        return self.max_completion_length
 
     @property
     def episodes_per_process(self) -> int:

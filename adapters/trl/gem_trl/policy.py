@@ -11,7 +11,7 @@ from accelerate.utils import gather_object
 from gem_core.rollout import Completion
 
 if TYPE_CHECKING:
-    from trl import GRPOTrainer
+    from gem_trl.trainer import TurnGRPOTrainer
 
 
 class TrainerPolicy:
@@ -23,7 +23,7 @@ class TrainerPolicy:
     finished joins in with nothing else.
     """
 
-    def __init__(self, trainer: GRPOTrainer) -> None:
+    def __init__(self, trainer: TurnGRPOTrainer) -> None:
         self._trainer = trainer
         self._alone = trainer.accelerator.num_processes == 1
 
@@ -48,7 +48,7 @@ class TrainerPolicy:
         # The one private method used: TRL has no public one that serves all its engines (huggingface/trl#5194).
         ids, logprobs = trainer._generate_single_turn(list(prompts), None, {}, 1)
         ends = set(trainer.eos_token_ids)
-        limit = trainer.max_completion_length
+        limit = trainer.args.response_tokens
         return [
             Completion(one, _known(logprobs[index]) if logprobs else None, len(one) >= limit and one[-1] not in ends)
             for index, one in enumerate(ids)

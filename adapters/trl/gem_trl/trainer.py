@@ -92,10 +92,10 @@ class TurnGRPOTrainer(GRPOTrainer):
             model=model,
             reward_funcs=self.episode_return,
             args=args,
-            train_dataset=_placeholder_prompts(args.generation_batch_size),
+            train_dataset=_placeholder_prompts(args.generation_batch_size or 1),
             eval_dataset=_placeholder_prompts(args.eval_episodes),
             processing_class=processing_class,
-            rollout_func=_rollout,
+            rollout_func=self._rollout,
             **kwargs,
         )
         if self._progress_callbacks():
@@ -139,7 +139,9 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     # -- TRL's public seams -----------------------------------------------------------------------------------------
 
-    def episode_return(self, prompts: list[str], log_metric: Callable[[str, float], None], **_: Any) -> list[float]:
+    def episode_return(
+        self, prompts: list[str], log_metric: Callable[[str, float], None], **_: Any
+    ) -> list[float | None]:
         """The reward function that TRL logs: the mean return, and with it every metric of the batch.
 
         TRL's own advantages, made from it, are replaced afterwards.
@@ -149,7 +151,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         for name, value in {**metrics, "rollout/padding_rows": float(padding)}.items():
             log_metric(name, value)
         returns = [episode.total_reward for episode in self._batch.episodes]
-        return [*returns, *[math.nan] * len(prompts)][: len(prompts)]
+        return [*returns, *[None] * len(prompts)][: len(prompts)]
+
+    def _rollout(self, prompts: list[Any], trainer: GRPOTrainer) -> dict[str, Any]:
+        return self.rollout(len(prompts))
 
     def rollout(self, count: int) -> dict[str, Any]:
         """Play `count` episodes; what TRL's `rollout_func` returns."""
@@ -228,13 +233,13 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def _rollout_settings(self) -> RolloutSettings:
         args, limit = self.args, self._context_limit()
-        if limit is not None and limit <= args.max_completion_length:
+        if limit is not None and limit <= args.response_tokens:
             raise SettingsError(
                 f"max_completion_length={args.max_completion_length} leaves no room for a prompt in a context of "
                 f"{limit} tokens; lower it"
             )
         return RolloutSettings(
-            max_response_tokens=args.max_completion_length,
+            max_response_tokens=args.response_tokens,
             max_context_tokens=limit,
             history=args.history,
             system_prompt=args.system_prompt,
@@ -301,10 +306,6 @@ class TurnGRPOTrainer(GRPOTrainer):
         collector = self._collectors.pop(mode, None)
         if collector is not None:
             collector.close(error)
-
-
-def _rollout(prompts: list[Any], trainer: TurnGRPOTrainer) -> dict[str, Any]:
-    return trainer.rollout(len(prompts))
 
 
 def _placeholder_prompts(count: int) -> Dataset:

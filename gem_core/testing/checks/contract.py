@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from gem_core.env import Env
+from gem_core.env import RESERVED, Env
 from gem_core.errors import EnvKwargsError, GemError
 from gem_core.registry import spec
 from gem_core.testing.play import (
@@ -118,6 +118,8 @@ def info_problems(info: dict[str, Any]) -> Iterator[str]:
         json.dumps(info, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         yield f"gave an info that is not JSON ({error}), so no record can keep it. Use plain values"
+    for key in sorted(RESERVED & info.keys()):
+        yield f"gave an info with the key {key!r}, which only the engine sets. Give it another name"
     for key, kind in _INFO_TYPES.items():
         if key in info and not isinstance(info[key], kind):
             yield f"gave info[{key!r}] = {info[key]!r:.60}. Give a {kind.__name__}, or leave the key out"
