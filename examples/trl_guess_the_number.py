@@ -28,7 +28,7 @@ class Options:
     gamma: float = 0.95
     """Discount per turn."""
     episodes: int = 128
-    """Episodes of a batch on each process."""
+    """Episodes of a batch on each process, a multiple of `micro_batch` where that is smaller."""
     micro_batch: int = 128
     """Episodes in one forward and backward pass; memory is the limit with a real model."""
     updates: int = 150
@@ -58,8 +58,8 @@ def main(options: Options) -> None:
         env=options.env,
         advantage=options.advantage,
         gamma=options.gamma,
-        per_device_train_batch_size=options.micro_batch,
-        gradient_accumulation_steps=options.episodes // options.micro_batch,
+        per_device_train_batch_size=min(options.micro_batch, options.episodes),
+        gradient_accumulation_steps=max(options.episodes // options.micro_batch, 1),
         max_steps=options.updates,
         max_completion_length=options.response_tokens,
         learning_rate=options.learning_rate,

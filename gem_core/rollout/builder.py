@@ -115,6 +115,8 @@ def _check(completion: Completion) -> None:
     try:
         infinite = any(map(math.isinf, logprobs))
     except TypeError:
-        raise PolicyError(f"the policy gave a log-probability that is no number: {logprobs}; use NaN for none") from None
+        raise PolicyError(
+            f"the policy gave a log-probability that is no number: {logprobs}; use NaN for none"
+        ) from None
     if infinite:
         raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {logprobs}")

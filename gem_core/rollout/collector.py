@@ -126,7 +126,7 @@ class BatchCollector:
     def _begin_batch(self) -> None:
         self._vec.drain()
         for slot in self._under_way:  # an interruption came before what they sent was recorded
-            self._live.pop(slot, None)
+            self._leave_out(self._live.pop(slot).episode.group)
             self._openings.pop(slot, None)
         self._under_way.clear()
         held = [episode for group in self._groups.values() for episode in group]
@@ -194,20 +194,21 @@ class BatchCollector:
 
     def _open_episode(self, slot: int, observation: str, info: Info) -> None:
         env_id = self._vec.env_ids[slot]
-        for lost in range(self._next.get(slot, info["episode"]), info["episode"]):
+        number: int = info["episode"]
+        for lost in range(self._next.get(slot, number), number):
             self._leave_out(self._group(slot, lost))  # its group does not wait for it
-        self._next[slot] = info["episode"] + 1
         episode = Episode(
             env_id=env_id,
             seed=info["seed"],
             slot=slot,
-            number=info["episode"],
-            group=self._group(slot, info["episode"]),
+            number=number,
+            group=self._group(slot, number),
             turns=[],
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
         self._live[slot] = EpisodeBuilder(episode, self._template, self._settings, observation, info)
+        self._next[slot] = number + 1
 
     def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode

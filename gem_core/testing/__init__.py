@@ -8,8 +8,8 @@
 gives a package one pytest test per promise. `check_env("maze:Fork-v0")` asks for all of them in one call, without
 pytest. Both report in sentences that say what happened, what was given and what to do.
 
-Installing gem-core also gives pytest the fixture `gem_plugin_manager` (`gem_core.testing.fixtures`), for tests of plugins
-that must not depend on what else is installed. The names below are loaded on first use.
+Installing gem-core also gives pytest the fixture `gem_plugin_manager` (`gem_core.testing.fixtures`), for tests of
+plugins that must not depend on what else is installed. The names below are loaded on first use.
 """
 
 from __future__ import annotations

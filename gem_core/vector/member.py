@@ -39,7 +39,8 @@ class Member:
 
     The seed of its episode `k` is `derive_seed(seed, stream, k)`, whatever happened before. An environment that
     raises, or returns what is not a transition, ends its episode truncated with `info["error"]`, and is built anew
-    for the next one. No method raises for the environment's sake. The first failure of each kind is logged as a warning.
+    for the next one. The first failure of each kind is logged as a warning. No method raises for the environment's
+    sake.
 
     Args:
         build: builds the environment, wrappers included.

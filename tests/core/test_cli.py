@@ -530,3 +530,40 @@ def test_plugins_are_asked_once_for_commands(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(app_module, "_plugin_commands", lambda: asked.append(1) or iter(()))
     assert run("--help").exit_code == 0
     assert asked == [1]
+
+
+LOUD = """
+import sys, typer
+from gem_core import hookimpl
+print("loud was imported")
+
+@hookimpl
+def gem_adapters():
+    print("loud was asked")
+    return []
+"""
+QUITTING = """
+import sys
+from gem_core import hookimpl
+
+@hookimpl
+def {hook}:
+    sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("command", ["list", "doctor"])
+def test_what_plugins_print_is_not_among_the_json(tmp_path: Path, command: str) -> None:
+    install(tmp_path, "loud", "loud", LOUD)
+    done = script(command, "--json", PYTHONPATH=str(tmp_path))
+    assert "loud" in {row["plugin"] for row in json.loads(done.stdout)["plugins"]}
+    assert "loud was imported\nloud was asked\n" in done.stderr
+
+
+@pytest.mark.parametrize(("hook", "command"), [("gem_envs()", "list"), ("gem_commands(cli)", "--help")])
+def test_a_plugin_that_exits_ends_no_command(tmp_path: Path, hook: str, command: str) -> None:
+    install(tmp_path, "quitter", "quitter", QUITTING.format(hook=hook))
+    done = script(command, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0
+    assert "game:Corridor-v0" in done.stdout if command == "list" else "doctor" in done.stdout
+    assert "quitter" in done.stdout + done.stderr

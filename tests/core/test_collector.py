@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,8 @@ def keys(batch: Batch) -> list[tuple[int, int]]:
 
 
 def as_bytes(episodes: Sequence[Episode]) -> list[bytes]:
-    return [msgspec.json.encode(episode) for episode in episodes]
+    """What two runs have in common where they went alike."""
+    return [msgspec.json.encode(msgspec.structs.replace(episode, run="")) for episode in episodes]
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------
@@ -381,7 +383,7 @@ def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(
                 assert len(episode.turns) == (1 if how == "step" else 0)
                 assert not episode.success
             else:
-                assert msgspec.json.encode(episode) == msgspec.json.encode(other)
+                assert as_bytes([episode]) == as_bytes([other])
         assert sum(episode.seed in bad for episode in batch.episodes) == (1 if number < 2 else 0)
 
 
@@ -427,6 +429,18 @@ def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], Pl
     # Recorders hear of dropped episodes, too.
     assert (1, 0, "OSError: gone") in site.module(module).heard
     assert len(site.module(module).heard) == 8
+
+
+def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_run(
+    site: Site, in_force: Callable[[], PluginManager], collect: Collect
+) -> None:
+    site.add("judge", JUDGE.format(answer="DROP"))
+    in_force().enable("judge")
+    bad = [derive_seed(SEED, slot, number) for slot in range(2) for number in range(50)]
+    register()
+    collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
+    with pytest.raises(EnvFailure, match=r"20 episodes in a row were empty or dropped.*OSError: gone"):
+        collector.collect_turns(1)
 
 
 def test_a_group_with_a_dropped_member_is_delivered_without_it(
@@ -586,6 +600,7 @@ def test_listeners_hear_the_run_its_episodes_and_its_end_once(collect: Collect, 
     assert run.env_ids == ["demo-collector:Stretch-v0"]
     assert "<in-process>" in run.provenance["demo-collector:Stretch-v0"]
     assert run.settings["max_response_tokens"] == 8
+    assert {episode.run for episode in batch.episodes} == {run.id}
     assert sorted(as_bytes([episode for _, episode in middle])) == sorted(as_bytes(batch.episodes))
 
 
@@ -628,3 +643,67 @@ def test_metrics_by_hand(collect: Collect) -> None:
     assert metrics["turn/truncated"] == sum(turn.truncated for turn in turns) / len(turns)
     assert metrics["time/generation"] > 0
     assert episode_metrics([]) == {}
+
+
+def test_environments_are_restarted_together_and_the_time_is_booked(
+    collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Stretch):
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            time.sleep(0.1)
+            return super().reset(seed)
+
+    gem_core.register("demo-collector:Slow-v0", Slow)
+    settings = RolloutSettings(max_response_tokens=8, max_context_tokens=16)
+    collector = collect("Slow-v0", 4, settings, env_kwargs={"longest": 1000}, backend="thread")
+    asked: list[list[int]] = []
+    reset = collector._vec.reset  # pyright: ignore[reportPrivateUsage]
+
+    def spy(*, indices: Sequence[int]) -> Any:
+        asked.append(list(indices))
+        return reset(indices=indices)
+
+    monkeypatch.setattr(collector._vec, "reset", spy)  # pyright: ignore[reportPrivateUsage]
+    first = collector.collect_round()
+    full = [episode.slot for episode in first.episodes if episode.stop_reason is StopReason.CONTEXT_FULL]
+    assert len(full) > 1
+    assert first.env_seconds >= 0.1
+    second = collector.collect_round()
+    assert asked == [[0, 1, 2, 3], full]
+    assert second.env_seconds >= 0.1
+
+
+@pytest.mark.parametrize("backend", ["sync", "thread"])
+@pytest.mark.parametrize("how", ["round", "turns"])
+def test_an_interrupted_collector_goes_on(collect: Collect, backend: str, how: str) -> None:
+    class Interrupted(Stretch):
+        turns = 0
+
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            Interrupted.turns += 1
+            if Interrupted.turns == 6:
+                raise KeyboardInterrupt
+            return super().step(action)
+
+    gem_core.register("demo-collector:Interrupted-v0", Interrupted)
+    collector = collect("Interrupted-v0", 4, backend=backend, group_size=2, env_kwargs={"longest": 4})
+
+    def go() -> Batch:
+        return collector.collect_round() if how == "round" else collector.collect_turns(20)
+
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    batches = [go() for _ in range(20)]
+    delivered = [key for batch in batches for key in keys(batch)]
+    assert len(set(delivered)) == len(delivered)
+    assert 1 <= sum(batch.dropped for batch in batches) <= 8
+    assert all(len(episode.turns) in (1, 4) for batch in batches for episode in batch.episodes)
+    # What the interruption cut off is missing from its group, and no group waits for it.
+    for group in collector._groups:  # pyright: ignore[reportPrivateUsage]
+        number, pair = divmod(group, 2)
+        assert any(finished(collector, slot) <= number for slot in (2 * pair, 2 * pair + 1))
+
+
+def finished(collector: BatchCollector, slot: int) -> int:
+    """So many episodes of a slot are behind it."""
+    return collector._next[slot] - (slot in collector._live)  # pyright: ignore[reportPrivateUsage]

@@ -258,6 +258,10 @@ class SuffixNone(Answers):
     info = {"success": True, "suffix": None}  # noqa: RUF012
 
 
+class InfoReserved(Answers):
+    info = {"success": True, "error": "bad move"}  # noqa: RUF012
+
+
 class InfoGrows(Count):
     def reset(self, seed: int | None = None, **options: Any) -> Any:
         self.history: list[str] = []
@@ -581,6 +585,7 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.info, InfoNan, "gave an info that is not JSON"),
     (checks.info, InvalidNumber, "gave info['invalid_action'] = 0. Give a bool"),
     (checks.info, SuffixNone, "gave info['suffix'] = None. Give a str, or leave the key out"),
+    (checks.info, InfoReserved, "gave an info with the key 'error', which only the engine sets. Give it another name"),
     (checks.info, InfoGrows, "an info changed in a later turn"),
     (checks.success, SaysNothing, "does not say if the task was solved"),
     (checks.success, SuccessNumber, "does not say if the task was solved"),
@@ -761,43 +766,43 @@ class Offers:
         return [EnvSpec("demo:Count-v0", Count)]
 
 
-def test_the_manager_refuses_to_read_what_is_installed(plugin_manager: IsolatedPluginManager) -> None:
+def test_the_manager_refuses_to_read_what_is_installed(gem_plugin_manager: IsolatedPluginManager) -> None:
     with pytest.raises(PluginError, match=r"never reads the installed distributions.*add_plugin\(namespace, module\)"):
-        plugin_manager.plugins()
+        gem_plugin_manager.plugins()
 
 
-def test_a_plugin_added_is_found_like_an_installed_one(plugin_manager: IsolatedPluginManager) -> None:
-    plugin_manager.add_plugin("demo", Offers(), distribution="demo-envs", version="2.1")
-    offer = plugin_manager.find("gem_envs", "demo:Count-v0")
+def test_a_plugin_added_is_found_like_an_installed_one(gem_plugin_manager: IsolatedPluginManager) -> None:
+    gem_plugin_manager.add_plugin("demo", Offers(), distribution="demo-envs", version="2.1")
+    offer = gem_plugin_manager.find("gem_envs", "demo:Count-v0")
     assert offer is not None
     assert str(offer.provenance) == "demo-envs 2.1 (plugin 'demo')"
 
 
-def test_a_module_is_imported_only_when_its_namespace_is_asked_for(plugin_manager: IsolatedPluginManager) -> None:
-    plugin_manager.add_plugin("demo", Offers())
-    plugin_manager.add_plugin("absent", "no_such_module_anywhere")
-    assert plugin_manager.find("gem_envs", "demo:Count-v0") is not None
-    assert [(plugin.name, plugin.status) for plugin in plugin_manager.plugins()] == [
+def test_a_module_is_imported_only_when_its_namespace_is_asked_for(gem_plugin_manager: IsolatedPluginManager) -> None:
+    gem_plugin_manager.add_plugin("demo", Offers())
+    gem_plugin_manager.add_plugin("absent", "no_such_module_anywhere")
+    assert gem_plugin_manager.find("gem_envs", "demo:Count-v0") is not None
+    assert [(plugin.name, plugin.status) for plugin in gem_plugin_manager.plugins()] == [
         ("absent", "not loaded"),
         ("demo", "ok"),
     ]
-    [broken] = plugin_manager.load("absent")
+    [broken] = gem_plugin_manager.load("absent")
     assert broken.status == "broken"
     assert "no_such_module_anywhere" in str(broken.error)
 
 
-def test_two_distributions_can_be_played_off_against_each_other(plugin_manager: IsolatedPluginManager) -> None:
-    plugin_manager.add_plugin("demo", Offers(), distribution="one")
-    plugin_manager.add_plugin("demo", Offers(), distribution="two")
+def test_two_distributions_can_be_played_off_against_each_other(gem_plugin_manager: IsolatedPluginManager) -> None:
+    gem_plugin_manager.add_plugin("demo", Offers(), distribution="one")
+    gem_plugin_manager.add_plugin("demo", Offers(), distribution="two")
     with pytest.raises(DuplicateIdError, match=r"one 1\.0 .* and two 1\.0"):
-        plugin_manager.find("gem_envs", "demo:Count-v0")
+        gem_plugin_manager.find("gem_envs", "demo:Count-v0")
 
 
-def test_a_plugin_added_too_late_is_an_error(plugin_manager: IsolatedPluginManager) -> None:
-    plugin_manager.add_plugin("demo", Offers())
-    plugin_manager.plugins()
+def test_a_plugin_added_too_late_is_an_error(gem_plugin_manager: IsolatedPluginManager) -> None:
+    gem_plugin_manager.add_plugin("demo", Offers())
+    gem_plugin_manager.plugins()
     with pytest.raises(PluginError, match="'late' comes too late"):
-        plugin_manager.add_plugin("late", Offers())
+        gem_plugin_manager.add_plugin("late", Offers())
 
 
 @pytest.mark.parametrize(

@@ -372,8 +372,8 @@ def test_an_environment_that_failed_at_its_reset_has_no_turns(words: PreTrainedT
         (Completion([]), "without any token"),
         (Completion([1, 2], [-0.5]), "1 log-probabilities for 2 tokens"),
         (Completion([1], []), "0 log-probabilities for 1 tokens"),
-        (Completion([1, 2], [-0.5, math.nan]), "not finite"),
-        (Completion([1], [-math.inf]), "not finite"),
+        (Completion([1, 2], [-0.5, None]), "no number"),  # type: ignore[list-item]
+        (Completion([1], [-math.inf]), "infinite"),
     ],
 )
 def test_completions_that_break_the_contract_are_refused(
@@ -381,3 +381,13 @@ def test_completions_that_break_the_contract_are_refused(
 ) -> None:
     with pytest.raises(PolicyError, match=message):
         builder(words).act(completion)
+
+
+def test_an_engine_may_not_know_a_log_probability(words: PreTrainedTokenizerFast) -> None:
+    made = builder(words)
+    made.act(Completion([1, 2], [-0.5, math.nan]))
+    made.record(go_on())
+    [turn] = made.episode.turns
+    assert turn.logprobs is not None
+    assert turn.logprobs[0] == -0.5
+    assert math.isnan(turn.logprobs[1])

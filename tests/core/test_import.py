@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -24,6 +25,10 @@ def modules_imported_by(code: str) -> set[str]:
 def packages(modules: set[str]) -> set[str]:
     """Top-level names outside the standard library."""
     return {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert gem_core.__version__ == importlib.metadata.version("gem-core")
 
 
 def test_importing_the_core_imports_nothing_else() -> None:

@@ -236,6 +236,14 @@ def test_a_nonsensical_api_range_is_the_plugin_s_own_fault(site: Site) -> None:
     assert status(site.manager()) == {"maze": "broken", "other": "ok"}
 
 
+@pytest.mark.parametrize("wanted", ["banana", 1])
+def test_a_nonsensical_api_range_is_named(site: Site, monkeypatch: pytest.MonkeyPatch, wanted: object) -> None:
+    site.add("maze", f"GEM_PLUGIN_API = {wanted!r}\n")
+    monkeypatch.setenv("GEM_STRICT_PLUGINS", "1")
+    with pytest.raises(PluginApiError, match=rf"gem-maze 1.0 \(plugin 'maze'\): GEM_PLUGIN_API = {wanted!r}"):
+        site.manager().load("maze")
+
+
 # -- ids ---------------------------------------------------------------------------------------------------------------
 
 
@@ -585,3 +593,69 @@ def test_a_misspelt_hook_makes_a_plugin_broken_not_silent(site: Site) -> None:
     assert status(manager)["good"] == "ok"
     [broken] = [plugin for plugin in manager.plugins() if plugin.name == "typo"]
     assert "gem_envz" in str(broken.error)
+
+
+def test_a_misspelt_hook_of_an_object_is_refused_and_harms_nobody(site: Site) -> None:
+    class Typo:
+        @hookimpl
+        def gem_episode_ended(self, episode: Episode) -> None: ...
+
+    site.add("good", echo("good"))
+    manager = site.manager()
+    with pytest.raises(PluginError, match=r"'gem_episode_ended'.* Did you mean 'gem_episode_end'"):
+        manager.register(Typo())
+    assert status(manager) == {"good": "ok"}
+    assert manager.find("gem_advantages", "rebn") is not None
+
+
+def test_a_hook_marked_as_optional_need_not_exist() -> None:
+    class Ahead:
+        @hookimpl(optionalhook=True)
+        def gem_of_the_next_release(self) -> None: ...
+
+    PluginManager(discover=list).register(Ahead())
+
+
+# -- plugins that would end the process --------------------------------------------------------------------------------
+
+EXITING = "import sys\n@hookimpl\ndef {hook}:\n    sys.exit(3)\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        EXITING.format(hook="gem_envs()"),
+        EXITING.format(hook="gem_envs()") + "    yield\n",
+        EXITING.format(hook="gem_configure(config)"),
+    ],
+)
+def test_a_plugin_that_exits_while_it_is_loaded_is_broken(site: Site, source: str) -> None:
+    site.add("quitter", source)
+    site.add("good", echo("good"))
+    manager = site.manager()
+    manager.configure({})
+    assert status(manager) == {"good": "ok", "quitter": "broken"}
+
+
+def test_a_plugin_that_exits_in_a_hook_ends_no_run(
+    site: Site, in_force: Callable[[], PluginManager], caplog: pytest.LogCaptureFixture
+) -> None:
+    site.add("good", echo("good"))
+    for hook in ("gem_episode_end(episode)", "gem_make_env(spec, kwargs)", "gem_configure(config)"):
+        site.add(f"exits_{hook[:8]}", EXITING.format(hook=hook))
+    manager = in_force()
+    manager.load_all()
+    with caplog.at_level(logging.ERROR, "gem_core.plugins"):
+        manager.notify("gem_episode_end", episode=Episode("demo:A", 1))
+    assert "exits_gem_epis" in caplog.text
+    with pytest.raises(PluginError, match="refused"):
+        manager.configure({})
+    manager.enable("exits_gem_make")
+    with pytest.raises(PluginError, match=r"exits_gem_make.*sys.exit\(3\) in gem_make_env"):
+        gem_core.make("good:Echo-v0")
+
+
+def test_an_interruption_passes_through(site: Site) -> None:
+    site.add("slow", "@hookimpl\ndef gem_envs():\n    raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        site.manager().load("slow")

@@ -71,6 +71,7 @@ def test_a_run_is_recorded_as_it_was(tmp_path: Path, chatml: PreTrainedTokenizer
         collector.close()
     read = sorted(read_episodes(path), key=lambda one: one.slot)
     assert read == episodes
+    assert {len(one.run) for one in read} == {16}
     assert sum(len(one.turns) for one in read) > 8
     assert {one.provenance.partition(" ")[0] for one in read} == {"gem-core"}
 
@@ -183,11 +184,22 @@ def test_concurrent_writers_give_whole_lines(tmp_path: Path) -> None:
     assert sorted(one.number for one in read_episodes(path)) == list(range(80))
 
 
+def test_a_log_probability_that_nobody_knows_comes_back(tmp_path: Path) -> None:
+    unknown = episode(info={"logprobs": [None]})
+    unknown.turns[0].logprobs = [-0.5, math.nan]
+    [read] = written(tmp_path / "episodes.jsonl", unknown)
+    assert read.turns[0].logprobs is not None
+    assert math.isnan(read.turns[0].logprobs.pop())
+    unknown.turns[0].logprobs.pop()
+    assert read == unknown
+
+
 def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
-    path.write_text('{"env_id": 3}\n')
-    with pytest.raises(msgspec.ValidationError):
-        list(read_episodes(path))
+    for line in ('{"env_id": 3}', '{"env_id": 3, "seed": 1, "turns": []}', '{"turns": [3]}', "[]"):
+        path.write_text(line + "\n")
+        with pytest.raises(msgspec.ValidationError):
+            list(read_episodes(path))
 
 
 def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -265,3 +266,21 @@ def test_the_first_party_games_come_from_this_distribution(monkeypatch: pytest.M
     monkeypatch.setattr(gem_core.registry, "manager", PluginManager())
     assert gem_core.make("game:GuessTheNumber-v0-easy").spec.kwargs["max_turns"] == 4
     assert provenance("game:Corridor-v0").distribution == "gem-core"
+
+
+def test_a_constructor_or_module_that_exits_is_an_error(site: Site) -> None:
+    class Exits(Env):
+        def __init__(self) -> None:
+            sys.exit(3)
+
+        def reset(self, seed: int | None = None, **options: Any) -> Any: ...
+        def step(self, action: str) -> Any: ...
+        def sample_random_action(self) -> Any: ...
+
+    gem_core.register("demo-registry:Exits-v0", Exits)
+    with pytest.raises(EnvError, match=r"Exits-v0 could not be built with {}: SystemExit: 3"):
+        gem_core.make("demo-registry:Exits-v0")
+    module = site.add("script", "import sys\nsys.exit(3)\n")
+    gem_core.register("demo-registry:Script-v0", f"{module}:Maze")
+    with pytest.raises(PluginLoadError, match="SystemExit: 3"):
+        gem_core.make("demo-registry:Script-v0")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +14,7 @@ import pytest
 
 import gem_core
 from gem_core import Env, make_vec
-from gem_core.errors import ClosedError, EnvError, EnvKwargsError, NotFoundError
+from gem_core.errors import ClosedError, EnvError, EnvFailure, EnvKwargsError, NotFoundError
 from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
 from gem_core.wrappers import TurnLimit
@@ -616,14 +619,129 @@ def test_close_waits_for_a_step_under_way_and_closes_everything(gate: threading.
     assert not env_threads()
 
 
-def test_what_is_no_ordinary_exception_reaches_the_caller() -> None:
-    class Exits(Walk):
+@backends
+def test_what_is_no_ordinary_exception_reaches_the_caller_who_can_go_on(backend: str) -> None:
+    class Interrupted(Walk):
         def step(self, action: str) -> Any:
-            raise SystemExit(3)
+            if action == "stop":
+                raise KeyboardInterrupt
+            return super().step(action)
+
+    gem_core.register("demo-vector:Interrupted-v0", Interrupted)
+    with make_vec("demo-vector:Interrupted-v0", 2, backend=backend, seed=SEED) as vec:
+        vec.reset()
+        with pytest.raises(KeyboardInterrupt):
+            vec.step(["a", "stop"])
+        vec.drain()
+        assert [info["episode"] for info in vec.reset()[1]] == [1, 1]
+        assert len(vec.step(["a", "b"])[0]) == 2
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Interrupts the main thread as Ctrl-C does, wherever it waits."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    yield lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interruption_loses_no_result(gate: threading.Event, interrupt: Callable[[], None]) -> None:
+    with make_vec("demo-vector:Gate-v0", 2, backend="thread", seed=SEED) as vec:
+        vec.reset()
+        vec.send({0: "go", 1: "wait"})
+        threading.Timer(0.2, interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            vec.recv(at_least=2)
+        gate.set()
+        assert {index: one.observation for index, one in vec.recv(at_least=2).items()} == {0: "go", 1: "wait"}
+
+
+def test_draining_waits_for_what_is_under_way_and_forgets_it(gate: threading.Event) -> None:
+    with make_vec("demo-vector:Gate-v0", 2, backend="thread", seed=SEED) as vec:
+        vec.drain()
+        vec.reset()
+        vec.send({0: "go", 1: "wait"})
+        threading.Timer(0.1, gate.set).start()
+        vec.drain()
+        assert gate.is_set()
+        assert vec.step(["x", "y"])[0] == ["x", "y"]
+    with pytest.raises(ClosedError):
+        vec.drain()
+
+
+@backends
+@pytest.mark.parametrize("how", ["reset", "step", "close"])
+def test_an_environment_that_exits_has_failed(backend: str, how: str) -> None:
+    class Exits(Walk):
+        built = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Exits.built += 1
+            self.quits = Exits.built > 1  # the first one is make_vec's own
+
+        def reset(self, seed: int | None = None, **options: Any) -> Any:
+            return sys.exit(3) if how == "reset" else super().reset(seed)
+
+        def step(self, action: str) -> Any:
+            return sys.exit(3) if how == "step" else _raise(OSError("gone"))
+
+        def close(self) -> None:
+            if self.quits:
+                sys.exit(4)
 
     gem_core.register("demo-vector:Exits-v0", Exits)
-    for backend in BACKENDS:
-        with make_vec("demo-vector:Exits-v0", 2, backend=backend, seed=SEED) as vec:
-            vec.reset()
-            with pytest.raises(SystemExit):
-                vec.step(["a", "b"])
+    with make_vec("demo-vector:Exits-v0", 2, backend=backend, autoreset="disabled", seed=SEED) as vec:
+        vec.reset()
+        errors = [info["error"] for info in vec.step(["a", "b"])[4]]
+    assert errors == ["OSError: gone" if how == "close" else "SystemExit: 3"] * 2
+    if how == "close":
+        Exits.built = 1
+        with pytest.raises(EnvFailure, match=r"Exits-v0 called sys.exit\(4\) in close"):
+            make_vec("demo-vector:Exits-v0")
+
+
+def test_the_first_failure_of_each_kind_is_a_warning_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Walk):
+        def step(self, action: str) -> Any:
+            if action == "a":
+                raise OSError("gone")
+            raise OSError("elsewhere")
+
+    for name in ("One", "Other"):
+        gem_core.register(f"demo-vector:Broken{name}-v0", Broken)
+    with caplog.at_level(logging.DEBUG, "gem_core.vector"):
+        for env_id in ("demo-vector:BrokenOne-v0", "demo-vector:BrokenOther-v0"):
+            with make_vec(env_id, 2, seed=SEED) as vec:
+                vec.reset()
+                for action in "aba":
+                    vec.step([action] * 2)
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [(str(record.args[0])[12:-3], str(record.exc_info[1])) for record in warnings] == [  # type: ignore[index]
+        ("BrokenOne", "gone"),
+        ("BrokenOne", "elsewhere"),
+        ("BrokenOther", "gone"),
+        ("BrokenOther", "elsewhere"),
+    ]
+    assert len(caplog.records) == 12
+    assert "in step" in caplog.text
+
+
+@backends
+def test_the_engine_s_keys_in_an_environment_s_info_are_renamed(backend: str) -> None:
+    class Talkative(Walk):
+        info: ClassVar[dict[str, Any]] = {"error": "bad move", "seed": 1, "episode": 2, "final_info": {}, "other": 3}
+
+        def reset(self, seed: int | None = None, **options: Any) -> Any:
+            return super().reset(seed)[0], self.info
+
+        def step(self, action: str) -> Any:
+            return "", 0.0, action == "end", False, self.info
+
+    renamed = {"env_error": "bad move", "env_seed": 1, "env_episode": 2, "env_final_info": {}, "other": 3}
+    gem_core.register("demo-vector:Talkative-v0", Talkative)
+    with make_vec("demo-vector:Talkative-v0", backend=backend, seed=SEED) as vec:
+        first = {"seed": derive_seed(SEED, 0, 0), "episode": 0}
+        assert vec.reset()[1] == [{**renamed, **first}]
+        assert vec.step(["go"])[4] == [renamed]
+        assert vec.step(["end"])[4][0]["final_info"] == renamed

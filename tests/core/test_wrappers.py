@@ -126,6 +126,13 @@ def test_prefix_and_suffix_stand_inside_the_messages(words: PreTrainedTokenizerF
     ]
 
 
+def test_a_prefix_is_not_shown_again_by_whoever_builds_a_prompt() -> None:
+    info = {"prefix": "Rules.\n", "suffix": "Your move:", "success": False}
+    env = ObservationHistory(Script(infos=(info, info)))
+    assert env.reset(seed=0) == ("Rules.\na\nYour move:", {"success": False})
+    assert env.step("x")[4] == {"success": False}
+
+
 def test_the_part_that_counted_stands_for_the_action() -> None:
     script = Script(infos=({}, {"parsed_action": "<x>"}))
     assert views(ObservationHistory(script, "concat_with_action"))[1] == "a\n<x>\nb\n"
