@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -675,15 +676,23 @@ def test_environments_are_restarted_together_and_the_time_is_booked(
 
 @pytest.mark.parametrize("backend", ["sync", "thread"])
 @pytest.mark.parametrize("how", ["round", "turns"])
-def test_an_interrupted_collector_goes_on(collect: Collect, words: Any, backend: str, how: str) -> None:
+@pytest.mark.parametrize("where", ["step", "reset"])
+def test_an_interrupted_collector_goes_on(collect: Collect, words: Any, backend: str, how: str, where: str) -> None:
+    calls = Counter[str]()
+
     class Interrupted(Chance):
-        turns = 0
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            interrupt_at("reset", 9)
+            return super().reset(seed)
 
         def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-            Interrupted.turns += 1
-            if Interrupted.turns == 42:
-                raise KeyboardInterrupt
+            interrupt_at("step", 42)
             return super().step(action)
+
+    def interrupt_at(method: str, call: int) -> None:
+        calls[method] += 1
+        if where == method and calls[method] == call:
+            raise KeyboardInterrupt
 
     gem_core.register("demo-collector:Interrupted-v0", Interrupted)
     collector = collect("Interrupted-v0", 4, SHORT, backend=backend, group_size=2, policy=Coin(words))
