@@ -65,6 +65,8 @@ def make_vec(
             f"cannot make {count} environments of {len(ids)} ids in groups of {group_size}: all three must be at "
             "least 1, and the groups must be full"
         )
+    if count // group_size < len(ids):
+        raise ValueError(f"{len(ids)} environment ids for {count // group_size} places: some would never be played")
     if backend not in _BACKENDS:
         raise ValueError(f"no vector backend {backend!r}.{near_matches(backend, _BACKENDS)} Use one of {[*_BACKENDS]}")
     if backend == "sync" and workers is not None:

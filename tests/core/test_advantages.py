@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gem_core.advantages import (
-    Gather,
     Moments,
     TurnBatch,
     drgrpo,

@@ -701,8 +701,7 @@ def test_an_interrupted_collector_goes_on(collect: Collect, words: Any, backend:
         return collector.collect_round() if how == "round" else collector.collect_turns(20)
 
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(20):
-            go()
+        _ = [go() for _ in range(20)]
     batches = [go() for _ in range(20)]
     delivered = [key for batch in batches for key in keys(batch)]
     assert len(set(delivered)) == len(delivered)

@@ -61,7 +61,7 @@ def test_a_maze_nobody_can_leave_is_refused() -> None:
         gem_core.make("maze:Fork-v0", forks=5, max_turns=4)
 
 
-def test_the_plugin_offers_both(plugin_manager: IsolatedPluginManager) -> None:
-    plugin_manager.add_plugin("maze", gem_example_mazes.plugin)
-    offers = plugin_manager.offers("gem_envs", "maze")
+def test_the_plugin_offers_both(gem_plugin_manager: IsolatedPluginManager) -> None:
+    gem_plugin_manager.add_plugin("maze", gem_example_mazes.plugin)
+    offers = gem_plugin_manager.offers("gem_envs", "maze")
     assert [offer.spec.id for offer in offers] == ["maze:Fork-v0", "maze:Fork-v0-long"]
