@@ -51,7 +51,7 @@ def lint(session: nox.Session) -> None:
     python = trl_environment(session)
     run(session, python, "-m", "ruff", "check")
     run(session, python, "-m", "ruff", "format", "--check")
-    run(session, python, "-m", "pyright", "--pythonpath", str(python))
+    run(session, python, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", str(python))
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
 
 
