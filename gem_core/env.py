@@ -38,6 +38,13 @@ RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episo
 """Keys of `info` that the engine sets, and an environment does not."""
 
 
+def shown_text(observation: Observation, info: Info) -> str:
+    """An observation as it stands in a prompt: with its info's `prefix`, and `suffix` on a line of its own."""
+    prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
+    gap = "\n" if suffix and observation and not observation.endswith("\n") else ""
+    return f"{prefix}{observation}{gap}{suffix}"
+
+
 class Env(ABC):
     """A task that is played in turns of text.
 

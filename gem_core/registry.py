@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gem_core.env import Env
@@ -77,8 +77,8 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
     return build(spec(env_id) if isinstance(env_id, str) else env_id, kwargs)
 
 
-def build(env_spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env:
-    """Build from a spec; what `make` does once it has found one. Raises as `make`."""
+def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Callable[[Env], Env]] = ()) -> Env:
+    """Build from a spec, and wrap in this order; what `make` does once it has found one. Raises as `make`."""
     merged = {**env_spec.kwargs, **kwargs}
     try:
         env = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
@@ -95,6 +95,8 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env:
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
     env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
+    for wrap in wrappers:
+        env = wrap(env)
     return env
 
 

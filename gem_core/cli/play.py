@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import typer
 
 from gem_core.cli.terminal import first_line, printable, say
-from gem_core.env import Env, Info
+from gem_core.env import Env, Info, shown_text
 from gem_core.errors import EnvFailure, GemError
 from gem_core.registry import build, spec
 
@@ -138,9 +138,7 @@ def _play_episode(env: Env, player: Player, seed: int | None) -> Outcome:
 
 
 def _show(env: Env, observation: str, info: Info) -> None:
-    prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
-    gap = "\n" if suffix and observation and not observation.endswith("\n") else ""
-    text = f"{prefix}{observation}{gap}{suffix}"  # as it stands in a model's prompt
+    text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
     picture = env.render()
     if picture is not None and picture.strip() != observation.strip():

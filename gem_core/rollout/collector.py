@@ -13,7 +13,7 @@ from gem_core.rollout.policy import Policy
 from gem_core.rollout.records import Completion, Episode
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
-from gem_core.rollout.template import ChatTemplate, Tokenizer
+from gem_core.rollout.template import Tokenizer
 from gem_core.vector import Autoreset, Transition, VectorEnv
 
 
@@ -66,9 +66,7 @@ class BatchCollector:
         self._vec = vec
         self._policy = policy
         self._settings = settings
-        self._template = ChatTemplate(
-            tokenizer, system_prompt=settings.system_prompt, options=settings.template_options
-        )
+        self._template = settings.template(tokenizer)
         self._session = Session(vec.env_ids, settings)
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}

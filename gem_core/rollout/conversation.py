@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gem_core.env import Info
+from gem_core.env import Info, shown_text
 from gem_core.rollout.template import ChatTemplate
 
 
@@ -42,7 +42,7 @@ class Conversation:
 
     def observe(self, observation: str, info: Info) -> str:
         """Add an observation, with its info's `prefix` and `suffix`; returns the message as it stands in the prompt."""
-        message = _message(observation, info)
+        message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
         if self._exchanges:
             glue = self._template.glue(message, role)
@@ -70,10 +70,3 @@ class Conversation:
         """Add the sampled ids, unchanged; returns their text."""
         self._exchanges[-1].response = list(ids)
         return self._template.decode(ids)
-
-
-def _message(observation: str, info: Info) -> str:
-    prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
-    if suffix and observation and not observation.endswith("\n"):
-        observation += "\n"
-    return f"{prefix}{observation}{suffix}"

@@ -16,7 +16,7 @@ from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.records import Episode
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
-from gem_core.rollout.template import ChatTemplate, Tokenizer
+from gem_core.rollout.template import Tokenizer
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.member import Member
 
@@ -59,12 +59,9 @@ class EpisodeRunner:
         self._spec = spec(env_id)
         self._policy = policy
         self._settings = settings
-        self._template = ChatTemplate(
-            tokenizer, system_prompt=settings.system_prompt, options=settings.template_options
-        )
+        self._template = settings.template(tokenizer)
         self._seed = seed
-        self._env_kwargs = dict(env_kwargs or {})
-        self._wrappers = tuple(wrappers)
+        self._build = partial(build, self._spec, dict(env_kwargs or {}), tuple(wrappers))
         self._max_concurrent = max_concurrent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(max_concurrent)
@@ -138,12 +135,6 @@ class EpisodeRunner:
             action = builder.act(completion)
             builder.record(await _blocking(thread, partial(member.step, action)))
         return episode if self._session.keep(episode) else None
-
-    def _build(self) -> Env:
-        env = build(self._spec, self._env_kwargs)
-        for wrap in self._wrappers:
-            env = wrap(env)
-        return env
 
 
 async def _blocking(thread: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem_core.rollout.template import ChatTemplate, Tokenizer
+
 
 @dataclass(frozen=True)
 class RolloutSettings:
@@ -35,3 +37,11 @@ class RolloutSettings:
             )
         if self.history is not None and self.history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")
+
+    def template(self, tokenizer: Tokenizer) -> ChatTemplate:
+        """The chat template of these conversations.
+
+        Raises:
+            TemplateError: the tokenizer cannot carry them.
+        """
+        return ChatTemplate(tokenizer, system_prompt=self.system_prompt, options=self.template_options)

@@ -78,7 +78,7 @@ def make_vec(
     mode = Autoreset(autoreset)
     chosen = [ids[index // group_size % len(ids)] for index in range(count)]
     members = [
-        Member(partial(_build, specs[env_id], wrappers, env_kwargs or {}), index // group_size, run_seed, mode, env_id)
+        Member(partial(build, specs[env_id], env_kwargs or {}, wrappers), index // group_size, run_seed, mode, env_id)
         for index, env_id in enumerate(chosen)
     ]
     extra = {"workers": workers} if backend == "thread" else {}
@@ -86,15 +86,8 @@ def make_vec(
 
 
 def _try(env_spec: EnvSpec, wrappers: Sequence[Callable[[Env], Env]], env_kwargs: Mapping[str, Any]) -> None:
-    env = _build(env_spec, wrappers, env_kwargs)
+    env = build(env_spec, env_kwargs, wrappers)
     try:
         env.close()
     except SystemExit as error:
         raise EnvFailure(f"{env_spec.id} called sys.exit({error}) in close()") from error
-
-
-def _build(env_spec: EnvSpec, wrappers: Sequence[Callable[[Env], Env]], env_kwargs: Mapping[str, Any]) -> Env:
-    env = build(env_spec, env_kwargs)
-    for wrap in wrappers:
-        env = wrap(env)
-    return env

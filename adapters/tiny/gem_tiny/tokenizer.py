@@ -8,6 +8,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import gem_core
+from gem_core.env import shown_text
 
 _SPECIAL = ["<|pad|>", "<|end|>", "<|unknown|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
 _TEMPLATE = (
@@ -59,7 +60,7 @@ def _random_play(env_id: str, episodes: int, seed: int) -> Iterator[str]:
             observation, info = env.reset(seed=seed + episode)
             done = False
             while not done:
-                yield f"{info.get('prefix', '')}{observation}{info.get('suffix', '')}"
+                yield shown_text(observation, info)
                 action = env.sample_random_action()
                 yield action
                 observation, _, terminated, truncated, info = env.step(action)

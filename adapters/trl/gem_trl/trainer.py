@@ -22,7 +22,7 @@ from gem_core.env import Env
 from gem_core.errors import SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.rollout import Batch, BatchCollector, ChatTemplate, Episode, RolloutSettings, batch_metrics
+from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
 from gem_core.vector import make_vec
 from gem_trl.config import TurnGRPOConfig
@@ -102,11 +102,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
-        ChatTemplate(
-            self.processing_class,
-            system_prompt=args.system_prompt,
-            options=self._settings.template_options,
-        )
+        self._settings.template(self.processing_class)  # a tokenizer that will not do shows before the first batch
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
