@@ -1,7 +1,9 @@
-"""What becomes of an episode whose environment failed."""
+"""What becomes of an episode whose environment failed, and when failures stop a run."""
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -12,38 +14,116 @@ if TYPE_CHECKING:
     from gem_core.rollout.records import Episode
     from gem_core.specs import EnvSpec
 
+DEFAULT_TIMEOUT = 600.0
+SHOWN_ERRORS = 3
+
 
 class ErrorAction(str, Enum):
     """What becomes of an episode whose environment failed."""
 
+    RETRY = "retry"
+    """A fresh environment on the same seed plays the same actions again, then the failed call is repeated. Nobody
+    notices, unless the replay shows something else than the first time; then `FailurePolicy.then` holds."""
     TRUNCATE = "truncate"
-    """Keep its turns; the episode ends there. The default."""
+    """Keep its turns; the episode ends there."""
     DROP = "drop"
-    """Leave it out of the batch, counted as dropped."""
+    """Leave it out of the batch, counted as dropped. A vector on its own shows it as `TRUNCATE` does."""
     RAISE = "raise"
     """Stop the run."""
 
 
-def judge_failure(episode: Episode, spec: EnvSpec | None, attempt: int) -> ErrorAction:
-    """Ask the enabled plugins (`gem_env_error`) what becomes of a failed episode.
-
-    Args:
-        episode: the episode, with its `error`.
-        spec: the environment's spec.
-        attempt: failures of that environment slot in a row, this one included.
+@dataclass(frozen=True)
+class FailurePolicy:
+    """What a vector or a rollout does about environments that raise, hang, die or return garbage.
 
     Raises:
-        EnvFailure: a plugin answered `RAISE`.
+        ValueError: numbers that cannot work, or `then="retry"`.
+    """
+
+    timeout: float | None = DEFAULT_TIMEOUT
+    """Seconds that one call may take: a reset, construction included, or a step. `None` waits for ever. The sync
+    backend runs in the caller's thread and cannot enforce it."""
+    retries: int = 0
+    """How often an episode may be brought back by a fresh environment; see `ErrorAction.RETRY`."""
+    then: ErrorAction = ErrorAction.TRUNCATE
+    """What happens after that."""
+    max_failure_share: float | None = 0.5
+    """A run stops once more than this share of a window failed, for any one environment id; `None` never stops it."""
+    window: int = 40
+    """Number of ended episodes and failures, of one environment id, that the share is taken of."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "then", ErrorAction(self.then))
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be None or above 0 seconds, not {self.timeout}")
+        if self.retries < 0 or self.window < 1:
+            raise ValueError(f"retries={self.retries}, window={self.window}: the first is at least 0, the second 1")
+        if self.max_failure_share is not None and not 0 <= self.max_failure_share < 1:
+            raise ValueError(f"max_failure_share must be None or in [0, 1), not {self.max_failure_share}")
+        if self.then is ErrorAction.RETRY:
+            raise ValueError("then='retry' would never end; set `retries`, and what happens afterwards as `then`")
+
+
+class CircuitBreaker:
+    """Counts failures per environment id, and says when there are too many.
+
+    Args:
+        policy: sets the share and the window.
+    """
+
+    def __init__(self, policy: FailurePolicy) -> None:
+        self._policy = policy
+        self._recent: dict[str, deque[bool]] = {}
+        self._errors: dict[str, list[str]] = {}
+
+    def success(self, env_id: str) -> None:
+        """Note an episode that ended without a failure."""
+        self._window(env_id).append(False)
+
+    def failure(self, env_id: str, error: str) -> EnvFailure | None:
+        """Note a failure; an error with the first failures in its message, if there are too many."""
+        window, errors = self._window(env_id), self._errors.setdefault(env_id, [])
+        window.append(True)
+        if len(errors) < SHOWN_ERRORS and error not in errors:
+            errors.append(error)
+        share = self._policy.max_failure_share
+        if share is None or sum(window) <= share * self._policy.window:
+            return None
+        first = "\n".join(f"  {number}. {one}" for number, one in enumerate(errors, 1))
+        return EnvFailure(
+            f"{env_id} failed {sum(window)} times in its last {len(window)} episodes, more than "
+            f"max_failure_share={share} of {self._policy.window} allows. Its first errors:\n{first}\n"
+            "Repair the environment, or pass a FailurePolicy that allows more."
+        )
+
+    def _window(self, env_id: str) -> deque[bool]:
+        return self._recent.setdefault(env_id, deque(maxlen=self._policy.window))
+
+
+def judge_failure(policy: FailurePolicy, episode: Episode, spec: EnvSpec | None, attempt: int) -> ErrorAction:
+    """What becomes of a failed episode: what an enabled plugin says (`gem_env_error`), otherwise the policy.
+
+    Args:
+        policy: the run's.
+        episode: what is known of the episode, with its `error`.
+        spec: the environment's spec.
+        attempt: failures of this episode so far, this one included.
+
+    Raises:
         PluginError: a plugin answered something that is no `ErrorAction`.
     """
-    error = EnvFailure(f"{episode.env_id} (seed {episode.seed}) failed: {episode.error}")
+    error = env_failure(episode)
     answer = manager.decide("gem_env_error", error=error, spec=spec, episode=episode, attempt=attempt)
+    if answer is None:
+        return ErrorAction.RETRY if attempt <= policy.retries else policy.then
     try:
-        action = ErrorAction.TRUNCATE if answer is None else ErrorAction(answer)
+        return ErrorAction(answer)
     except ValueError:
         raise PluginError(
             f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}"
         ) from error
-    if action is ErrorAction.RAISE:
-        raise error
-    return action
+
+
+def env_failure(episode: Episode) -> EnvFailure:
+    """The error that a failed episode stands for."""
+    return EnvFailure(f"{episode.env_id} (seed {episode.seed}) failed: {episode.error}")

@@ -79,6 +79,8 @@ class PluginManager:
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
         self._hooks.add_hookspecs(hookspecs)
         self._enabled: list[Any] = []
+        self._enabled_names: list[str] = []
+        self._configs: list[Mapping[str, Any]] = []
         self._loading = threading.RLock()
         self._in_process: dict[str, list[Offer[Spec]]] = {hook: [] for hook in _COLLECT}
         self._builtin_offers: dict[str, list[Offer[Spec]]] | None = None
@@ -250,6 +252,17 @@ class PluginManager:
                     raise PluginError(f"{plugin.provenance} cannot be enabled: it is {plugin.status}") from plugin.error
                 if plugin.module not in self._enabled:
                     self._enabled.append(plugin.module)
+                    self._enabled_names.append(name)
+
+    @property
+    def enabled(self) -> tuple[str, ...]:
+        """Names of the plugins that decide, the first to be asked first."""
+        return tuple(dict.fromkeys(self._enabled_names))
+
+    @property
+    def configs(self) -> tuple[Mapping[str, Any], ...]:
+        """The settings that plugins were told, for another process that is to hear the same."""
+        return tuple(self._configs)
 
     def configure(self, config: Mapping[str, Any]) -> None:
         """Tell all plugins, also those loaded later, the run's settings (`gem_configure`).
@@ -261,6 +274,7 @@ class PluginManager:
             self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
         except (Exception, SystemExit) as error:
             raise PluginError(f"a plugin refused the settings {dict(config)!r}: {error}") from error
+        self._configs.append(config)
 
     def decide(self, hook: str, **arguments: Any) -> Any:
         """The first answer that is not `None` from the plugins that `enable()` named, asked in that order."""

@@ -10,7 +10,7 @@ from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.records import Completion, Episode, StopReason, Turn
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
-from gem_core.vector.member import Transition
+from gem_core.vector.calls import Transition
 
 
 class EpisodeBuilder:

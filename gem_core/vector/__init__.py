@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 from gem_core.env import Env
 from gem_core.errors import EnvFailure, near_matches
+from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
 from gem_core.specs import EnvSpec
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.base import VectorEnv
-from gem_core.vector.member import Member, Transition
+from gem_core.vector.base import Fault, VectorEnv
+from gem_core.vector.calls import Transition
+from gem_core.vector.member import Member
+from gem_core.vector.mixture import share_places, weights_of
+from gem_core.vector.seat import Seat
+from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
 from gem_core.vector.thread import ThreadVectorEnv
 
-__all__ = ["Autoreset", "Transition", "VectorEnv", "make_vec"]
+__all__ = ["Autoreset", "Backend", "EnvStatistics", "Fault", "Transition", "VectorEnv", "make_vec"]
 
-Backend = Literal["sync", "thread"]
-_BACKENDS: dict[str, Callable[..., VectorEnv]] = {"sync": SyncVectorEnv, "thread": ThreadVectorEnv}
+Backend = Literal["sync", "thread", "process", "ray"]
+BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
 
 
 def make_vec(
-    env_ids: str | Sequence[str],
+    env_ids: str | Sequence[str] | Mapping[str, float],
     num_envs: int | None = None,
     *,
     backend: Backend = "sync",
@@ -35,20 +41,25 @@ def make_vec(
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
     workers: int | None = None,
+    failures: FailurePolicy | None = None,
 ) -> VectorEnv:
     """Build a vector of environments.
 
     Args:
-        env_ids: one id, or several that take turns (by group, where `group_size` is above 1).
+        env_ids: one id, several that share the places equally, or `{id: weight}`. The shares are of places, so
+            environments with short episodes play more of them.
         num_envs: how many environments; by default one per id.
-        backend: `sync` for environments that answer in microseconds, `thread` for those that wait.
+        backend: `sync` for environments that answer in microseconds, `thread` for those that wait, `process` for those
+            that compute, hang or crash, `ray` for more than one machine.
         autoreset: see `Autoreset`.
         seed: the episode `k` of environment `i` has the seed `derive_seed(seed, i // group_size, k)`, in every
             backend and at every width; `None` draws a seed from the operating system.
         group_size: so many neighbours in a row play the same seeds, for estimators that compare episodes of one task.
         wrappers: applied to each environment in this order.
         env_kwargs: override the specs' keyword arguments.
-        workers: number of threads of the `thread` backend; one per environment by default.
+        workers: how many threads (by default one per environment), processes (one per core) or Ray actors (one per
+            CPU of the cluster) share the environments, neighbours together.
+        failures: what becomes of environments that raise, hang, die or return garbage; see `FailurePolicy`.
 
     Returns:
         A vector to `reset()` first.
@@ -58,31 +69,73 @@ def make_vec(
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make`; one environment of
             each id is built here, so that a mistake shows at once and not as a failed episode.
     """
-    ids = [env_ids] if isinstance(env_ids, str) else list(env_ids)
-    count = len(ids) if num_envs is None else num_envs
-    if not ids or count < 1 or group_size < 1 or count % group_size:
+    weights = weights_of(env_ids)
+    count = len(weights) if num_envs is None else num_envs
+    if count < 1 or group_size < 1 or count % group_size:
         raise ValueError(
-            f"cannot make {count} environments of {len(ids)} ids in groups of {group_size}: all three must be at "
-            "least 1, and the groups must be full"
+            f"cannot make {count} environments in groups of {group_size}: both must be at least 1, and the groups full"
         )
-    if count // group_size < len(ids):
-        raise ValueError(f"{len(ids)} environment ids for {count // group_size} places: some would never be played")
-    if backend not in _BACKENDS:
-        raise ValueError(f"no vector backend {backend!r}.{near_matches(backend, _BACKENDS)} Use one of {[*_BACKENDS]}")
-    if backend == "sync" and workers is not None:
-        raise ValueError(f"workers={workers} has no effect on the sync backend; use backend='thread'")
-    specs = {env_id: find_spec(env_id) for env_id in ids}
+    if backend not in BACKENDS:
+        raise ValueError(f"no vector backend {backend!r}.{near_matches(backend, BACKENDS)} Use one of {[*BACKENDS]}")
+    policy = failures or FailurePolicy()
+    _check_backend(backend, workers, policy)
+    places = share_places(weights, count // group_size)
+    specs = {env_id: find_spec(env_id) for env_id in weights}
     for env_spec in specs.values():
         _try(env_spec, wrappers, env_kwargs or {})
     run_seed = fresh_seed() if seed is None else seed
+    seats = [Seat(places[index // group_size], index // group_size, run_seed) for index in range(count)]
+    builders = {env_id: partial(build, one, dict(env_kwargs or {}), tuple(wrappers)) for env_id, one in specs.items()}
     mode = Autoreset(autoreset)
-    chosen = [ids[index // group_size % len(ids)] for index in range(count)]
-    members = [
-        Member(partial(build, specs[env_id], env_kwargs or {}, wrappers), index // group_size, run_seed, mode, env_id)
-        for index, env_id in enumerate(chosen)
-    ]
-    extra = {"workers": workers} if backend == "thread" else {}
-    return _BACKENDS[backend](members, chosen, autoreset=mode, group_size=group_size, **extra)
+    settings: dict[str, Any] = {"autoreset": mode, "group_size": group_size, "failures": policy}
+    return _build(backend, seats, builders, workers, settings)
+
+
+def _build(
+    backend: Backend,
+    seats: list[Seat],
+    builders: Mapping[str, Callable[[], Env]],
+    workers: int | None,
+    settings: dict[str, Any],
+) -> VectorEnv:
+    autoreset = settings["autoreset"] is Autoreset.SAME_STEP
+
+    def member(index: int) -> Member:
+        seat = seats[index]
+        return Member(builders[seat.env_id], seat.stream, autoreset=autoreset)
+
+    if backend == "sync":
+        return SyncVectorEnv([member(index) for index in range(len(seats))], seats, **settings)
+    if backend == "thread":
+        return ThreadVectorEnv(member, seats, min(workers or len(seats), len(seats)), **settings)
+    from gem_core.vector.worker import Home
+
+    homes = [Home(seat.env_id, seat.stream, autoreset) for seat in seats]
+    if backend == "process":
+        from gem_core.vector.process import ProcessVectorEnv
+
+        return ProcessVectorEnv(homes, builders, seats, min(workers or _cores(), len(seats)), **settings)
+    from gem_core.vector.ray import RayVectorEnv
+
+    return RayVectorEnv(homes, builders, seats, workers, **settings)
+
+
+def _check_backend(backend: Backend, workers: int | None, policy: FailurePolicy) -> None:
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+    if backend != "sync":
+        return
+    if workers is not None:
+        raise ValueError(f"workers={workers} has no effect on the sync backend; use backend='thread'")
+    if policy.timeout not in (None, DEFAULT_TIMEOUT):
+        raise ValueError(
+            f"the sync backend cannot enforce timeout={policy.timeout:g}: it has no other thread to go on in. Use "
+            "backend='process', or timeout=None."
+        )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _try(env_spec: EnvSpec, wrappers: Sequence[Callable[[Env], Env]], env_kwargs: Mapping[str, Any]) -> None:

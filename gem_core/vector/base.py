@@ -2,39 +2,77 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from gem_core.env import Info
-from gem_core.errors import ClosedError
+from gem_core.env import Info, ResetResult
+from gem_core.errors import ClosedError, EnvFailure
+from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, judge_failure
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.member import Transition
+from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
+from gem_core.vector.seat import Seat
+from gem_core.vector.statistics import EnvStatistics
+
+_log = logging.getLogger("gem_core.vector")
+_logged: set[tuple[str, str]] = set()
+"""Kinds of failure that were logged as a warning in this process."""
+
+
+class Fault(NamedTuple):
+    """A failure, as it is judged."""
+
+    index: int
+    env_id: str
+    seed: int
+    """What the environment was reset with."""
+    episode: int
+    error: str
+    attempt: int
+    """Failures of this episode so far, this one included."""
 
 
 class VectorEnv(ABC):
     """Environments that are played side by side; built by `make_vec`.
 
     `send` hands out actions and `recv` takes what has come back, so that nobody waits for the slowest; `step` is both
-    in one. A backend implements `_submit`, `_receive`, `_settle` and `_shut_down`, and nothing else.
+    in one. A backend implements `_submit`, `_gather` and `_shut_down`, and nothing else.
 
     Args:
-        env_ids: the id of each environment, in order.
+        seats: where each environment stands, in order.
         autoreset: when an ended environment starts its next episode.
         group_size: so many neighbours in a row play the same seeds.
+        failures: what becomes of environments that fail.
     """
 
-    def __init__(self, env_ids: Sequence[str], *, autoreset: Autoreset, group_size: int) -> None:
-        self.env_ids = tuple(env_ids)
+    def __init__(
+        self, seats: Sequence[Seat], *, autoreset: Autoreset, group_size: int, failures: FailurePolicy
+    ) -> None:
+        self.env_ids = tuple(seat.env_id for seat in seats)
         self.autoreset = autoreset
         self.group_size = group_size
+        self.failures = failures
+        self.statistics = {env_id: EnvStatistics() for env_id in self.env_ids}
+        """What each environment id did so far."""
+        self.judge: Callable[[Fault], ErrorAction] = self._judge
+        """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
+        self._seats = list(seats)
+        self._breaker = CircuitBreaker(failures)
+        self._stop: EnvFailure | None = None
         self._pending: set[int] = set()
+        self._calls: dict[int, Call] = {}
+        self._opening: set[int] = set()
+        self._results: dict[int, Any] = {}
         self._closed = False
 
     @property
     def num_envs(self) -> int:
         """Number of environments."""
         return len(self.env_ids)
+
+    # -- playing ---------------------------------------------------------------------------------------------------
 
     def reset(self, *, seed: int | None = None, indices: Sequence[int] | None = None) -> tuple[list[str], list[Info]]:
         """Start the next episode of the environments given, side by side.
@@ -49,13 +87,20 @@ class VectorEnv(ABC):
         Raises:
             ClosedError: the vector is closed.
             ValueError: an index out of range, given twice, or still at work.
+            EnvFailure: a failure that is to stop the run.
         """
         chosen = list(range(self.num_envs)) if indices is None else list(indices)
         self._check_none_pending()
         self._claim(chosen)
-        for index in chosen:
-            self._submit(index, "reset", seed)
-        results = self._wait_for(chosen)
+        self._opening = set(chosen)
+        for index in chosen if seed is not None else ():
+            self._seats[index].seed, self._seats[index].episode = seed or 0, -1
+        self._start({index: self._seats[index].next_start() for index in chosen})
+        try:
+            results = self._wait_for(len(chosen), None)
+        except EnvFailure:
+            self.drain()
+            raise
         return [results[index][0] for index in chosen], [results[index][1] for index in chosen]
 
     def step(
@@ -69,6 +114,7 @@ class VectorEnv(ABC):
         Raises:
             ClosedError: the vector is closed.
             ValueError: not one action per environment, or an index out of range or still at work.
+            EnvFailure: a failure that is to stop the run; what the others answered is there to `recv`.
         """
         if not isinstance(actions, Mapping):
             if isinstance(actions, str):  # which is a sequence of texts, too
@@ -80,7 +126,7 @@ class VectorEnv(ABC):
             actions = dict(enumerate(actions))
         self._check_none_pending()
         self.send(actions)
-        results = self._wait_for(list(actions))
+        results = self._wait_for(len(actions), None)
         transitions: list[Transition] = [results[index] for index in actions]
         return (
             [one.observation for one in transitions],
@@ -93,20 +139,31 @@ class VectorEnv(ABC):
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
         self._claim(list(actions))
+        calls: dict[int, Call] = {}
         for index, action in actions.items():
-            self._submit(index, "step", action)
+            seat = self._seats[index]
+            if seat.steady or (seat.lost and not seat.over and seat.error is None):
+                calls[index] = seat.step(action)
+            elif (call := self._unplayable(index, seat)) is not None:
+                calls[index] = call
+        self._start(calls)
 
-    def recv(self, at_least: int = 1) -> dict[int, Transition]:
+    def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
         """Wait until at least so many of the turns sent have come back, and take all that have.
+
+        Args:
+            at_least: 0 takes what is there.
+            timeout: seconds after which to take what is there, be it less; `None` waits.
 
         Raises:
             ClosedError: the vector is closed.
             ValueError: fewer turns than that are under way.
+            EnvFailure: a failure that is to stop the run; what has come back stays, for another `recv`.
         """
         self._check_open()
         if at_least > len(self._pending):
             raise ValueError(f"recv(at_least={at_least}), but {len(self._pending)} turns are under way")
-        return self._take(self._receive(at_least))
+        return self._wait_for(at_least, timeout)
 
     def drain(self) -> None:
         """Wait for the calls under way and forget their results.
@@ -117,39 +174,155 @@ class VectorEnv(ABC):
             ClosedError: the vector is closed.
         """
         self._check_open()
-        if self._pending:
-            self._settle()
-            self._pending.clear()
+        while self._calls:
+            self._gather(len(self._calls), None)
+        self._forget()
 
     def close(self) -> None:
         """Close every environment and stop every worker. Safe to call twice."""
         if not self._closed:
             self._closed = True
-            self._pending.clear()
+            self._calls.clear()
+            self._forget()
             self._shut_down()
 
-    @abstractmethod
-    def _submit(self, index: int, method: str, argument: Any) -> None:
-        """Call a `Member` method of one environment, now or in the background."""
+    # -- what a backend does -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _receive(self, at_least: int) -> dict[int, Any]:
-        """Results of finished calls, each handed out once, waiting until there are `at_least` of them."""
+    def _submit(self, calls: Mapping[int, Call]) -> None:
+        """Have the members perform these calls, now or in the background."""
 
     @abstractmethod
-    def _settle(self) -> None:
-        """Wait until no call is under way, and forget all results."""
+    def _gather(self, wanted: int, timeout: float | None) -> None:
+        """Pass on outcomes to `_arrive`; wait until there are about so many of them, or so many seconds are over."""
 
     @abstractmethod
     def _shut_down(self) -> None:
         """Close the members and stop the workers."""
 
-    def _wait_for(self, indices: Sequence[int]) -> dict[int, Any]:
-        return self._take(self._receive(len(indices)))
+    # -- outcomes --------------------------------------------------------------------------------------------------
 
-    def _take(self, results: dict[int, Any]) -> dict[int, Any]:
+    def _start(self, calls: Mapping[int, Call]) -> None:
+        self._calls.update(calls)
+        if calls:
+            self._submit(calls)
+
+    def _arrive(self, index: int, outcome: Outcome) -> None:
+        """Take the outcome of the call under way at `index`."""
+        call, seat = self._calls.pop(index), self._seats[index]
+        if isinstance(outcome, Transition):
+            assert not isinstance(call, Reset)
+            seat.played(call.action, outcome)
+            if outcome.done:
+                self._end_episode(index, seat, outcome)
+            else:
+                self._results[index] = outcome
+        elif isinstance(outcome, Failure):
+            self._fail(index, seat, call, outcome)
+        else:
+            seat.opened(outcome)
+            self._open_episode(index, seat, outcome)
+
+    def _end_episode(self, index: int, seat: Seat, transition: Transition, *, failed: bool = False) -> None:
+        self._count_episode(seat, transition, failed)
+        seat.over, seat.steady = True, False
+        if self.autoreset is not Autoreset.SAME_STEP:
+            self._results[index] = transition
+            return
+        seat.ended = transition
+        call = seat.next_start()
+        if failed:  # otherwise the member is at it already
+            self._start({index: call})
+        else:
+            self._calls[index] = call
+
+    def _open_episode(self, index: int, seat: Seat, opening: ResetResult) -> None:
+        ended, seat.ended = seat.ended, None
+        if index in self._opening:
+            self._opening.discard(index)
+            self._results[index] = opening
+        elif ended is None:  # the step after an ending, with next-step autoreset
+            self._results[index] = Transition(opening[0], 0.0, False, False, opening[1])
+        else:
+            self._results[index] = merged(ended, opening)
+
+    def _fail(self, index: int, seat: Seat, call: Call, failure: Failure) -> None:
+        seat.lose()
+        seat.attempts += 1
+        fault = Fault(index, seat.env_id, seat.episode_seed, seat.episode, failure.error, seat.attempts)
+        action = self.judge(fault)
+        if action is ErrorAction.RETRY and not failure.repeatable:
+            action = self.failures.then
+        _log_failure(seat.env_id, failure, action)
+        self.statistics[seat.env_id].failures += 1
+        tripped = self._breaker.failure(seat.env_id, failure.error)
+        if tripped is not None or action is ErrorAction.RAISE:
+            self._stop = tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
+        elif action is ErrorAction.RETRY:
+            self._start({index: call if isinstance(call, Reset) else seat.step(call.action)})
+            return
+        if isinstance(call, Reset):
+            self._open_episode(index, seat, seat.broken(failure.error))
+        else:
+            self._end_episode(index, seat, _cut_off(failure.error), failed=True)
+
+    def _unplayable(self, index: int, seat: Seat) -> Call | None:
+        """Answer a step without the environment's help, or say how to open its next episode."""
+        if seat.error is not None:
+            self._end_episode(index, seat, _cut_off(seat.error), failed=True)
+            return None
+        if self.autoreset is Autoreset.NEXT_STEP:
+            return seat.next_start()
+        self._results[index] = _cut_off("stepped after its episode ended; reset it first")
+        return None
+
+    def _count_episode(self, seat: Seat, transition: Transition, failed: bool) -> None:
+        if not failed:
+            self._breaker.success(seat.env_id)
+        self.statistics[seat.env_id].end(
+            len(seat.actions or ()),
+            seat.total,
+            success=bool(transition.info.get("success")),
+            truncated=transition.truncated,
+            failed=failed,
+        )
+
+    def _judge(self, fault: Fault) -> ErrorAction:
+        from gem_core.registry import spec
+        from gem_core.rollout.records import Episode
+
+        episode = Episode(
+            fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error
+        )
+        return judge_failure(self.failures, episode, spec(fault.env_id), fault.attempt)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def _wait_for(self, at_least: int, timeout: float | None) -> dict[int, Any]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        remaining = timeout
+        while True:
+            if self._calls:
+                self._gather(max(0, at_least - len(self._results)), remaining)
+            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._stop or not self._calls or len(self._results) >= at_least or remaining == 0:
+                return self._take()
+
+    def _forget(self) -> None:
+        self._stop = None
+        self._pending.clear()
+        self._opening.clear()
+        self._results.clear()
+
+    def _take(self) -> dict[int, Any]:
+        if self._stop:
+            stop, self._stop = self._stop, None
+            raise stop
+        results, self._results = self._results, {}
         self._pending.difference_update(results)
         return results
+
+    # -- misuse ----------------------------------------------------------------------------------------------------
 
     def _claim(self, indices: Sequence[int]) -> None:
         self._check_open()
@@ -165,6 +338,7 @@ class VectorEnv(ABC):
 
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.
+        self._check_open()
         if self._pending:
             raise ValueError(f"{len(self._pending)} turns sent earlier are under way; recv() them before this")
 
@@ -179,6 +353,27 @@ class VectorEnv(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        ids = sorted(set(self.env_ids))
-        shown = ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more ids"
-        return f"<{type(self).__name__} {self.num_envs} x {shown}{', closed' if self._closed else ''}>"
+        counts = {env_id: self.env_ids.count(env_id) for env_id in self.statistics}
+        shown = ", ".join(f"{count} x {env_id}" for env_id, count in list(counts.items())[:3])
+        more = f" and {len(counts) - 3} more ids" if len(counts) > 3 else ""
+        state = "closed" if self._closed else f"{len(self._pending)} at work"
+        return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
+
+
+def _cut_off(error: str) -> Transition:
+    return Transition("", 0.0, False, True, {"error": error})
+
+
+def _log_failure(env_id: str, failure: Failure, action: ErrorAction) -> None:
+    # An environment that fails in every episode must not train unnoticed, nor fill the log.
+    kind = (env_id, failure.kind or failure.error)
+    level = logging.DEBUG if kind in _logged else logging.WARNING
+    _logged.add(kind)
+    _log.log(
+        level,
+        "%s failed: %s; next: %s, with a fresh environment. Further failures of this kind are logged as debug.\n%s",
+        env_id,
+        failure.error,
+        action.value,
+        failure.traceback,
+    )

@@ -1,117 +1,87 @@
-"""One environment of a vector: its seeds, its autoreset and its failures. Backends only decide where it runs."""
+"""One environment of a vector, where it runs. The vector decides what becomes of it, a backend where that is."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
+import copy
 import math
-import traceback
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import EnvFailure
 from gem_core.seeding import derive_seed
-from gem_core.vector.autoreset import Autoreset
-
-_log = logging.getLogger("gem_core.vector")
-_logged: set[tuple[object, ...]] = set()
-"""Kinds of failure that were logged as a warning in this process."""
-
-
-class Transition(NamedTuple):
-    """What one environment answered to one action; `Env.step` explains the fields."""
-
-    observation: str
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: Info
-
-    @property
-    def done(self) -> bool:
-        """The episode ended with this transition."""
-        return self.terminated or self.truncated
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Step, Transition, digest, failure_of
 
 
 class Member:
-    """An environment that cannot harm its neighbours.
+    """An environment that cannot harm its neighbours: whatever it does, a call has an outcome.
 
-    The seed of its episode `k` is `derive_seed(seed, stream, k)`, whatever happened before. An environment that
-    raises, or returns what is not a transition, ends its episode truncated with `info["error"]`, and is built anew
-    for the next one. The first failure of each kind is logged as a warning. No method raises for the environment's
-    sake.
+    The seed of episode `k` is `derive_seed(seed, stream, k)`, whatever happened before. After a failure the
+    environment is closed; the next `Reset` or `Replay` builds a fresh one.
 
     Args:
         build: builds the environment, wrappers included.
         stream: which sequence of seeds it plays; members of one group share it.
-        seed: the vector's seed.
-        autoreset: when to start the next episode.
-        env_id: what the log calls it.
+        autoreset: open the next episode at once where one ends.
     """
 
-    def __init__(
-        self, build: Callable[[], Env], stream: int, seed: int, autoreset: Autoreset, env_id: str = "an environment"
-    ) -> None:
+    def __init__(self, build: Callable[[], Env], stream: int, *, autoreset: bool = False) -> None:
         self._build = build
         self._stream = stream
-        self._seed = seed
         self._autoreset = autoreset
-        self._env_id = env_id
         self._env: Env | None = None
-        self._episode = -1
-        self._over = True
-        self._broken: str | None = None
+        self._start = Reset(0, -1)
 
-    def reset(self, seed: int | None = None) -> ResetResult:
-        """Start the next episode; with a new vector seed, the first one.
+    def perform(self, call: Call) -> Iterator[Outcome]:
+        """The outcome of a call; two of them where an episode ended and the next one is opened at once."""
+        outcome = self.answer(call)
+        if not (self._autoreset and isinstance(outcome, Transition) and outcome.done):
+            yield outcome
+        else:
+            yield outcome._replace(info=_own(outcome.info))
+            yield self.answer(Reset(self._start.seed, self._start.episode + 1))
 
-        Returns:
-            Observation and info. An environment that fails here shows an empty observation and `info["error"]`, and
-            its first step ends the episode truncated.
-        """
-        if seed is not None:
-            self._seed, self._episode = seed, -1
-        self._episode += 1
-        episode_seed = derive_seed(self._seed, self._stream, self._episode)
-        engine_info: Info = {"seed": episode_seed, "episode": self._episode}
-        self._over, self._broken = False, None
+    def answer(self, call: Call) -> Outcome:
+        """The outcome of this call alone."""
         try:
-            if self._env is None:
-                self._env = self._build()
-            observation, info = _checked_reset(self._env.reset(seed=episode_seed))
-            return observation, {**info, **engine_info}
+            if isinstance(call, Step):
+                return self._step(call.action)
+            if isinstance(call, Reset):
+                return self._reset(call)
+            return self._replay(call)
         except (Exception, SystemExit) as error:
-            self._broken = self._discard(error)
-            return "", {"error": self._broken, **engine_info}
+            self.close()
+            return failure_of(error)
 
-    def step(self, action: str) -> Transition:
-        """Play one turn and autoreset as asked."""
-        if self._over:
-            if self._autoreset is Autoreset.NEXT_STEP:
-                observation, info = self.reset()
-                return Transition(observation, 0.0, False, False, info)
-            return Transition("", 0.0, False, True, {"error": "stepped after its episode ended; reset it first"})
-        transition = self._play(action)
-        self._over = transition.done
-        if transition.done and self._autoreset is Autoreset.SAME_STEP:
-            observation, info = self.reset()
-            final = {"final_observation": transition.observation, "final_info": transition.info}
-            return transition._replace(observation=observation, info={**info, **final})
-        return transition
-
-    def _play(self, action: str) -> Transition:
+    def _reset(self, start: Reset) -> ResetResult:
+        self._start = start
         if self._env is None:
-            return _cut_off(self._broken or "the environment was never reset")
-        try:
-            return _checked_step(self._env.step(action))
-        except (Exception, SystemExit) as error:
-            return _cut_off(self._discard(error))
+            self._env = self._build()
+        seed = derive_seed(start.seed, self._stream, start.episode)
+        observation, info = _checked_reset(self._env.reset(seed=seed))
+        return observation, {**info, "seed": seed, "episode": start.episode}
 
-    def _discard(self, error: BaseException) -> str:
-        _log_failure(self._env_id, error)
+    def _step(self, action: str) -> Transition:
+        assert self._env is not None, "stepped before a reset"
+        return _checked_step(self._env.step(action))
+
+    def _replay(self, call: Replay) -> Transition | Failure:
         self.close()
-        return f"{type(error).__name__}: {error}"
+        observation, _ = self._reset(call.start)
+        shown = digest(0, observation, 0.0)
+        for action in call.actions:
+            transition = self._step(action)
+            shown = digest(shown, transition.observation, transition.reward)
+        if shown != call.digest:
+            self.close()
+            return Failure(
+                "EnvFailure: its environment was lost, and a fresh one with the same seed and actions showed something "
+                "else; an environment that draws only from self.rng can be brought back",
+                kind="diverged",
+                repeatable=False,
+            )
+        return self._step(call.action)
 
     def close(self) -> None:
         """Close the environment; what it raises meanwhile is ignored."""
@@ -120,25 +90,13 @@ class Member:
             with contextlib.suppress(Exception, SystemExit):
                 env.close()
 
-    @property
-    def env(self) -> Env | None:
-        """The environment, where it runs in this process and stands."""
-        return self._env
 
-
-def _log_failure(env_id: str, error: BaseException) -> None:
-    # An environment that fails in every episode must not train unnoticed, nor fill the log.
-    cause = error.__cause__ or error
-    place = traceback.extract_tb(cause.__traceback__)[-1:]
-    kind = (env_id, type(cause), *((frame.filename, frame.lineno) for frame in place))
-    level = logging.DEBUG if kind in _logged else logging.WARNING
-    _logged.add(kind)
-    message = "%s failed and is built anew for its next episode; further failures of this kind are logged as debug"
-    _log.log(level, message, env_id, exc_info=error)
-
-
-def _cut_off(error: str) -> Transition:
-    return Transition("", 0.0, False, True, {"error": error})
+def _own(info: Info) -> Info:
+    # The reset that follows must not change what the ended episode showed.
+    try:
+        return copy.deepcopy(info)
+    except Exception:  # something that cannot be copied is shown as it is
+        return info
 
 
 def _checked_reset(result: Any) -> ResetResult:

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.base import VectorEnv
+from gem_core.vector.calls import Call
 from gem_core.vector.member import Member
 
 
 class SyncVectorEnv(VectorEnv):
-    """The cheapest backend for environments that answer in microseconds."""
+    """The cheapest backend for environments that answer in microseconds. It cannot enforce a timeout."""
 
-    def __init__(
-        self, members: Sequence[Member], env_ids: Sequence[str], *, autoreset: Autoreset, group_size: int
-    ) -> None:
-        super().__init__(env_ids, autoreset=autoreset, group_size=group_size)
+    def __init__(self, members: Sequence[Member], seats: Any, **settings: Any) -> None:
+        super().__init__(seats, **settings)
         self._members = members
-        self._results: dict[int, Any] = {}
 
-    def _submit(self, index: int, method: str, argument: Any) -> None:
-        self._results[index] = getattr(self._members[index], method)(argument)
+    def _submit(self, calls: Mapping[int, Call]) -> None:
+        for index, call in calls.items():
+            for outcome in self._members[index].perform(call):
+                self._arrive(index, outcome)
 
-    def _receive(self, at_least: int) -> dict[int, Any]:
-        results, self._results = self._results, {}
-        return results
-
-    def _settle(self) -> None:
-        self._results.clear()
+    def _gather(self, wanted: int, timeout: float | None) -> None:
+        # Only calls that an interruption kept from being made are still there.
+        for index in list(self._calls):
+            self._seats[index].lose()
+        self._calls.clear()
 
     def _shut_down(self) -> None:
         for member in self._members:

@@ -2,66 +2,121 @@
 
 from __future__ import annotations
 
+import logging
+import queue
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.base import VectorEnv
+from gem_core.vector.calls import Call, Outcome
 from gem_core.vector.member import Member
+from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
+
+_log = logging.getLogger("gem_core.vector")
 
 
-class ThreadVectorEnv(VectorEnv):
+class Arrivals:
+    """Outcomes from many threads for one, which is woken once for as many as it asked for."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[ThreadWorker, int, Any]] = deque()
+        self._wanted = float("inf")
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def put(self, worker: ThreadWorker, index: int, outcome: Any) -> None:
+        """Add one; any thread."""
+        self._items.append((worker, index, outcome))
+        if len(self._items) >= self._wanted:
+            self._wake.put(None)
+
+    def take(self, wanted: int, timeout: float | None) -> list[tuple[ThreadWorker, int, Any]]:
+        """All there are, after waiting for so many of them or so many seconds."""
+        self._wanted = wanted
+        try:
+            while len(self._items) < wanted:
+                self._wake.get(timeout=timeout)
+        except queue.Empty:
+            pass
+        finally:
+            self._wanted = float("inf")
+        return [self._items.popleft() for _ in range(len(self._items))]
+
+
+class ThreadWorker(Worker):
+    """A thread. It cannot be stopped from outside: once given up, it ends after the call that it is in."""
+
+    def __init__(self, indices: Sequence[int], members: Mapping[int, Member], arrivals: Arrivals) -> None:
+        super().__init__(indices)
+        self._members = members
+        self._arrivals = arrivals
+        self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
+        self._now: tuple[int, float] | None = None
+        self._killed = False
+        self._thread = threading.Thread(target=self._work, name=f"gem-env-{indices[0]}", daemon=True)
+        self._thread.start()
+
+    def submit(self, calls: Mapping[int, Call]) -> None:
+        self._inbox.put(calls)
+
+    def running(self) -> tuple[int, float] | None:
+        return self._now
+
+    def kill(self) -> None:
+        self._killed = True
+        self._inbox.put(None)
+
+    def end(self) -> None:
+        self._inbox.put(None)
+
+    def join(self, timeout: float) -> bool:
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            _log.warning("environments %s did not close within %g s; they are left behind", self.indices, CLOSE_SECONDS)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (calls := self._inbox.get()) is not None and not self._killed:
+            for index, call in calls.items():
+                if not self._killed:
+                    self._perform(index, call)
+            self._now = None
+        for member in self._members.values():
+            member.close()
+
+    def _perform(self, index: int, call: Call) -> None:
+        self._now = (index, time.monotonic())
+        try:
+            for outcome in self._members[index].perform(call):
+                self._arrivals.put(self, index, outcome)
+                self._now = (index, time.monotonic())
+        except BaseException as error:  # a member catches every Exception; what is left must reach the caller
+            self._arrivals.put(self, index, error)
+
+
+class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     """As many threads as environments, unless `workers` says fewer.
 
-    `close()` waits for calls that are under way: a thread cannot be stopped from outside.
+    A call that overruns its time limit costs its thread, which goes on until the call returns; `close()` waits for
+    such a call for a few seconds at most.
     """
 
-    def __init__(
-        self,
-        members: Sequence[Member],
-        env_ids: Sequence[str],
-        *,
-        autoreset: Autoreset,
-        group_size: int,
-        workers: int | None = None,
-    ) -> None:
-        super().__init__(env_ids, autoreset=autoreset, group_size=group_size)
-        self._members = members
-        self._pool = ThreadPoolExecutor(workers or len(members), thread_name_prefix="gem-env")
-        self._calls: dict[int, Future[None]] = {}
-        self._results: dict[int, Any] = {}
-        self._arrived = threading.Condition()
+    def __init__(self, build_member: Callable[[int], Member], *args: Any, **settings: Any) -> None:
+        self._build_member = build_member
+        self._arrivals = Arrivals()
+        super().__init__(*args, **settings)
 
-    def _submit(self, index: int, method: str, argument: Any) -> None:
-        self._calls[index] = self._pool.submit(self._call, index, method, argument)
+    def _start_worker(self, indices: Sequence[int]) -> ThreadWorker:
+        return ThreadWorker(indices, {index: self._build_member(index) for index in indices}, self._arrivals)
 
-    def _call(self, index: int, method: str, argument: Any) -> None:
-        result: Any
-        try:
-            result = getattr(self._members[index], method)(argument)
-        except BaseException as error:  # a member catches every Exception; what is left must reach the caller
-            result = error
-        with self._arrived:
-            self._results[index] = result
-            self._arrived.notify()
-
-    def _receive(self, at_least: int) -> dict[int, Any]:
-        with self._arrived:
-            # What has arrived stays here while an interruption, such as Ctrl-C, ends the waiting.
-            self._arrived.wait_for(lambda: len(self._results) >= at_least)
-            results, self._results = self._results, {}
-        for result in results.values():
-            if isinstance(result, BaseException):
-                raise result
-        return results
-
-    def _settle(self) -> None:
-        wait(self._calls.values())
-        self._results.clear()
-
-    def _shut_down(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        for member in self._members:
-            member.close()
+    def _poll(self, wanted: int, timeout: float | None) -> None:
+        for worker, index, outcome in self._arrivals.take(wanted, timeout):
+            if worker is not self._workers[self._home[index]]:
+                continue  # from a thread that was given up
+            if isinstance(outcome, BaseException):
+                self._calls.pop(index)
+                self._seats[index].lose()
+                raise outcome
+            answer: Outcome = outcome
+            self._arrive(index, answer)

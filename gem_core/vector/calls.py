@@ -1,0 +1,91 @@
+"""What a vector and its members say to each other, in one process or between several."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple, TypeAlias
+
+from gem_core.env import Info, ResetResult
+
+
+class Transition(NamedTuple):
+    """What one environment answered to one action; `Env.step` explains the fields."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Info
+
+    @property
+    def done(self) -> bool:
+        """The episode ended with this transition."""
+        return self.terminated or self.truncated
+
+
+class Failure(NamedTuple):
+    """A call that an environment did not answer as it should."""
+
+    error: str
+    """Type and text of the exception, in one line."""
+    traceback: str = ""
+    """For the log; empty where nothing was raised, as after a timeout."""
+    kind: str = ""
+    """Where it was raised, so that the log can tell kinds of failure apart."""
+    repeatable: bool = True
+    """False where a fresh environment could not be brought back to where this one stood."""
+
+
+Outcome: TypeAlias = ResetResult | Transition | Failure
+
+
+class Reset(NamedTuple):
+    """Start an episode; answered with observation and info."""
+
+    seed: int
+    """The vector's seed."""
+    episode: int
+    """Number of the episode, from 0."""
+
+
+class Step(NamedTuple):
+    """Play a turn. Where the vector resets in the same step, the opening of the next episode follows an ending."""
+
+    action: str
+
+
+class Replay(NamedTuple):
+    """Bring a fresh environment to where a lost one stood, then play a turn."""
+
+    start: Reset
+    actions: tuple[str, ...]
+    digest: int
+    """Of what the lost one had shown; a replay that shows something else has failed."""
+    action: str
+
+
+Call: TypeAlias = Reset | Step | Replay
+
+
+def digest(previous: int, observation: str, reward: float) -> int:
+    """A checksum over everything an episode has shown, one turn at a time."""
+    # The hash of a number does not depend on the process, that of a text would.
+    return zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous) ^ (hash(reward) & 0xFFFFFFFF)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The failure that an exception makes."""
+    import traceback  # only failures need it
+
+    cause = error.__cause__ or error
+    place = traceback.extract_tb(cause.__traceback__)[-1:]
+    kind = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return Failure(f"{type(error).__name__}: {error}", text, kind)
+
+
+def merged(ended: Transition, opening: ResetResult) -> Transition:
+    """The last transition of one episode with the opening of the next, as same-step autoreset shows them."""
+    observation, info = opening
+    final: dict[str, Any] = {"final_observation": ended.observation, "final_info": ended.info}
+    return Transition(observation, ended.reward, ended.terminated, ended.truncated, {**info, **final})

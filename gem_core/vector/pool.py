@@ -1,0 +1,141 @@
+"""What the backends with workers do alike: who lives where, time limits, and workers that are lost."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from gem_core.vector.base import VectorEnv
+from gem_core.vector.calls import Call, Failure, Reset
+from gem_core.vector.seat import Seat
+
+CLOSE_SECONDS = 5.0
+"""How long `close()` waits for calls under way and for the environments' own `close()`."""
+
+
+class Worker(ABC):
+    """Where some members live; it performs their calls one after the other, and may be lost.
+
+    Args:
+        indices: the members that live here.
+    """
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = tuple(indices)
+
+    @abstractmethod
+    def submit(self, calls: Mapping[int, Call]) -> None:
+        """Hand over calls without waiting for anything."""
+
+    @abstractmethod
+    def running(self) -> tuple[int, float] | None:
+        """The member at work, and when its present call began on the monotonic clock."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Give it up at once, whatever it is doing. Safe to call twice."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Ask it to close its members and stop, without waiting."""
+
+    @abstractmethod
+    def join(self, timeout: float) -> bool:
+        """Wait for that; false if it did not stop in time."""
+
+
+_W = TypeVar("_W", bound=Worker)
+
+
+class PooledVectorEnv(VectorEnv, Generic[_W]):
+    """Members spread over workers, neighbours together.
+
+    A worker that is lost takes all its environments with it. The one at work has failed; the others are built again
+    elsewhere and brought back to where they stood by playing the same actions on the same seed.
+
+    Args:
+        seats: where each environment stands.
+        workers: number of workers.
+        settings: of `VectorEnv`.
+    """
+
+    def __init__(self, seats: Sequence[Seat], workers: int, **settings: Any) -> None:
+        super().__init__(seats, **settings)
+        count = len(seats)
+        self._home = [index * workers // count for index in range(count)]
+        self._workers: list[_W] = []
+        self._next_check = 0.0
+        # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
+        weakref.finalize(self, _kill_all, self._workers)
+        for number in range(workers):
+            self._workers.append(self._start_worker([index for index in range(count) if self._home[index] == number]))
+
+    @abstractmethod
+    def _start_worker(self, indices: Sequence[int]) -> _W:
+        """A worker with fresh members."""
+
+    @abstractmethod
+    def _poll(self, wanted: int, timeout: float | None) -> None:
+        """Pass on outcomes to `_arrive` and losses to `_lose`; wait as `_gather` does."""
+
+    def _submit(self, calls: Mapping[int, Call]) -> None:
+        parts: dict[int, dict[int, Call]] = {}
+        for index, call in calls.items():
+            parts.setdefault(self._home[index], {})[index] = call
+        for number, part in parts.items():
+            self._workers[number].submit(part)
+
+    def _gather(self, wanted: int, timeout: float | None) -> None:
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._next_check = self._check_time(now)
+        until = self._next_check - now
+        self._poll(wanted, until if timeout is None else min(timeout, until))
+
+    def _check_time(self, now: float) -> float:
+        """Lose the workers whose call overran the limit; returns when to look again."""
+        limit = self.failures.timeout
+        if limit is None:
+            return float("inf")
+        soonest = now + limit  # no call that starts later can overrun before that
+        for worker in list(self._workers):
+            running = worker.running()
+            if running is None:
+                continue
+            if now - running[1] > limit:
+                self._lose(worker, f"TimeoutError: no answer within {limit:g} s", running[0])
+            else:
+                soonest = min(soonest, running[1] + limit)
+        return soonest
+
+    def _lose(self, worker: _W, error: str, blamed: int | None) -> None:
+        """Replace a worker, and go on with its calls."""
+        worker.kill()
+        number = self._home[worker.indices[0]]
+        for index in worker.indices:
+            self._seats[index].lose()
+        self._workers[number] = self._start_worker(worker.indices)
+        again: dict[int, Call] = {}
+        for index in worker.indices:
+            call = self._calls.get(index)
+            if call is not None and index != blamed:
+                again[index] = call if isinstance(call, Reset) else self._seats[index].step(call.action)
+        self._start(again)
+        if blamed in self._calls:
+            self._arrive(blamed, Failure(error, kind=error))
+
+    def _shut_down(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for worker in self._workers:
+            if not worker.join(max(0.0, deadline - time.monotonic())):
+                worker.kill()
+
+
+def _kill_all(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.kill()

@@ -1,0 +1,286 @@
+"""Environments in processes, for those that compute, hang or crash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gem_core.env import Env
+from gem_core.errors import EnvError
+from gem_core.vector.calls import Call, Failure
+from gem_core.vector.pool import PooledVectorEnv, Worker
+from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup
+
+START_SECONDS = 300.0
+"""How long a worker may take to start, the imports of its environments included."""
+LOOK_SECONDS = 1.0
+"""How often to look after workers that say nothing: a process that one of them forked may keep its socket open."""
+_CHUNK = 1 << 20
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.vector.worker import main; main()"
+
+
+class ProcessWorker(Worker):
+    """A fresh interpreter in a session of its own: it shares no lock with its parent, and Ctrl-C does not reach it.
+
+    Neither `fork` nor `multiprocessing`: scripts need no `if __name__ == "__main__"`, and classes of a notebook or of
+    the main script travel by value.
+
+    Args:
+        indices: the members that live here.
+        setup: what it is told first.
+    """
+
+    def __init__(self, indices: Sequence[int], setup: Setup) -> None:
+        super().__init__(indices)
+        self.socket, theirs = socket.socketpair()
+        self.ready = False
+        lifeline, self._lifeline = os.pipe()
+        with theirs, tempfile.TemporaryFile() as shared:
+            self._marker = Marker(shared.fileno())
+            self._marker.clear()
+            files = (theirs.fileno(), lifeline, shared.fileno())
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, json.dumps(sys.path), json.dumps(files)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=files,
+                start_new_session=True,
+            )
+        os.close(lifeline)
+        self.socket.setblocking(False)
+        self._unsent = bytearray()
+        self._received = bytearray()
+        self._send(setup)
+
+    def submit(self, calls: Mapping[int, Call]) -> None:
+        self._send(calls)
+
+    def running(self) -> tuple[int, float] | None:
+        return self._marker.get()
+
+    def end(self) -> None:
+        self._send(None)
+
+    def join(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        self.socket.setblocking(True)
+        self.socket.settimeout(max(timeout, 0.001))
+        with contextlib.suppress(OSError):
+            self.socket.sendall(self._unsent)
+            while self.socket.recv(_CHUNK):  # it may have more to say than the socket holds
+                self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(deadline - time.monotonic(), 0.001))
+            self.kill()  # whatever its environments started
+            return True
+        return False
+
+    def kill(self) -> None:
+        if self._lifeline >= 0:
+            self.stop()
+            os.close(self._lifeline)
+            self._lifeline = -1
+            self.socket.close()
+
+    def stop(self) -> None:
+        """End the process and all that it started; what it had sent can still be read."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    @property
+    def sending(self) -> bool:
+        """Something is left that the socket had no room for."""
+        return bool(self._unsent)
+
+    def flush(self) -> None:
+        """Send what the socket has room for."""
+        try:
+            while self._unsent:
+                sent = self.socket.send(self._unsent)
+                del self._unsent[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:  # it died; reading tells
+            self._unsent.clear()
+
+    def messages(self) -> Iterator[Any]:
+        """What it has sent.
+
+        Raises:
+            EOFError: after the last message of a worker that is gone.
+        """
+        gone = self._read()
+        while len(self._received) >= HEADER.size:
+            end = HEADER.size + HEADER.unpack_from(self._received)[0]
+            if len(self._received) < end:
+                break
+            message = pickle.loads(memoryview(self._received)[HEADER.size : end])
+            del self._received[:end]
+            yield message
+        if gone:
+            raise EOFError
+
+    def cause_of_death(self) -> str:
+        """How the process ended, in words."""
+        code = self.process.wait()
+        if code < 0:
+            name = signal.Signals(-code).name
+            return f"killed by {name}" + (", for example for want of memory" if name == "SIGKILL" else "")
+        return f"ended with code {code}"
+
+    def _read(self) -> bool:
+        try:
+            while chunk := self.socket.recv(_CHUNK):
+                self._received += chunk
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def _send(self, message: Any) -> None:
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        self._unsent += HEADER.pack(len(data)) + data
+        self.flush()
+
+
+class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
+    """One process per core unless `workers` says otherwise; each serves several environments, one after the other.
+
+    Args:
+        homes: how to build each member.
+        builders: builds the environments, per id.
+        args, settings: of `PooledVectorEnv`.
+
+    Raises:
+        EnvError: something cannot be pickled, or a worker could not start.
+    """
+
+    def __init__(
+        self, homes: Sequence[Home], builders: Mapping[str, Callable[[], Env]], *args: Any, **settings: Any
+    ) -> None:
+        self._homes = homes
+        self._builders = pickled_builders(builders)
+        self._selector = selectors.DefaultSelector()
+        try:
+            super().__init__(*args, **settings)
+            self._wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_worker(self, indices: Sequence[int]) -> ProcessWorker:
+        worker = ProcessWorker(indices, make_setup(self._homes, self._builders, indices))
+        self._selector.register(worker.socket, selectors.EVENT_READ, worker)
+        return worker
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not all(worker.ready for worker in self._workers):
+            self._poll(1, LOOK_SECONDS)
+            if time.monotonic() > deadline:
+                raise EnvError(f"a worker process did not start within {START_SECONDS:g} s")
+
+    def _submit(self, calls: Mapping[int, Call]) -> None:
+        super()._submit(calls)
+        for worker in self._workers:
+            if worker.sending:
+                self._watch(worker)
+
+    def _poll(self, wanted: int, timeout: float | None) -> None:
+        events = self._selector.select(LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
+        for key, event in events:
+            worker: ProcessWorker = key.data
+            if event & selectors.EVENT_WRITE:
+                worker.flush()
+                self._watch(worker)
+            if event & selectors.EVENT_READ:
+                self._receive(worker)
+        if not events and timeout != 0:
+            for worker in list(self._workers):
+                if worker.process.poll() is not None:
+                    self._bury(worker)
+
+    def _watch(self, worker: ProcessWorker) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.sending else 0)
+        self._selector.modify(worker.socket, events, worker)
+
+    def _receive(self, worker: ProcessWorker) -> None:
+        try:
+            for message in worker.messages():
+                self._take_message(worker, message)
+        except EOFError:
+            self._bury(worker)
+
+    def _take_message(self, worker: ProcessWorker, message: Any) -> None:
+        if isinstance(message, Failure):
+            raise EnvError(f"a worker process could not build its environments: {message.error}\n{message.traceback}")
+        if message == READY:
+            worker.ready = True
+            return
+        for index, outcome in message:
+            self._arrive(index, outcome)
+
+    def _bury(self, worker: ProcessWorker) -> None:
+        cause = worker.cause_of_death()
+        if not worker.ready:
+            raise EnvError(f"a worker process {cause} before it could start; its own output says more")
+        running = worker.running()
+        self._lose(worker, f"ChildProcessError: its process was {cause}", running[0] if running else None)
+
+    def _lose(self, worker: ProcessWorker, error: str, blamed: int | None) -> None:
+        worker.stop()
+        with contextlib.suppress(EOFError):
+            for message in worker.messages():  # what it had sent before it was lost
+                self._take_message(worker, message)
+        self._selector.unregister(worker.socket)
+        super()._lose(worker, error, blamed)
+
+    def _shut_down(self) -> None:
+        super()._shut_down()
+        self._selector.close()
+
+
+def pickled_builders(builders: Mapping[str, Callable[[], Env]]) -> dict[str, bytes]:
+    """The builders for another process, classes and functions of the main script by value.
+
+    Raises:
+        EnvError: one cannot be pickled.
+    """
+    import cloudpickle
+
+    pickled: dict[str, bytes] = {}
+    for env_id, build in builders.items():
+        try:
+            pickled[env_id] = cloudpickle.dumps(build)
+        except Exception as error:
+            raise EnvError(
+                f"{env_id} cannot be sent to a worker process: {type(error).__name__}: {error}. Its class, keyword "
+                "arguments and wrappers must be picklable; open files and connections in the environment's reset()."
+            ) from error
+    return pickled
+
+
+def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], indices: Sequence[int]) -> Setup:
+    """What a worker with these members needs."""
+    from gem_core.plugins import manager
+
+    mine = {index: homes[index] for index in indices}
+    wanted = {home.env_id for home in mine.values()}
+    return Setup(
+        mine,
+        {env_id: data for env_id, data in builders.items() if env_id in wanted},
+        manager.enabled,
+        manager.configs,
+    )

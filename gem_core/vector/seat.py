@@ -1,0 +1,82 @@
+"""Where one environment of a vector stands, as the vector knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gem_core.env import ResetResult
+from gem_core.seeding import derive_seed
+from gem_core.vector.calls import Replay, Reset, Step, Transition, digest
+
+
+@dataclass(slots=True)
+class Seat:
+    """Enough about an environment to bring it back elsewhere, at the turn where it was lost."""
+
+    env_id: str
+    stream: int
+    """Which sequence of seeds it plays."""
+    seed: int
+    """The vector's seed."""
+    episode: int = -1
+    over: bool = True
+    """No episode is under way."""
+    error: str | None = None
+    """Why the episode never began; its first step ends it."""
+    lost: bool = False
+    """Its environment is not where this says: it failed, or its worker died."""
+    steady: bool = False
+    """A step can simply be passed on."""
+    attempts: int = 0
+    """Failures of this episode so far."""
+    total: float = 0.0
+    """Sum of this episode's rewards."""
+    shown: int = 0
+    """Digest of what this episode has shown."""
+    actions: list[str] | None = None
+    """What this episode was told."""
+    ended: Transition | None = None
+    """The end of the episode before, while this one is being opened."""
+
+    @property
+    def start(self) -> Reset:
+        """The call that began this episode."""
+        return Reset(self.seed, self.episode)
+
+    @property
+    def episode_seed(self) -> int:
+        """The seed that the environment was given."""
+        return derive_seed(self.seed, self.stream, self.episode)
+
+    def next_start(self) -> Reset:
+        """Go on to the next episode, and say how to open it."""
+        self.episode += 1
+        self.over, self.steady, self.error, self.attempts = True, False, None, 0
+        return Reset(self.seed, self.episode)
+
+    def opened(self, opening: ResetResult) -> None:
+        """The episode has begun."""
+        self.over, self.steady, self.lost = False, True, False
+        self.total, self.actions, self.shown = 0.0, [], digest(0, opening[0], 0.0)
+
+    def broken(self, error: str) -> ResetResult:
+        """The episode could not begin; what is shown instead."""
+        self.over, self.steady, self.error = False, False, error
+        self.total, self.actions = 0.0, []
+        return "", {"error": error, "seed": self.episode_seed, "episode": self.episode}
+
+    def lose(self) -> None:
+        """The environment is gone."""
+        self.lost, self.steady = True, False
+
+    def step(self, action: str) -> Step | Replay:
+        """The call that plays a turn, wherever the environment is now."""
+        return Replay(self.start, tuple(self.actions or ()), self.shown, action) if self.lost else Step(action)
+
+    def played(self, action: str, transition: Transition) -> None:
+        """A turn was played."""
+        assert self.actions is not None
+        self.actions.append(action)
+        self.shown = digest(self.shown, transition.observation, transition.reward)
+        self.total += transition.reward
+        self.steady, self.lost = True, False
