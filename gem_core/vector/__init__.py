@@ -102,7 +102,7 @@ def _build(
 
     def member(index: int) -> Member:
         seat = seats[index]
-        return Member(builders[seat.env_id], seat.stream, autoreset=autoreset)
+        return Member(index, builders[seat.env_id], seat.stream, autoreset=autoreset)
 
     if backend == "sync":
         return SyncVectorEnv([member(index) for index in range(len(seats))], seats, **settings)

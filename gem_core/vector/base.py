@@ -61,7 +61,6 @@ class VectorEnv(ABC):
         self._seats = list(seats)
         self._breaker = CircuitBreaker(failures)
         self._stop: EnvFailure | None = None
-        self._pending: set[int] = set()
         self._calls: dict[int, Call] = {}
         self._opening: set[int] = set()
         self._results: dict[int, Any] = {}
@@ -71,6 +70,10 @@ class VectorEnv(ABC):
     def num_envs(self) -> int:
         """Number of environments."""
         return len(self.env_ids)
+
+    @property
+    def _pending(self) -> int:
+        return len(self._calls) + len(self._results)
 
     # -- playing ---------------------------------------------------------------------------------------------------
 
@@ -127,14 +130,10 @@ class VectorEnv(ABC):
         self._check_none_pending()
         self.send(actions)
         results = self._wait_for(len(actions), None)
-        transitions: list[Transition] = [results[index] for index in actions]
-        return (
-            [one.observation for one in transitions],
-            [one.reward for one in transitions],
-            [one.terminated for one in transitions],
-            [one.truncated for one in transitions],
-            [one.info for one in transitions],
-        )
+        if not results:
+            return [], [], [], [], []
+        observations, rewards, terminated, truncated, infos = zip(*[results[index] for index in actions], strict=True)
+        return list(observations), list(rewards), list(terminated), list(truncated), list(infos)
 
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
@@ -142,7 +141,9 @@ class VectorEnv(ABC):
         calls: dict[int, Call] = {}
         for index, action in actions.items():
             seat = self._seats[index]
-            if seat.steady or (seat.lost and not seat.over and seat.error is None):
+            if seat.steady:
+                calls[index] = action
+            elif seat.playable:
                 calls[index] = seat.step(action)
             elif (call := self._unplayable(index, seat)) is not None:
                 calls[index] = call
@@ -161,8 +162,8 @@ class VectorEnv(ABC):
             EnvFailure: a failure that is to stop the run; what has come back stays, for another `recv`.
         """
         self._check_open()
-        if at_least > len(self._pending):
-            raise ValueError(f"recv(at_least={at_least}), but {len(self._pending)} turns are under way")
+        if at_least > self._pending:
+            raise ValueError(f"recv(at_least={at_least}), but {self._pending} turns are under way")
         return self._wait_for(at_least, timeout)
 
     def drain(self) -> None:
@@ -210,10 +211,9 @@ class VectorEnv(ABC):
     def _arrive(self, index: int, outcome: Outcome) -> None:
         """Take the outcome of the call under way at `index`."""
         call, seat = self._calls.pop(index), self._seats[index]
-        if isinstance(outcome, Transition):
-            assert not isinstance(call, Reset)
-            seat.played(call.action, outcome)
-            if outcome.done:
+        if type(outcome) is Transition:
+            seat.played(call if type(call) is str else call.action, outcome)  # pyright: ignore[reportAttributeAccessIssue]
+            if outcome.terminated or outcome.truncated:
                 self._end_episode(index, seat, outcome)
             else:
                 self._results[index] = outcome
@@ -259,12 +259,18 @@ class VectorEnv(ABC):
         if tripped is not None or action is ErrorAction.RAISE:
             self._stop = tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
         elif action is ErrorAction.RETRY:
-            self._start({index: call if isinstance(call, Reset) else seat.step(call.action)})
+            self._start({index: self._again(index, call)})
             return
         if isinstance(call, Reset):
             self._open_episode(index, seat, seat.broken(failure.error))
         else:
             self._end_episode(index, seat, _cut_off(failure.error), failed=True)
+
+    def _again(self, index: int, call: Call) -> Call:
+        """The same call, for a fresh environment."""
+        if isinstance(call, Reset):
+            return call
+        return self._seats[index].step(call if isinstance(call, str) else call.action)
 
     def _unplayable(self, index: int, seat: Seat) -> Call | None:
         """Answer a step without the environment's help, or say how to open its next episode."""
@@ -280,7 +286,7 @@ class VectorEnv(ABC):
         if not failed:
             self._breaker.success(seat.env_id)
         self.statistics[seat.env_id].end(
-            len(seat.actions or ()),
+            len(seat.actions),
             seat.total,
             success=bool(transition.info.get("success")),
             truncated=transition.truncated,
@@ -310,7 +316,6 @@ class VectorEnv(ABC):
 
     def _forget(self) -> None:
         self._stop = None
-        self._pending.clear()
         self._opening.clear()
         self._results.clear()
 
@@ -319,28 +324,27 @@ class VectorEnv(ABC):
             stop, self._stop = self._stop, None
             raise stop
         results, self._results = self._results, {}
-        self._pending.difference_update(results)
         return results
 
     # -- misuse ----------------------------------------------------------------------------------------------------
 
     def _claim(self, indices: Sequence[int]) -> None:
         self._check_open()
-        unknown = [index for index in indices if not 0 <= index < self.num_envs]
+        named, count = set(indices), self.num_envs
+        unknown = [index for index in indices if not 0 <= index < count]
         if unknown:
-            raise ValueError(f"no environments {unknown}; there are {self.num_envs}")
-        busy = [index for index in indices if index in self._pending]
-        if busy or len(set(indices)) < len(indices):
+            raise ValueError(f"no environments {unknown}; there are {count}")
+        busy = sorted(named & (self._calls.keys() | self._results.keys()))
+        if busy or len(named) < len(indices):
             raise ValueError(
                 f"environments {busy or list(indices)} are still at work or named twice; recv() them first"
             )
-        self._pending.update(indices)
 
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.
         self._check_open()
         if self._pending:
-            raise ValueError(f"{len(self._pending)} turns sent earlier are under way; recv() them before this")
+            raise ValueError(f"{self._pending} turns sent earlier are under way; recv() them before this")
 
     def _check_open(self) -> None:
         if self._closed:
@@ -356,7 +360,7 @@ class VectorEnv(ABC):
         counts = {env_id: self.env_ids.count(env_id) for env_id in self.statistics}
         shown = ", ".join(f"{count} x {env_id}" for env_id, count in list(counts.items())[:3])
         more = f" and {len(counts) - 3} more ids" if len(counts) > 3 else ""
-        state = "closed" if self._closed else f"{len(self._pending)} at work"
+        state = "closed" if self._closed else f"{self._pending} at work"
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
 
 

@@ -48,14 +48,11 @@ class Reset(NamedTuple):
     """Number of the episode, from 0."""
 
 
-class Step(NamedTuple):
-    """Play a turn. Where the vector resets in the same step, the opening of the next episode follows an ending."""
-
-    action: str
-
-
 class Replay(NamedTuple):
-    """Bring a fresh environment to where a lost one stood, then play a turn."""
+    """Bring a fresh environment to where a lost one stood, then play a turn.
+
+    Where the vector resets in the same step, the opening of the next episode follows an ending, as after any turn.
+    """
 
     start: Reset
     actions: tuple[str, ...]
@@ -64,12 +61,13 @@ class Replay(NamedTuple):
     action: str
 
 
-Call: TypeAlias = Reset | Step | Replay
+Call: TypeAlias = str | Reset | Replay
+"""A text is an action, and plays a turn."""
 
 
 def digest(previous: int, observation: str, reward: float) -> int:
     """A checksum over everything an episode has shown, one turn at a time."""
-    # The hash of a number does not depend on the process, that of a text would.
+    # The hash of a number does not depend on the process; that of a text would.
     return zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous) ^ (hash(reward) & 0xFFFFFFFF)
 
 

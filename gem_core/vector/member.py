@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import EnvFailure
 from gem_core.seeding import derive_seed
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Step, Transition, digest, failure_of
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of
+
+
+_FROZEN = {str, int, float, bool, type(None)}
+_new = tuple.__new__  # what a NamedTuple's own constructor calls, at a third of its cost
 
 
 class Member:
@@ -21,35 +25,34 @@ class Member:
     environment is closed; the next `Reset` or `Replay` builds a fresh one.
 
     Args:
+        index: its place in the vector.
         build: builds the environment, wrappers included.
         stream: which sequence of seeds it plays; members of one group share it.
         autoreset: open the next episode at once where one ends.
     """
 
-    def __init__(self, build: Callable[[], Env], stream: int, *, autoreset: bool = False) -> None:
+    def __init__(self, index: int, build: Callable[[], Env], stream: int, *, autoreset: bool = False) -> None:
+        self.index = index
         self._build = build
         self._stream = stream
         self._autoreset = autoreset
         self._env: Env | None = None
         self._start = Reset(0, -1)
 
-    def perform(self, call: Call) -> Iterator[Outcome]:
-        """The outcome of a call; two of them where an episode ended and the next one is opened at once."""
+    def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
+        """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
         outcome = self.answer(call)
-        if not (self._autoreset and isinstance(outcome, Transition) and outcome.done):
-            yield outcome
-        else:
-            yield outcome._replace(info=_own(outcome.info))
-            yield self.answer(Reset(self._start.seed, self._start.episode + 1))
+        if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
+            emit(self.index, outcome._replace(info=_own(outcome.info)))
+            outcome = self.answer(Reset(self._start.seed, self._start.episode + 1))
+        emit(self.index, outcome)
 
     def answer(self, call: Call) -> Outcome:
         """The outcome of this call alone."""
         try:
-            if isinstance(call, Step):
-                return self._step(call.action)
-            if isinstance(call, Reset):
-                return self._reset(call)
-            return self._replay(call)
+            if type(call) is str:
+                return _checked_step(self._env.step(call))  # pyright: ignore[reportOptionalMemberAccess]
+            return self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
         except (Exception, SystemExit) as error:
             self.close()
             return failure_of(error)
@@ -62,16 +65,13 @@ class Member:
         observation, info = _checked_reset(self._env.reset(seed=seed))
         return observation, {**info, "seed": seed, "episode": start.episode}
 
-    def _step(self, action: str) -> Transition:
-        assert self._env is not None, "stepped before a reset"
-        return _checked_step(self._env.step(action))
-
     def _replay(self, call: Replay) -> Transition | Failure:
         self.close()
+        env = self._env = self._build()
         observation, _ = self._reset(call.start)
         shown = digest(0, observation, 0.0)
         for action in call.actions:
-            transition = self._step(action)
+            transition = _checked_step(env.step(action))
             shown = digest(shown, transition.observation, transition.reward)
         if shown != call.digest:
             self.close()
@@ -81,7 +81,7 @@ class Member:
                 kind="diverged",
                 repeatable=False,
             )
-        return self._step(call.action)
+        return _checked_step(env.step(call.action))
 
     def close(self) -> None:
         """Close the environment; what it raises meanwhile is ignored."""
@@ -94,7 +94,7 @@ class Member:
 def _own(info: Info) -> Info:
     # The reset that follows must not change what the ended episode showed.
     try:
-        return copy.deepcopy(info)
+        return {key: value if type(value) in _FROZEN else copy.deepcopy(value) for key, value in info.items()}
     except Exception:  # something that cannot be copied is shown as it is
         return info
 
@@ -104,7 +104,9 @@ def _checked_reset(result: Any) -> ResetResult:
         observation, info = result
     except (TypeError, ValueError):
         raise EnvFailure(f"reset() gave {result!r:.200}, not (observation, info)") from None
-    return _text(observation, "reset"), _mapping(info, "reset")
+    if not isinstance(observation, str):
+        raise _no_text("reset", observation)
+    return observation, _checked_info(info, "reset")
 
 
 def _checked_step(result: Any) -> Transition:
@@ -120,17 +122,19 @@ def _checked_step(result: Any) -> Transition:
         raise EnvFailure(f"step() gave the reward {reward!r:.200}, which is not a number") from None
     if not math.isfinite(number):
         raise EnvFailure(f"step() gave the reward {number}, which is not finite")
-    return Transition(_text(observation, "step"), number, bool(terminated), bool(truncated), _mapping(info, "step"))
-
-
-def _text(observation: Any, method: str) -> str:
     if not isinstance(observation, str):
-        raise EnvFailure(f"{method}() gave the observation {observation!r:.200}, which is not a string")
-    return observation
+        raise _no_text("step", observation)
+    return _new(Transition, (observation, number, bool(terminated), bool(truncated), _checked_info(info, "step")))
 
 
-def _mapping(info: Any, method: str) -> Info:
+def _checked_info(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
         raise EnvFailure(f"{method}() gave the info {info!r:.200}, which is not a dict")
     # A new dict, as the environment may go on changing its own.
+    if RESERVED.isdisjoint(info):  # pyright: ignore[reportUnknownArgumentType]
+        return dict(info)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return {f"env_{key}" if key in RESERVED else key: value for key, value in info.items()}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _no_text(method: str, observation: Any) -> EnvFailure:
+    return EnvFailure(f"{method}() gave the observation {observation!r:.200}, which is not a string")

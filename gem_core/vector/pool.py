@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call, Failure, Reset
+from gem_core.vector.calls import Call, Failure
 from gem_core.vector.seat import Seat
 
 CLOSE_SECONDS = 5.0
@@ -122,7 +122,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         for index in worker.indices:
             call = self._calls.get(index)
             if call is not None and index != blamed:
-                again[index] = call if isinstance(call, Reset) else self._seats[index].step(call.action)
+                again[index] = self._again(index, call)
         self._start(again)
         if blamed in self._calls:
             self._arrive(blamed, Failure(error, kind=error))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gem_core.env import ResetResult
 from gem_core.seeding import derive_seed
-from gem_core.vector.calls import Replay, Reset, Step, Transition, digest
+from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Seat:
     """Sum of this episode's rewards."""
     shown: int = 0
     """Digest of what this episode has shown."""
-    actions: list[str] | None = None
+    actions: list[str] = field(default_factory=list[str])
     """What this episode was told."""
     ended: Transition | None = None
     """The end of the episode before, while this one is being opened."""
@@ -69,14 +69,18 @@ class Seat:
         """The environment is gone."""
         self.lost, self.steady = True, False
 
-    def step(self, action: str) -> Step | Replay:
+    @property
+    def playable(self) -> bool:
+        """An episode is under way, even if its environment is not."""
+        return not self.over and self.error is None
+
+    def step(self, action: str) -> Call:
         """The call that plays a turn, wherever the environment is now."""
-        return Replay(self.start, tuple(self.actions or ()), self.shown, action) if self.lost else Step(action)
+        return Replay(self.start, tuple(self.actions), self.shown, action) if self.lost else action
 
     def played(self, action: str, transition: Transition) -> None:
         """A turn was played."""
-        assert self.actions is not None
         self.actions.append(action)
-        self.shown = digest(self.shown, transition.observation, transition.reward)
+        self.shown = digest(self.shown, transition[0], transition[1])
         self.total += transition.reward
         self.steady, self.lost = True, False

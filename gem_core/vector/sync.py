@@ -19,8 +19,7 @@ class SyncVectorEnv(VectorEnv):
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         for index, call in calls.items():
-            for outcome in self._members[index].perform(call):
-                self._arrive(index, outcome)
+            self._members[index].perform(call, self._arrive)
 
     def _gather(self, wanted: int, timeout: float | None) -> None:
         # Only calls that an interruption kept from being made are still there.

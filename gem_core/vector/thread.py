@@ -25,9 +25,9 @@ class Arrivals:
         self._wanted = float("inf")
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def put(self, worker: ThreadWorker, index: int, outcome: Any) -> None:
+    def put(self, item: tuple[ThreadWorker, int, Any]) -> None:
         """Add one; any thread."""
-        self._items.append((worker, index, outcome))
+        self._items.append(item)
         if len(self._items) >= self._wanted:
             self._wake.put(None)
 
@@ -52,7 +52,8 @@ class ThreadWorker(Worker):
         self._members = members
         self._arrivals = arrivals
         self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
-        self._now: tuple[int, float] | None = None
+        self._index: int | None = None
+        self._since = 0.0
         self._killed = False
         self._thread = threading.Thread(target=self._work, name=f"gem-env-{indices[0]}", daemon=True)
         self._thread.start()
@@ -61,7 +62,8 @@ class ThreadWorker(Worker):
         self._inbox.put(calls)
 
     def running(self) -> tuple[int, float] | None:
-        return self._now
+        index = self._index
+        return None if index is None else (index, self._since)
 
     def kill(self) -> None:
         self._killed = True
@@ -81,18 +83,20 @@ class ThreadWorker(Worker):
             for index, call in calls.items():
                 if not self._killed:
                     self._perform(index, call)
-            self._now = None
+            self._index = None
         for member in self._members.values():
             member.close()
 
     def _perform(self, index: int, call: Call) -> None:
-        self._now = (index, time.monotonic())
+        self._index, self._since = index, time.monotonic()
         try:
-            for outcome in self._members[index].perform(call):
-                self._arrivals.put(self, index, outcome)
-                self._now = (index, time.monotonic())
+            self._members[index].perform(call, self._emit)
         except BaseException as error:  # a member catches every Exception; what is left must reach the caller
-            self._arrivals.put(self, index, error)
+            self._emit(index, error)
+
+    def _emit(self, index: int, outcome: Outcome | BaseException) -> None:
+        self._arrivals.put((self, index, outcome))
+        self._since = time.monotonic()
 
 
 class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):

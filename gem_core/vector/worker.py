@@ -55,7 +55,7 @@ class Setup:
             manager.configure(config)
         build: dict[str, Callable[[], Env]] = {key: pickle.loads(data) for key, data in self.builders.items()}
         return {
-            index: Member(build[home.env_id], home.stream, autoreset=home.autoreset)
+            index: Member(index, build[home.env_id], home.stream, autoreset=home.autoreset)
             for index, home in self.homes.items()
         }
 
@@ -117,15 +117,18 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     outbox: queue.SimpleQueue[tuple[int, Outcome] | None] = queue.SimpleQueue()
     sender = threading.Thread(target=_send_all, args=(stream, outbox), daemon=True)
     sender.start()
+
+    def emit(index: int, outcome: Outcome) -> None:
+        outbox.put((index, outcome))
+        marker.set(index)  # it may be at its next episode's opening from here on
+
     for message in messages:
         calls: Mapping[int, Call] | None = pickle.loads(message)
         if calls is None:
             break
         for index, call in calls.items():
             marker.set(index)
-            for outcome in members[index].perform(call):
-                outbox.put((index, outcome))
-                marker.set(index)
+            members[index].perform(call, emit)
         marker.clear()
     for member in members.values():
         member.close()
