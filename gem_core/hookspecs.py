@@ -118,12 +118,13 @@ def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
 def gem_env_error(error: BaseException, spec: EnvSpec | None, episode: Episode, attempt: int) -> ErrorAction | None:
     """Say what becomes of an episode whose environment failed; `None` leaves it to the next.
 
-    `attempt` counts the failures of that environment slot in a row, from 1.
+    `attempt` counts the failures of that episode, from 1; it is above 1 only after `ErrorAction.RETRY`. Asked in the
+    process that drives the rollout, wherever the environment runs. `episode` has the turns so far.
 
     Example:
         @hookimpl
         def gem_env_error(error, spec, episode, attempt):
-            return ErrorAction.RAISE if attempt > 10 else None
+            return ErrorAction.RETRY if "TimeoutError" in str(error) and attempt < 3 else None
     """
 
 

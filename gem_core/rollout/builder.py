@@ -42,6 +42,11 @@ class EpisodeBuilder:
         """Token ids to sample from next; the policy's to keep, for samplers that append to them."""
         return list(self._prompt)
 
+    @property
+    def action(self) -> str | None:
+        """What the environment was told and has not answered; `None` where the policy is next."""
+        return None if self._pending is None else self._pending.action
+
     def act(self, completion: Completion) -> str:
         """Take what the policy sampled; returns the action for the environment.
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from gem_core.env import Info
-from gem_core.errors import PolicyError
+from gem_core.errors import EnvFailure, PolicyError
+from gem_core.failures import ErrorAction
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.policy import Policy
 from gem_core.rollout.records import Completion, Episode
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
-from gem_core.vector import Autoreset, Transition, VectorEnv
+from gem_core.vector import Autoreset, Fault, Transition, VectorEnv
 
 
 @dataclass
@@ -26,12 +28,14 @@ class Batch:
     """Turns of these episodes that an earlier call had sampled."""
     in_flight: int = 0
     """Episodes that go on in the next call."""
+    surplus: int = 0
+    """Whole episodes beyond what was asked for; the next call begins with them."""
     dropped: int = 0
-    """Episodes left out because a plugin said so, or because an interruption cut them off."""
+    """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
     policy_seconds: float = 0.0
     """Wall time in the policy."""
     env_seconds: float = 0.0
-    """Wall time waiting for environments."""
+    """Wall time waiting for environments, not counting what they do while the policy samples."""
 
     @property
     def turns(self) -> int:
@@ -43,39 +47,56 @@ class BatchCollector:
     """Plays a vector of environments with a policy, and hands out whole episodes only.
 
     `collect_round` plays one episode in every environment: a batch of one policy, whatever the lengths.
-    `collect_turns` keeps every environment busy until enough turns are in, and carries unfinished episodes over to
-    the next call. No episode is ever discarded for being long, so short ones are not favoured.
+    `collect_turns` and `collect_episodes` keep every environment busy until enough is in, and carry what is unfinished
+    over to the next call. No episode is ever discarded for being long, so short ones are not favoured.
 
-    After an interruption, such as Ctrl-C, either can be called again. Episodes whose turn was under way in their
-    environment are left out; everything else goes on.
+    The policy samples for whichever environments are ready while the others are still at work. What an episode
+    contains does not depend on who was ready when, as long as a completion depends on its prompt alone.
+
+    After an interruption, such as Ctrl-C, or an error of the policy, any of them can be called again, and goes on where
+    it was.
 
     Args:
-        vec: a vector with same-step autoreset.
+        vec: a vector with same-step autoreset; what becomes of its failures is decided here from now on.
         policy: samples one completion per prompt.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
+        min_batch: the policy is asked once so many prompts are ready, or all that can be. `None` waits for every
+            environment that is at work: for samplers that draw from one generator for a whole batch, whose results
+            would otherwise depend on timing.
 
     Raises:
-        ValueError: the vector has another autoreset mode.
+        ValueError: the vector has another autoreset mode, or `min_batch` is below 1.
         TemplateError: the tokenizer cannot carry a conversation.
     """
 
-    def __init__(self, vec: VectorEnv, policy: Policy, tokenizer: Tokenizer, settings: RolloutSettings) -> None:
+    def __init__(
+        self,
+        vec: VectorEnv,
+        policy: Policy,
+        tokenizer: Tokenizer,
+        settings: RolloutSettings,
+        *,
+        min_batch: int | None = None,
+    ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
+        if min_batch is not None and min_batch < 1:
+            raise ValueError(f"min_batch must be None or at least 1, not {min_batch}")
         self._vec = vec
         self._policy = policy
         self._settings = settings
+        self._min_batch = min_batch
         self._template = settings.template(tokenizer)
         self._session = Session(vec.env_ids, settings)
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}
+        self._to_drop: set[tuple[int, int]] = set()
         self._groups: dict[int, list[Episode]] = {}
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
-        self._next: dict[int, int] = {}
-        self._under_way: set[int] = set()
         self._batch = Batch()
+        vec.judge = self._judge
 
     def collect_round(self) -> Batch:
         """Play one episode in every environment, ones already under way included.
@@ -85,12 +106,12 @@ class BatchCollector:
 
         Raises:
             PolicyError: the policy broke its contract.
-            EnvFailure: see `Session.keep`.
+            EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `Session.end`.
         """
         self._begin_batch()
         waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in self._batch.episodes}
         while waiting:
-            waiting -= self._play(sorted(waiting))
+            waiting -= self._advance(waiting)
         return self._end_batch()
 
     def collect_turns(self, at_least: int) -> Batch:
@@ -111,8 +132,32 @@ class BatchCollector:
             raise ValueError(f"at_least must be above 0, not {at_least}")
         self._begin_batch()
         while self._batch.turns < at_least:
-            self._play(range(self._vec.num_envs))
+            self._advance(range(self._vec.num_envs))
         return self._end_batch()
+
+    def collect_episodes(self, count: int) -> Batch:
+        """Play until so many whole episodes are in; the rest goes on in the next call.
+
+        With more environments than `count` this is over-sampling: nobody waits for the slowest. The slowest are not
+        lost, though, but come in a later batch, and what ended early stands first in the next one, so that over a run
+        every episode that was started is trained on once.
+
+        Args:
+            count: number of episodes, a multiple of the vector's `group_size`.
+
+        Returns:
+            So many episodes, in the order they ended, group by group. Fewer if a group that lost members does not fit.
+
+        Raises:
+            ValueError: `count` is no such number.
+            PolicyError, EnvFailure: as `collect_round`.
+        """
+        if count < 1 or count % self._vec.group_size:
+            raise ValueError(f"count must be a multiple of the group size {self._vec.group_size} above 0, not {count}")
+        self._begin_batch()
+        while len(self._batch.episodes) < count:
+            self._advance(range(self._vec.num_envs))
+        return self._end_batch(count)
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run and close the environments. Safe to call twice."""
@@ -122,82 +167,106 @@ class BatchCollector:
     # -- one batch -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self) -> None:
-        self._vec.drain()
-        for slot in self._under_way:  # an interruption came before what they sent was recorded
-            self._leave_out(self._live.pop(slot).episode.group)
-            self._openings.pop(slot, None)
-        self._under_way.clear()
         held = [episode for group in self._groups.values() for episode in group]
         live = [builder.episode for builder in self._live.values()]
         # The batch still has what a call collected that raised, for example because the engine was away.
         known = [*self._batch.episodes, *held, *live]
         self._sampled_before = {_key(episode): len(episode.turns) for episode in known}
 
-    def _end_batch(self) -> Batch:
+    def _end_batch(self, count: int | None = None) -> Batch:
         batch, self._batch = self._batch, Batch()
+        if count is not None:
+            batch.episodes, self._batch.episodes = _whole_groups(batch.episodes, count)
         batch.in_flight = len(self._live)
+        batch.surplus = len(self._batch.episodes)
         batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
         batch.episodes.sort(key=_key)
         return batch
 
-    def _play(self, slots: Sequence[int]) -> set[int]:
-        """One turn in the slots given; returns those whose episode ended."""
-        self._open_episodes([slot for slot in slots if slot not in self._live])
-        ended = {slot for slot in slots if self._live[slot].over}
-        playing = [slot for slot in slots if slot not in ended]
-        if playing:
-            ended |= self._turn(playing)
-        for slot in sorted(ended):
-            self._finish(self._live.pop(slot))
+    def _advance(self, slots: Iterable[int]) -> set[int]:
+        """Let the policy sample for those that are ready, or wait for more; returns the slots whose episode ended."""
+        ended = self._open_episodes(slots)
+        at_work = self._vec.pending
+        playing = {slot: self._live[slot] for slot in slots if slot in self._live and slot not in at_work}
+        # An interruption may have come between sampling and sending.
+        unsent = {slot: builder.action for slot, builder in playing.items() if builder.action is not None}
+        ready = [slot for slot, builder in playing.items() if builder.action is None]
+        if unsent:
+            self._send(unsent)
+        elif ready and (not at_work or (self._min_batch is not None and len(ready) >= self._min_batch)):
+            self._send(self._sample(ready))
+        elif at_work:
+            wanted = len(at_work) if self._min_batch is None else min(len(at_work), self._min_batch - len(ready))
+            ended |= self._receive(wanted)
         return ended
 
-    def _turn(self, slots: Sequence[int]) -> set[int]:
+    def _sample(self, slots: Sequence[int]) -> dict[int, str]:
         started = time.perf_counter()
-        completions = self._sample([self._live[slot].prompt for slot in slots])
-        sampled = time.perf_counter()
-        actions = {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
-        self._under_way.update(slots)
-        self._vec.send(actions)
-        transitions = self._vec.recv(at_least=len(slots))
-        self._batch.policy_seconds += sampled - started
-        self._batch.env_seconds += time.perf_counter() - sampled
-        return {slot for slot in slots if self._record(slot, transitions[slot])}
+        completions = self._policy([self._live[slot].prompt for slot in slots])
+        self._batch.policy_seconds += time.perf_counter() - started
+        if len(completions) != len(slots):
+            raise PolicyError(f"the policy gave {len(completions)} completions for {len(slots)} prompts")
+        return {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
 
-    def _sample(self, prompts: Sequence[list[int]]) -> Sequence[Completion]:
-        completions = self._policy(prompts)
-        if len(completions) != len(prompts):
-            raise PolicyError(f"the policy gave {len(completions)} completions for {len(prompts)} prompts")
-        return completions
+    def _send(self, actions: dict[int, str]) -> None:
+        started = time.perf_counter()
+        self._vec.send(actions)
+        self._batch.env_seconds += time.perf_counter() - started
+
+    def _receive(self, at_least: int) -> set[int]:
+        started = time.perf_counter()
+        try:
+            arrived = self._vec.recv(at_least)
+        except EnvFailure:
+            self._take(self._vec.recv(at_least=0))  # recorders want the episode that stopped the run most of all
+            raise
+        self._batch.env_seconds += time.perf_counter() - started
+        return self._take(arrived)
+
+    def _take(self, arrived: dict[int, Transition]) -> set[int]:
+        return {slot for slot in sorted(arrived) if self._record(slot, arrived[slot])}
 
     def _record(self, slot: int, transition: Transition) -> bool:
-        builder = self._live[slot]
-        builder.record(transition)
+        builder = self._live.get(slot)
+        if builder is None:
+            self._openings[slot] = (transition.observation, transition.info)
+            return False
         if transition.done:
             self._openings[slot] = (transition.observation, transition.info)
-        self._under_way.discard(slot)
+        builder.record(transition)
+        if builder.over:
+            self._finish(self._live.pop(slot))
         return builder.over
 
     # -- one episode -----------------------------------------------------------------------------------------------
 
-    def _open_episodes(self, slots: Sequence[int]) -> None:
+    def _open_episodes(self, slots: Iterable[int]) -> set[int]:
+        """Open an episode wherever none is under way; returns the slots where it ended before its first turn."""
+        closed = [slot for slot in slots if slot not in self._live]
+        at_work = self._vec.pending
         # The first one of a slot, and one after an episode that ended for the context's sake or before its first turn.
-        closed = [slot for slot in slots if slot not in self._openings]
-        if closed:
+        unopened = [slot for slot in closed if slot not in self._openings and slot not in at_work]
+        if unopened:
             started = time.perf_counter()
-            observations, infos = self._vec.reset(indices=closed)
+            self._vec.send_reset(unopened)
             self._batch.env_seconds += time.perf_counter() - started
-            self._openings.update(zip(closed, zip(observations, infos, strict=True), strict=True))
-        for slot in slots:
-            self._open_episode(slot, *self._openings.pop(slot))
+        ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
+        for slot in sorted(ended):
+            self._finish(self._live.pop(slot))
+        return ended
 
-    def _open_episode(self, slot: int, observation: str, info: Info) -> None:
+    def _open_episode(self, slot: int) -> EpisodeBuilder:
+        observation, info = self._openings.pop(slot)
+        episode = self._new_episode(slot, info["episode"], info["seed"])
+        builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
+        self._live[slot] = builder
+        return builder
+
+    def _new_episode(self, slot: int, number: int, seed: int) -> Episode:
         env_id = self._vec.env_ids[slot]
-        number: int = info["episode"]
-        for lost in range(self._next.get(slot, number), number):
-            self._leave_out(self._group(slot, lost))  # its group does not wait for it
-        episode = Episode(
+        return Episode(
             env_id=env_id,
-            seed=info["seed"],
+            seed=seed,
             slot=slot,
             number=number,
             group=self._group(slot, number),
@@ -205,21 +274,27 @@ class BatchCollector:
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
-        self._live[slot] = EpisodeBuilder(episode, self._template, self._settings, observation, info)
-        self._next[slot] = number + 1
+
+    def _judge(self, fault: Fault) -> ErrorAction:
+        episode = self._live[fault.index].episode if fault.index in self._live else None
+        if episode is None or episode.number != fault.episode:  # its opening failed
+            episode = self._new_episode(fault.index, fault.episode, fault.seed)
+        action = self._session.judge(self._vec.failures, episode, fault)
+        if action is ErrorAction.DROP:
+            self._to_drop.add(_key(episode))
+        return action
 
     def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode
-        if self._session.keep(episode):
-            self._groups.setdefault(episode.group, []).append(episode)
-            self._deliver_if_whole(episode.group)
+        dropped = _key(episode) in self._to_drop
+        if dropped:
+            self._to_drop.discard(_key(episode))
+            self._batch.dropped += 1
+            self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
         else:
-            self._leave_out(episode.group)
-
-    def _leave_out(self, group: int) -> None:
-        self._batch.dropped += 1
-        self._missing[group] = self._missing.get(group, 0) + 1
-        self._deliver_if_whole(group)
+            self._groups.setdefault(episode.group, []).append(episode)
+        self._deliver_if_whole(episode.group)
+        self._session.end(episode)
 
     def _deliver_if_whole(self, group: int) -> None:
         if len(self._groups.get(group, ())) + self._missing.get(group, 0) == self._vec.group_size:
@@ -233,3 +308,14 @@ class BatchCollector:
 
 def _key(episode: Episode) -> tuple[int, int]:
     return episode.slot, episode.number
+
+
+def _whole_groups(episodes: list[Episode], count: int) -> tuple[list[Episode], list[Episode]]:
+    """So many episodes from the front, without tearing a group apart, and the rest."""
+    end = 0
+    for _, group in groupby(episodes, key=lambda episode: episode.group):
+        size = len(list(group))
+        if end + size > count:
+            break
+        end += size
+    return episodes[:end], episodes[end:]

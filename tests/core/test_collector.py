@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +17,7 @@ import pytest
 import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import ClosedError, EnvFailure, PolicyError, TemplateError
+from gem_core.failures import FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager, manager
 from gem_core.rollout import (
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 SEED = 5
 SETTINGS = RolloutSettings(max_response_tokens=8)
 SHORT = RolloutSettings(max_response_tokens=8, history=1)
+LENIENT = FailurePolicy(max_failure_share=None)
 
 
 class Stretch(Env):
@@ -131,8 +136,9 @@ def collect(words: PreTrainedTokenizerFast) -> Iterator[Callable[..., BatchColle
         env_id: str = "Stretch-v0", num_envs: int = 4, settings: RolloutSettings = SETTINGS, **arguments: Any
     ) -> BatchCollector:
         policy = arguments.pop("policy", None) or Babbler(words)
+        min_batch = arguments.pop("min_batch", None)
         vec = make_vec(f"demo-collector:{env_id}", num_envs, **{"seed": SEED, **arguments})
-        made.append(BatchCollector(vec, policy, words, settings))
+        made.append(BatchCollector(vec, policy, words, settings, min_batch=min_batch))
         return made[-1]
 
     yield build
@@ -424,9 +430,8 @@ def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], Pl
     batches = [collector.collect_round() for _ in range(4)]
     assert [keys(batch) for batch in batches] == [[(0, 0)], [(0, 1)], [(0, 2), (1, 2)], [(0, 3)]]
     assert [batch.dropped for batch in batches] == [1, 1, 0, 1]
-    # Attempts are counted in a row.
     fragile = "demo-collector:Fragile-v0"
-    assert site.module(module).asked == [(fragile, 1, 0, 1), (fragile, 1, 1, 2), (fragile, 1, 3, 1)]
+    assert site.module(module).asked == [(fragile, 1, 0, 1), (fragile, 1, 1, 1), (fragile, 1, 3, 1)]
     # Recorders hear of dropped episodes, too.
     assert (1, 0, "OSError: gone") in site.module(module).heard
     assert len(site.module(module).heard) == 8
@@ -440,7 +445,7 @@ def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_ru
     bad = [derive_seed(SEED, slot, number) for slot in range(2) for number in range(50)]
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
-    with pytest.raises(EnvFailure, match=r"20 episodes in a row were empty or dropped.*OSError: gone"):
+    with pytest.raises(EnvFailure, match=r"Fragile-v0 failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
         collector.collect_turns(1)
 
 
@@ -463,7 +468,7 @@ def test_a_group_with_a_dropped_member_is_delivered_without_it(
     def policy(prompts: Sequence[list[int]]) -> list[Completion]:
         return [Completion([*words.encode("ab" if dice.random() < 0.5 else "a"), 1]) for _ in prompts]
 
-    collector = collect("FailsInOddTurns-v0", 6, policy=policy, group_size=3)
+    collector = collect("FailsInOddTurns-v0", 6, policy=policy, group_size=3, failures=LENIENT)
     sizes: set[int] = set()
     for number in range(20):
         batch = collector.collect_round()
@@ -488,7 +493,7 @@ def test_dropped_episodes_are_no_carried_turns(
     site.add("judge", JUDGE.format(answer="DROP"))
     in_force().enable("judge")
     gem_core.register("demo-collector:OneTurnOrFailure-v0", OneTurnOrFailure)
-    collector = collect("OneTurnOrFailure-v0", 2)
+    collector = collect("OneTurnOrFailure-v0", 2, failures=LENIENT)
     batches = [collector.collect_turns(1) for _ in range(60)]
     assert sum(batch.dropped for batch in batches) > 5
     assert [batch.carried_turns for batch in batches] == [0] * 60
@@ -546,9 +551,9 @@ def test_what_the_policy_raises_passes_through_and_it_can_try_again(collect: Col
 def test_one_seed_gives_one_recording(chatml: PreTrainedTokenizerFast, env_id: str, history: int | None) -> None:
     recordings: list[list[bytes]] = []
     settings = RolloutSettings(max_response_tokens=8, history=history, system_prompt="play")
-    for backend in ("sync", "thread", "thread"):
+    for backend in ("sync", "thread", "process"):
         with make_vec(env_id, 5, backend=backend, seed=SEED) as vec:
-            collector = BatchCollector(vec, Babbler(chatml), chatml, settings)
+            collector = BatchCollector(vec, Babbler(chatml), chatml, settings, min_batch=2)
             episodes = [episode for _ in range(3) for episode in collector.collect_round().episodes]
             recordings.append(as_bytes(episodes))
             collector.close()
@@ -658,13 +663,13 @@ def test_environments_are_restarted_together_and_the_time_is_booked(
     settings = RolloutSettings(max_response_tokens=8, max_context_tokens=16)
     collector = collect("Slow-v0", 4, settings, env_kwargs={"longest": 1000}, backend="thread")
     asked: list[list[int]] = []
-    reset = collector._vec.reset  # pyright: ignore[reportPrivateUsage]
+    reset = collector._vec.send_reset  # pyright: ignore[reportPrivateUsage]
 
-    def spy(*, indices: Sequence[int]) -> Any:
+    def spy(indices: Sequence[int]) -> None:
         asked.append(list(indices))
-        return reset(indices=indices)
+        reset(indices)
 
-    monkeypatch.setattr(collector._vec, "reset", spy)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(collector._vec, "send_reset", spy)  # pyright: ignore[reportPrivateUsage]
     first = collector.collect_round()
     full = [episode.slot for episode in first.episodes if episode.stop_reason is StopReason.CONTEXT_FULL]
     assert len(full) > 1
@@ -674,13 +679,12 @@ def test_environments_are_restarted_together_and_the_time_is_booked(
     assert second.env_seconds >= 0.1
 
 
-@pytest.mark.parametrize("backend", ["sync", "thread"])
-@pytest.mark.parametrize("how", ["round", "turns"])
-@pytest.mark.parametrize("where", ["step", "reset"])
-def test_an_interrupted_collector_goes_on(collect: Collect, words: Any, backend: str, how: str, where: str) -> None:
+@pytest.mark.parametrize("how", ["round", "turns", "episodes"])
+@pytest.mark.parametrize("where", ["step", "reset", "policy"])
+def test_an_interrupted_collector_goes_on_where_it_was(collect: Collect, words: Any, how: str, where: str) -> None:
     calls = Counter[str]()
 
-    class Interrupted(Chance):
+    class Interrupted(Stretch):
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
             interrupt_at("reset", 9)
             return super().reset(seed)
@@ -689,29 +693,201 @@ def test_an_interrupted_collector_goes_on(collect: Collect, words: Any, backend:
             interrupt_at("step", 42)
             return super().step(action)
 
+    class InterruptedPolicy(Babbler):
+        def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
+            interrupt_at("policy", 12)
+            return super().__call__(prompts)
+
     def interrupt_at(method: str, call: int) -> None:
         calls[method] += 1
         if where == method and calls[method] == call:
             raise KeyboardInterrupt
 
-    gem_core.register("demo-collector:Interrupted-v0", Interrupted)
-    collector = collect("Interrupted-v0", 4, SHORT, backend=backend, group_size=2, policy=Coin(words))
-
-    def go() -> Batch:
+    def go(collector: BatchCollector) -> Batch:
+        if how == "episodes":
+            return collector.collect_episodes(6)
         return collector.collect_round() if how == "round" else collector.collect_turns(20)
 
+    gem_core.register("demo-collector:Interrupted-v0", Interrupted)
+    collector = collect("Interrupted-v0", 4, SHORT, group_size=2, policy=InterruptedPolicy(words))
+    batches: list[Batch] = []
     with pytest.raises(KeyboardInterrupt):
-        _ = [go() for _ in range(20)]
-    batches = [go() for _ in range(20)]
+        while True:
+            batches.append(go(collector))
+    while len(batches) < 20:
+        batches.append(go(collector))
+    undisturbed = collect("Stretch-v0", 4, SHORT, group_size=2)
+    expected = [go(undisturbed) for _ in batches]
+    assert nameless(batches) == nameless(expected)
+
+
+# -- nobody waits for the slowest --------------------------------------------------------------------------------------
+
+
+class Uneven(Stretch):
+    """Every third seed is slow."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self.rng.random() < 0.3:
+            time.sleep(0.02)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("how", ["round", "turns", "episodes"])
+@pytest.mark.parametrize("min_batch", [1, 3, None])
+def test_an_episode_does_not_depend_on_who_was_ready_when(collect: Collect, min_batch: int | None, how: str) -> None:
+    gem_core.register("demo-collector:Uneven-v0", Uneven)
+    collector = collect("Uneven-v0", 8, backend="thread", min_batch=min_batch)
+    expected = {(one.slot, one.number): one for one in collect("Uneven-v0", 8).collect_turns(600).episodes}
+    seen: list[Episode] = []
+    for _ in range(5):
+        match how:
+            case "round":
+                seen += collector.collect_round().episodes
+            case "turns":
+                seen += collector.collect_turns(20).episodes
+            case _:
+                seen += collector.collect_episodes(6).episodes
+    shared = [one for one in seen if (one.slot, one.number) in expected]
+    assert len(shared) > len(seen) / 2
+    assert as_bytes(shared) == as_bytes([expected[one.slot, one.number] for one in shared])
+    assert len({(one.slot, one.number) for one in seen}) == len(seen)
+
+
+def test_generation_goes_on_while_one_environment_is_at_work(collect: Collect, words: Any) -> None:
+    gate = threading.Event()
+
+    class OneWaits(Stretch):
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            if self.seed == derive_seed(SEED, 0, 0):
+                assert gate.wait(30)
+            return super().step(action)
+
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            self.seed = seed
+            return super().reset(seed)
+
+    gem_core.register("demo-collector:OneWaits-v0", OneWaits)
+    policy = Babbler(words)
+    collector = collect("OneWaits-v0", 4, backend="thread", policy=policy, min_batch=2)
+    batch = collector.collect_episodes(12)
+    assert {one.slot for one in batch.episodes} == {1, 2, 3}
+    assert 1 <= batch.in_flight <= 4
+    assert all(len(call) >= 2 for call in policy.calls)
+    gate.set()
+    assert 0 in {one.slot for one in collector.collect_episodes(40).episodes}
+
+
+def test_a_minimum_batch_larger_than_what_can_be_ready_does_not_hang(collect: Collect) -> None:
+    assert len(collect(num_envs=3, backend="thread", min_batch=50).collect_round().episodes) == 3
+
+
+@pytest.mark.parametrize("min_batch", [0, -1])
+def test_no_batch_is_no_minimum(collect: Collect, min_batch: int) -> None:
+    with pytest.raises(ValueError, match="min_batch"):
+        collect(min_batch=min_batch)
+
+
+def test_over_sampling_is_counted_and_loses_nothing(collect: Collect) -> None:
+    collector = collect(num_envs=12, settings=SHORT)
+    batches = [collector.collect_episodes(8) for _ in range(40)]
+    assert {len(batch.episodes) for batch in batches} == {8}
+    assert all(batch.in_flight <= 12 for batch in batches)
+    assert any(batch.surplus for batch in batches)
     delivered = [key for batch in batches for key in keys(batch)]
     assert len(set(delivered)) == len(delivered)
-    assert 1 <= sum(batch.dropped for batch in batches) <= 8
-    # What the interruption cut off is missing from its group, and no group waits for it.
-    for group in collector._groups:  # pyright: ignore[reportPrivateUsage]
-        number, pair = divmod(group, 2)
-        assert any(finished(collector, slot) <= number for slot in (2 * pair, 2 * pair + 1))
+    for slot in range(12):
+        numbers = sorted(number for one, number in delivered if one == slot)
+        missing = set(range(max(numbers) + 1)) - set(numbers)
+        assert len(missing) <= 1 + batches[-1].surplus
+    long = sum(len(one.turns) == 10 for batch in batches for one in batch.episodes)
+    started = [_length(derive_seed(SEED, slot, number)) for slot, number in delivered]
+    assert long == started.count(10)
+    assert 0.35 < long / len(delivered) < 0.65
 
 
-def finished(collector: BatchCollector, slot: int) -> int:
-    """So many episodes of a slot are behind it."""
-    return collector._next[slot] - (slot in collector._live)  # pyright: ignore[reportPrivateUsage]
+def test_over_sampling_keeps_groups_together(collect: Collect, words: Any) -> None:
+    collector = collect("Chance-v0", 12, SHORT, group_size=4, policy=Coin(words))
+    for _ in range(10):
+        groups = Counter(one.group for one in collector.collect_episodes(8).episodes)
+        assert set(groups.values()) == {4}
+        assert len(groups) == 2
+    with pytest.raises(ValueError, match="multiple of the group size 4"):
+        collector.collect_episodes(6)
+
+
+# -- failures on the way -----------------------------------------------------------------------------------------------
+
+
+def test_a_retried_failure_leaves_no_trace(collect: Collect) -> None:
+    tried = Counter[tuple[int, int]]()
+
+    class FailsOnce(Stretch):
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            self.seed = seed or 0
+            return super().reset(seed)
+
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            tried[self.seed, self.left] += 1
+            if self.left == 3 and tried[self.seed, self.left] == 1:
+                raise OSError("gone")
+            return super().step(action)
+
+    gem_core.register("demo-collector:FailsOnce-v0", FailsOnce)
+    patient = collect("FailsOnce-v0", 4, failures=FailurePolicy(retries=1))
+    batches = [patient.collect_round() for _ in range(3)]
+    assert any(count > 1 for count in tried.values())
+    healthy = collect("Stretch-v0", 4)
+    expected = [healthy.collect_round() for _ in range(3)]
+    assert nameless(batches) == nameless(expected)
+
+
+def nameless(batches: Sequence[Batch]) -> list[bytes]:
+    """What episodes of two environments have in common."""
+    episodes = [episode for batch in batches for episode in batch.episodes]
+    return as_bytes([msgspec.structs.replace(one, env_id="", provenance="") for one in episodes])
+
+
+@pytest.mark.parametrize("how", ["step", "reset"])
+def test_the_policy_s_last_word_holds_without_a_plugin(collect: Collect, how: str) -> None:
+    bad = [derive_seed(SEED, 1, 0)]
+    arguments: dict[str, Any] = {"env_kwargs": {"bad_seeds": bad, "how": how}}
+    dropping = collect("Fragile-v0", 3, failures=FailurePolicy(then="drop"), **arguments)  # type: ignore[arg-type]
+    batch = dropping.collect_round()
+    assert (keys(batch), batch.dropped) == ([(0, 0), (2, 0)], 1)
+    raising = collect("Fragile-v0", 3, failures=FailurePolicy(then="raise"), **arguments)  # type: ignore[arg-type]
+    with pytest.raises(EnvFailure, match=rf"seed {bad[0]}\) failed: OSError"):
+        raising.collect_round()
+
+
+def test_processes_give_the_same_recording_even_when_one_dies(chatml: PreTrainedTokenizerFast) -> None:
+    gem_core.register("demo-collector:Mortal-v0", Mortal)
+    recordings: list[list[bytes]] = []
+    killed = [derive_seed(SEED, 1, 0)]
+    for backend, how in (("sync", "raise"), ("thread", "raise"), ("process", "raise"), ("process", "die")):
+        workers = {"workers": 2} if backend == "process" else {}
+        with make_vec(
+            "demo-collector:Mortal-v0",
+            6,
+            backend=backend,
+            seed=SEED,
+            env_kwargs={"bad_seeds": killed, "how": how},
+            **workers,  # type: ignore[arg-type]
+        ) as vec:
+            collector = BatchCollector(vec, Babbler(chatml), chatml, SETTINGS, min_batch=2)
+            episodes = [episode for _ in range(2) for episode in collector.collect_round().episodes]
+            recordings.append(as_bytes([one for one in episodes if one.seed not in killed]))
+            [failed] = [one for one in episodes if one.seed in killed]
+            assert failed.stop_reason is StopReason.ENV_ERROR
+            assert len(failed.turns) == 1
+            assert ("SIGKILL" if how == "die" else "OSError: gone") in (failed.error or "")
+            collector.close()
+    assert recordings[0] == recordings[1] == recordings[2] == recordings[3]
+    assert len(recordings[0]) == 11
+
+
+class Mortal(Fragile):
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self.bad and self.how == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
