@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from gem_core.env import Env
 from gem_core.errors import ClosedError
-from gem_core.registry import build, spec
+from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.exchange import Exchange
 from gem_core.rollout.policy import AsyncPolicy
-from gem_core.rollout.records import Episode
+from gem_core.rollout.records import Episode, StopReason
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
-from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.member import Member
-
-_T = TypeVar("_T")
+from gem_core.seeding import derive_seed
+from gem_core.vector import Autoreset, Backend, Fault, make_vec
 
 
 class EpisodeRunner:
-    """Plays episodes concurrently; each environment blocks a thread of its own, never the event loop.
+    """Plays episodes concurrently on a vector of environments; nothing ever blocks the event loop.
 
     Args:
         env_id: the environment.
@@ -32,14 +29,13 @@ class EpisodeRunner:
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
         seed: the episode of task `i` has the seed `derive_seed(seed, i, 0)`, as environment `i` of a vector has.
-        max_concurrent: so many episodes at once, each with one thread; further ones wait.
-        env_kwargs: override the spec's keyword arguments.
-        wrappers: applied to each environment in this order.
+        max_concurrent: so many episodes at once, each in an environment of its own; further ones wait.
+        backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
 
     Raises:
-        NotFoundError, DuplicateIdError: as `gem_core.spec`.
-        TemplateError: the tokenizer cannot carry a conversation.
         ValueError: `max_concurrent` below 1.
+        NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
     """
 
     def __init__(
@@ -51,49 +47,64 @@ class EpisodeRunner:
         *,
         seed: int,
         max_concurrent: int = 64,
+        backend: Backend = "thread",
+        workers: int | None = None,
+        failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
     ) -> None:
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
-        self._spec = spec(env_id)
+        self._env_id = env_id
         self._policy = policy
         self._settings = settings
         self._template = settings.template(tokenizer)
         self._seed = seed
-        self._build = partial(build, self._spec, dict(env_kwargs or {}), tuple(wrappers))
-        self._max_concurrent = max_concurrent
+        self._vec = make_vec(
+            env_id,
+            max_concurrent,
+            backend=backend,
+            autoreset=Autoreset.DISABLED,
+            seed=seed,
+            wrappers=wrappers,
+            env_kwargs=env_kwargs,
+            workers=workers,
+            failures=failures,
+        )
+        self._vec.judge = self._judge
+        self._exchange = Exchange(self._vec)
+        self._free = list(range(max_concurrent))
+        self._live: dict[int, Episode] = {}
+        self._dropped: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(max_concurrent)
         self._closed = False
         self._session = Session([env_id], settings)
 
     async def run(self, task: int) -> Episode | None:
-        """Play one episode of a task. Cancelling it waits for the call under way, and closes the environment.
+        """Play one episode of a task. Cancelling it waits for the call under way.
 
         Args:
             task: decides the seed; episodes of one task form a group.
 
         Returns:
-            The episode, or `None` where a plugin dropped it because its environment failed.
+            The episode, or `None` where its environment failed and it is to be dropped.
 
         Raises:
             PolicyError: the policy broke its contract. What the policy itself raises passes through.
-            EnvFailure: a plugin wants the run stopped.
+            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
             ClosedError: the runner is closed.
         """
         if self._closed:
-            raise ClosedError(f"the runner of {self._spec.id} is closed; build a new one")
-        async with self._place():
-            member = Member(self._build, task, self._seed, Autoreset.DISABLED, self._spec.id)
-            thread = ThreadPoolExecutor(1, thread_name_prefix="gem-episode")
+            raise ClosedError(f"the runner of {self._env_id} is closed; build a new one")
+        async with self._semaphore():
+            place = self._free.pop()
             try:
-                return await self._play(member, task, thread)
+                return await self._play(task, place)
             finally:
-                # The thread takes this after the call under way, even if nobody waits for it any more.
-                closing = thread.submit(member.close)
-                thread.shutdown(wait=False)
-                await asyncio.shield(asyncio.wrap_future(closing))
+                self._live.pop(place, None)
+                self._dropped.discard(place)
+                self._free.append(place)
 
     async def run_all(self, tasks: Sequence[int]) -> list[Episode]:
         """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
@@ -108,34 +119,40 @@ class EpisodeRunner:
         return [episode for episode in episodes if episode is not None]
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the run; episodes under way play on. Safe to call twice."""
-        self._closed = True
-        self._session.close(error)
+        """End the run and close the environments; episodes under way raise `ClosedError`. Safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._exchange.close()
+            self._session.close(error)
 
-    def _place(self) -> asyncio.Semaphore:
+    def _semaphore(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a semaphore serves one loop; a trainer may start one per batch
-            self._loop, self._places = loop, asyncio.Semaphore(self._max_concurrent)
+            self._loop, self._places = loop, asyncio.Semaphore(len(self._free))
         return self._places
 
-    async def _play(self, member: Member, task: int, thread: ThreadPoolExecutor) -> Episode | None:
-        observation, info = await _blocking(thread, member.reset)
-        episode = Episode(
-            env_id=self._spec.id,
-            seed=info["seed"],
+    async def _play(self, task: int, place: int) -> Episode | None:
+        episode = self._live[place] = Episode(
+            env_id=self._env_id,
+            seed=derive_seed(self._seed, task, 0),
             slot=task,
             group=task,
             turns=[],
-            provenance=self._session.origin(self._spec.id),
+            provenance=self._session.origin(self._env_id),
             run=self._session.run.id,
         )
-        builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
+        opening = await self._exchange.reset(place, task)
+        builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
         while not builder.over:
             completion = await self._policy(builder.prompt)
-            action = builder.act(completion)
-            builder.record(await _blocking(thread, partial(member.step, action)))
-        return episode if self._session.keep(episode) else None
+            builder.record(await self._exchange.step(place, builder.act(completion)))
+        self._session.end(episode)
+        if episode.stop_reason is StopReason.ENV_ERROR and self._exchange.error is not None:
+            raise self._exchange.error
+        return None if place in self._dropped else episode
 
-
-async def _blocking(thread: ThreadPoolExecutor, call: Callable[[], _T]) -> _T:
-    return await asyncio.get_running_loop().run_in_executor(thread, call)
+    def _judge(self, fault: Fault) -> ErrorAction:
+        action = self._session.judge(self._vec.failures, self._live[fault.index], fault)
+        if action is ErrorAction.DROP:
+            self._dropped.add(fault.index)
+        return action

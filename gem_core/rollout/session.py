@@ -17,8 +17,9 @@ from gem_core.rollout.records import Episode, Run, StopReason
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.vector import Fault
 
-MAX_BARREN_EPISODES = 5
-"""So many episodes in a row without a single turn, in one slot, stop the run: nothing would ever come of it."""
+MAX_BARREN_EPISODES = 20
+"""So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.
+Failures are not counted here but in the vector's `FailurePolicy`."""
 
 
 class Session:
@@ -32,7 +33,7 @@ class Session:
     def __init__(self, env_ids: Sequence[str], settings: RolloutSettings) -> None:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
         self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dataclasses.asdict(settings))
-        self._barren: Counter[int] = Counter()
+        self._barren: Counter[str] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)
 
@@ -55,16 +56,18 @@ class Session:
         """Announce an ended episode, kept or not.
 
         Raises:
-            EnvFailure: the slot has given nothing but episodes without a turn for a while.
+            EnvFailure: its environment has given nothing but episodes without a turn for a while.
         """
         manager.notify("gem_episode_end", episode=episode)
-        slot = episode.slot
-        self._barren[slot] = 0 if episode.turns else self._barren[slot] + 1
-        if self._barren[slot] >= MAX_BARREN_EPISODES:
+        if episode.stop_reason is StopReason.ENV_ERROR:
+            return
+        env_id = episode.env_id
+        self._barren[env_id] = 0 if episode.turns else self._barren[env_id] + 1
+        if self._barren[env_id] >= MAX_BARREN_EPISODES:
             raise EnvFailure(
-                f"{episode.env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last one "
-                f"ended with {episode.stop_reason.value} ({episode.error or 'no error'}, seed {episode.seed}). Repair the "
-                "environment, or raise max_context_tokens if its first observation is too long."
+                f"{env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last one ended "
+                f"with {episode.stop_reason.value} (seed {episode.seed}). Raise max_context_tokens if its first "
+                "observation is too long, or repair the environment."
             )
 
     def close(self, error: BaseException | None = None) -> None:
