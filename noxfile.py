@@ -61,7 +61,9 @@ def core(session: nox.Session, python: str) -> None:
     """The core and the plugins, on each supported Python that is installed."""
     if interpreter(python) is None and python != TRL_PYTHON:
         session.skip(f"no Python {python} here")
-    executable = environment(session, "core", python, [], ["test", "tokenizers"])
+    # Ray is large, so one Python is enough.
+    extras = ["ray"] if python == TRL_PYTHON else []
+    executable = environment(session, "core", python, extras, ["test", "tokenizers"])
     run(session, executable, "-m", "pytest", "tests/core", "tests/plugins", *session.posargs)
 
 

@@ -446,7 +446,7 @@ def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_ru
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
     with pytest.raises(
-        EnvFailure, match=r"Fragile-v0 failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"
+        EnvFailure, match=r"failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"
     ):
         collector.collect_turns(1)
 
@@ -713,11 +713,13 @@ def test_an_interrupted_collector_goes_on_where_it_was(collect: Collect, words: 
     gem_core.register("demo-collector:Interrupted-v0", Interrupted)
     collector = collect("Interrupted-v0", 4, SHORT, group_size=2, policy=InterruptedPolicy(words))
     batches: list[Batch] = []
-    with pytest.raises(KeyboardInterrupt):
-        while True:
-            batches.append(go(collector))
+    interruptions = 0
     while len(batches) < 20:
-        batches.append(go(collector))
+        try:
+            batches.append(go(collector))
+        except KeyboardInterrupt:
+            interruptions += 1
+    assert interruptions == 1
     undisturbed = collect("Stretch-v0", 4, SHORT, group_size=2)
     expected = [go(undisturbed) for _ in batches]
     assert nameless(batches) == nameless(expected)
