@@ -12,10 +12,16 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """Averages over episodes and turns; empty for no episodes.
 
     Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
-    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count).
+    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). Where several
+    environments took part, also `env/<id>/episodes` (count), `env/<id>/return`, `env/<id>/success`, `env/<id>/turns`.
     """
     if not episodes:
         return {}
+    env_ids = sorted({episode.env_id for episode in episodes})
+    return {**_means(episodes), **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {})}
+
+
+def _means(episodes: Sequence[Episode]) -> dict[str, float]:
     count = len(episodes)
     turns = [turn for episode in episodes for turn in episode.turns]
     metrics = {
@@ -34,11 +40,22 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     return metrics
 
 
+def _per_environment(episodes: Sequence[Episode], env_ids: Sequence[str]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for env_id in env_ids:
+        own = [episode for episode in episodes if episode.env_id == env_id]
+        metrics[f"env/{env_id}/episodes"] = float(len(own))
+        metrics[f"env/{env_id}/return"] = sum(episode.total_reward for episode in own) / len(own)
+        metrics[f"env/{env_id}/success"] = sum(episode.success for episode in own) / len(own)
+        metrics[f"env/{env_id}/turns"] = sum(len(episode.turns) for episode in own) / len(own)
+    return metrics
+
+
 def batch_metrics(batch: Batch) -> dict[str, float]:
     """`episode_metrics`, and what it took.
 
-    Keys: `rollout/episodes`, `rollout/turns`, `rollout/carried_turns`, `rollout/in_flight`, `rollout/dropped` (counts),
-    `time/generation`, `time/environment` (seconds).
+    Keys: `rollout/episodes`, `rollout/turns`, `rollout/carried_turns`, `rollout/in_flight`, `rollout/surplus`,
+    `rollout/dropped` (counts), `time/generation`, `time/environment` (seconds).
     """
     return {
         **episode_metrics(batch.episodes),
@@ -46,6 +63,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
         "rollout/turns": float(batch.turns),
         "rollout/carried_turns": float(batch.carried_turns),
         "rollout/in_flight": float(batch.in_flight),
+        "rollout/surplus": float(batch.surplus),
         "rollout/dropped": float(batch.dropped),
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,

@@ -24,7 +24,17 @@ from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
 from gem_core.vector.thread import ThreadVectorEnv
 
-__all__ = ["Autoreset", "Backend", "EnvStatistics", "Fault", "Transition", "VectorEnv", "make_vec"]
+__all__ = [
+    "Autoreset",
+    "Backend",
+    "EnvStatistics",
+    "Fault",
+    "Transition",
+    "VectorEnv",
+    "make_vec",
+    "share_places",
+    "weights_of",
+]
 
 Backend = Literal["sync", "thread", "process", "ray"]
 BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
@@ -101,8 +111,7 @@ def _build(
     autoreset = settings["autoreset"] is Autoreset.SAME_STEP
 
     def member(index: int) -> Member:
-        seat = seats[index]
-        return Member(index, builders[seat.env_id], seat.stream, autoreset=autoreset)
+        return Member(index, builders[seats[index].env_id], autoreset=autoreset)
 
     if backend == "sync":
         return SyncVectorEnv([member(index) for index in range(len(seats))], seats, **settings)
@@ -110,7 +119,7 @@ def _build(
         return ThreadVectorEnv(member, seats, min(workers or len(seats), len(seats)), **settings)
     from gem_core.vector.worker import Home
 
-    homes = [Home(seat.env_id, seat.stream, autoreset) for seat in seats]
+    homes = [Home(seat.env_id, autoreset) for seat in seats]
     if backend == "process":
         from gem_core.vector.process import ProcessVectorEnv
 

@@ -9,6 +9,7 @@ import torch
 from trl import GRPOConfig
 
 from gem_core.errors import SettingsError
+from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.registry import advantage_spec
 
 _LOSS_TYPES = ("dr_grpo", "dapo", "cispo")
@@ -30,6 +31,10 @@ class TurnGRPOConfig(GRPOConfig):
 
     env: list[str] = field(
         default_factory=list[str], metadata={"help": "Environment ids to train on; several take turns."}
+    )
+    env_weights: list[float] = field(
+        default_factory=list[float],
+        metadata={"help": "Shares of the environments in `env`, in the same order; equal ones by default."},
     )
     env_kwargs: dict[str, Any] | str | None = field(
         default=None, metadata={"help": "Keyword arguments for all environments; as text, a JSON object."}
@@ -64,8 +69,31 @@ class TurnGRPOConfig(GRPOConfig):
         default_factory=list[str],
         metadata={"help": "Plugins that may decide (gem_make_env, gem_env_error) and listen in this run."},
     )
-    vector_backend: Literal["sync", "thread"] = field(
-        default="thread", metadata={"help": "`thread` for environments that wait, `sync` for those that compute."}
+    vector_backend: Literal["sync", "thread", "process", "ray"] = field(
+        default="thread",
+        metadata={
+            "help": "`sync` for environments that answer at once, `thread` for those that wait, `process` for those "
+            "that compute, hang or crash, `ray` for several machines."
+        },
+    )
+    vector_workers: int | None = field(
+        default=None, metadata={"help": "Threads, processes or Ray actors that share the environments of a process."}
+    )
+    env_timeout: float | None = field(
+        default=DEFAULT_TIMEOUT, metadata={"help": "Seconds that one reset or step may take; None waits for ever."}
+    )
+    env_retries: int = field(
+        default=0, metadata={"help": "How often a failed episode is brought back in a fresh environment."}
+    )
+    env_failure: Literal["truncate", "drop", "raise"] = field(
+        default="truncate", metadata={"help": "What becomes of an episode whose environment failed for good."}
+    )
+    min_generation_batch: int | None = field(
+        default=None,
+        metadata={
+            "help": "Sample once so many prompts are ready, while slower environments are at work. By default all "
+            "are waited for, because what transformers samples depends on who shares a batch, and so on timing."
+        },
     )
 
     # TRL's defaults that would change the algorithm.
@@ -104,6 +132,11 @@ class TurnGRPOConfig(GRPOConfig):
         return self.per_device_train_batch_size * (self.steps_per_generation or 1)
 
     @property
+    def failures(self) -> FailurePolicy:
+        """What becomes of environments that fail."""
+        return FailurePolicy(self.env_timeout, self.env_retries, ErrorAction(self.env_failure))
+
+    @property
     def group_size(self) -> int:
         """Episodes that start from one seed: `num_generations` where the estimator compares them, otherwise 1."""
         return self.num_generations if advantage_spec(self.advantage).needs_groups and self.num_generations else 1
@@ -138,6 +171,14 @@ class TurnGRPOConfig(GRPOConfig):
             raise SettingsError(
                 f"max_steps={self.max_steps}: environments have no epochs, so say how many updates to make"
             )
+        if self.env_weights and len(self.env_weights) != len(self.env):
+            raise SettingsError(f"{len(self.env_weights)} env_weights for {len(self.env)} environments: give one each")
+        if self.min_generation_batch is not None and self.min_generation_batch < 1:
+            raise SettingsError(f"min_generation_batch={self.min_generation_batch}: use None for all, or at least 1")
+        try:
+            _ = self.failures
+        except ValueError as error:
+            raise SettingsError(f"env_timeout, env_retries or env_failure cannot work: {error}") from error
         if not 0.0 <= self.gamma <= 1.0:
             raise SettingsError(f"gamma={self.gamma} is not between 0 and 1")
         if self.view == "episode" and self.history is not None:

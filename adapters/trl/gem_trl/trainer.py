@@ -24,7 +24,7 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
-from gem_core.vector import make_vec
+from gem_core.vector import make_vec, share_places, weights_of
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
@@ -200,32 +200,41 @@ class TurnGRPOTrainer(GRPOTrainer):
         stream = self.state.global_step if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
-            self._share_of(args.env if train else args.eval_env or args.env, count // group_size),
+            self._share_of(self._weights(mode), count // group_size),
             count,
             backend=args.vector_backend,
+            workers=args.vector_workers,
+            failures=args.failures,
             seed=derive_seed(args.seed, mode, rank, stream),
             group_size=group_size,
             wrappers=self._wrappers,
             env_kwargs=_env_kwargs(args),
         )
-        return BatchCollector(vec, policy, self.processing_class, self._settings)
+        return BatchCollector(vec, policy, self.processing_class, self._settings, min_batch=args.min_generation_batch)
 
-    def _share_of(self, env_ids: list[str], turns: int) -> list[str]:
+    def _weights(self, mode: str) -> dict[str, float]:
+        args = self.args
+        if mode == "eval" and args.eval_env:
+            return weights_of(args.eval_env)
+        return weights_of(dict(zip(args.env, args.env_weights, strict=True)) if args.env_weights else args.env)
+
+    def _share_of(self, weights: dict[str, float], turns: int) -> list[str]:
         """The environments that take turns on this process, going on where the process before stopped.
 
         Raises:
             SettingsError: not all of them get a turn in a batch.
         """
-        everyone = turns * self.accelerator.num_processes
-        if everyone < len(env_ids):
+        everyone, rank = turns * self.accelerator.num_processes, self.accelerator.process_index
+        try:
+            places = share_places(weights, everyone)
+        except ValueError as error:
             raise SettingsError(
-                f"{len(env_ids)} environments share {everyone} places of a batch (episodes, or groups of them): "
-                "raise per_device_train_batch_size, or per_device_eval_batch_size for an evaluation"
-            )
-        if everyone % len(env_ids):
-            logger.warning(f"{len(env_ids)} environments share {everyone} places of a batch unequally")
-        start = self.accelerator.process_index * turns % len(env_ids)
-        return ([*env_ids[start:], *env_ids[:start]])[:turns]
+                f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
+                "per_device_train_batch_size, or per_device_eval_batch_size for an evaluation."
+            ) from error
+        if len(set(weights.values())) == 1 and everyone % len(weights):
+            logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
+        return places[rank * turns : (rank + 1) * turns]
 
     def _rollout_settings(self) -> RolloutSettings:
         args, limit = self.args, self._context_limit()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 import zlib
 from typing import Any
 
@@ -46,6 +49,24 @@ class Fragile(Babble):
         return super().step(action)
 
 
+class Hostile(Babble):
+    """Of eleven episodes one raises, one hangs and one kills its process."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        match self.fate:
+            case 0:
+                raise RuntimeError("lost the connection")
+            case 1:
+                time.sleep(3600)
+            case 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        self.fate = (seed or 0) % 11
+        return super().reset(seed=seed)
+
+
 class Chatty(Babble):
     """Observations far beyond any context."""
 
@@ -56,5 +77,5 @@ class Chatty(Babble):
 
 def register() -> None:
     """Make them known to this process."""
-    for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Chatty": Chatty}.items():
+    for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Hostile": Hostile, "Chatty": Chatty}.items():
         gem_core.register(f"test:{name}-v0", entry_point)

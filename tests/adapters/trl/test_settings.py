@@ -35,6 +35,11 @@ from gem_core.errors import (
         ({"max_steps": -1}, "no epochs"),
         ({"gamma": 1.5}, "between 0 and 1"),
         ({"env": []}, "no environment"),
+        ({"env_weights": [1.0, 2.0]}, "2 env_weights for 1 environments"),
+        ({"min_generation_batch": 0}, "min_generation_batch=0"),
+        ({"env_timeout": 0}, "timeout must be None or above 0"),
+        ({"env_retries": -1}, "env_retries"),
+        ({"env_failure": "retry"}, "would never end"),
     ],
 )
 def test_refused(settings, changes, words):
@@ -56,12 +61,20 @@ def test_environment_arguments_as_text_reach_the_environment(trainer):
 
 
 def test_every_environment_gets_a_turn(trainer):
-    with pytest.raises(SettingsError, match="3 environments share 2 places"):
+    with pytest.raises(SettingsError, match="3 environment ids for 2 places"):
         trainer(
             env=["test:Babble-v0", "game:Corridor-v0", "test:Fragile-v0"],
             per_device_train_batch_size=2,
             gradient_accumulation_steps=1,
         ).train()
+
+
+def test_weights_share_the_places_of_all_processes(trainer):
+    run = trainer(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[3.0, 1.0])
+    run.train()
+    logged = run.state.log_history[0]
+    assert (logged["env/test:Babble-v0/episodes"], logged["env/game:Corridor-v0/episodes"]) == (6.0, 2.0)
+    assert logged["env/game:Corridor-v0/turns"] > 0
 
 
 def test_response_limit_must_fit_the_context(trainer):

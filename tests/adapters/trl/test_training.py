@@ -70,6 +70,18 @@ def test_value_function_makes_gae(trainer):
         assert got[tuple(last.prompt_ids), tuple(last.response_ids)] == pytest.approx(last.reward - 0.5, abs=1e-5)
 
 
+def test_environments_that_hang_and_die_do_not_stop_training(trainer):
+    run = trainer(
+        cls=SpyTrainer, env="test:Hostile-v0", max_steps=4, vector_backend="process", vector_workers=2, env_timeout=0.5
+    )
+    run.train()
+    errors = [episode.error or "" for batch in run.batches for episode in batch.episodes]
+    assert len(errors) == 32
+    for kind in ("lost the connection", "TimeoutError: no answer within 0.5 s", "SIGKILL"):
+        assert any(kind in error for error in errors)
+    assert sum(bool(error) for error in errors) < 20
+
+
 def test_failing_environments_cost_only_their_episodes(trainer):
     run = trainer(cls=SpyTrainer, env="test:Fragile-v0", max_steps=3)
     run.train()
