@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     __version__: str
     from gem_core.env import Env as Env
     from gem_core.env import Wrapper as Wrapper
+    from gem_core.failures import ErrorAction as ErrorAction
+    from gem_core.failures import FailurePolicy as FailurePolicy
     from gem_core.hookspecs import hookimpl as hookimpl
     from gem_core.registry import make as make
     from gem_core.registry import register as register
@@ -34,6 +36,8 @@ _HOME = {
     "ToolSpec": "specs",
     "AdvantageSpec": "specs",
     "AdapterSpec": "specs",
+    "ErrorAction": "failures",
+    "FailurePolicy": "failures",
     "hookimpl": "hookspecs",
     "make": "registry",
     "register": "registry",
@@ -46,6 +50,8 @@ __all__ = [
     "AdvantageSpec",
     "Env",
     "EnvSpec",
+    "ErrorAction",
+    "FailurePolicy",
     "ToolSpec",
     "Wrapper",
     "hookimpl",
