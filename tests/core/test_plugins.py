@@ -22,7 +22,7 @@ from gem_core.errors import (
     PluginError,
     PluginLoadError,
 )
-from gem_core.failures import ErrorAction, judge_failure
+from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
 from gem_core.rollout import Episode, StopReason
@@ -497,6 +497,7 @@ def judging(answer: str) -> str:
     return f"{source}    asked.append((str(error), spec.id, episode.seed, attempt))\n    return {answer}\n"
 
 
+POLICY = FailurePolicy()
 FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
 
 
@@ -505,10 +506,10 @@ def test_only_enabled_plugins_judge_failures(site: Site, in_force: Callable[[], 
     manager = in_force()
     spec = gem_core.register("demo:Local-v0", Local)
     manager.load("judge")
-    assert judge_failure(FAILED, spec, 1) is ErrorAction.TRUNCATE
+    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.TRUNCATE
     assert site.module(module).asked == []
     manager.enable("judge")
-    assert judge_failure(FAILED, spec, 3) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAILED, spec, 3) is ErrorAction.DROP
     [(error, env_id, seed, attempt)] = site.module(module).asked
     assert "OSError: gone" in error
     assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
@@ -520,9 +521,24 @@ def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_forc
     manager = in_force()
     spec = gem_core.register("demo:Local-v0", Local)
     manager.enable("silent", "raising")
-    with pytest.raises(gem_core.errors.EnvFailure, match="OSError: gone"):
-        judge_failure(FAILED, spec, 1)
+    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.RAISE
     assert len(site.module(silent).asked) == 1
+
+
+def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("patient", judging("'retry'"))
+    spec = gem_core.register("demo:Local-v0", Local)
+    retrying, dropping = FailurePolicy(retries=2), FailurePolicy(retries=2, then="drop")  # type: ignore[arg-type]
+    assert [judge_failure(retrying, FAILED, spec, attempt).value for attempt in (1, 2, 3)] == [
+        "retry",
+        "retry",
+        "truncate",
+    ]
+    assert judge_failure(dropping, FAILED, spec, 1, repeatable=False) is ErrorAction.DROP
+    in_force().enable("patient")
+    assert judge_failure(dropping, FAILED, spec, 50) is ErrorAction.RETRY
+    assert judge_failure(dropping, FAILED, spec, 50, repeatable=False) is ErrorAction.DROP
+    assert judge_failure(dropping, FAILED, spec, 1000) is ErrorAction.DROP
 
 
 @pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
@@ -537,7 +553,7 @@ def test_enabled_plugins_are_asked_in_the_order_they_were_named(
     for name in loaded_before:
         manager.load(name)
     manager.enable("a", "b")
-    assert judge_failure(FAILED, spec, 1) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.DROP
 
 
 def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
@@ -548,7 +564,7 @@ def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
     spec = gem_core.register("demo:Local-v0", Local)
     manager.enable("judge")
     with pytest.raises(PluginError, match="explode"):
-        judge_failure(FAILED, spec, 1)
+        judge_failure(POLICY, FAILED, spec, 1)
 
 
 def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
