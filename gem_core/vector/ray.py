@@ -1,0 +1,346 @@
+"""Environments in Ray actors, for more than one machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import sys
+import textwrap
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Any, TypeAlias
+
+from gem_core.env import Env
+from gem_core.errors import EnvError, MissingExtraError
+from gem_core.vector.autoreset import Autoreset
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of
+from gem_core.vector.member import Member
+from gem_core.vector.pool import PooledVectorEnv, Worker
+from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
+from gem_core.vector.seat import Seat
+from gem_core.vector.worker import Home, Setup
+
+try:
+    import ray
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "backend='ray' needs Ray, which is not installed. Next: pip install \"gem-core[ray]\""
+    ) from error
+
+NOBODY = -1
+"""Index of a question to the actor itself, in the place of a member's."""
+IDLE_SECONDS = 1.0
+"""After so long without calls, an actor is asked whether it is still there before it gets another one."""
+SHOWN_CHARACTERS = 200
+"""Of Ray's account of a loss, which goes on with advice."""
+_rays_threads: set[int] = set()
+"""Threads of Ray's that called back. One that asked Ray for something would wait for itself."""
+
+
+class EnvHost:
+    """What runs in an actor: members, and one task per call, so that each answer is there as soon as it can be.
+
+    Args:
+        setup: the members.
+        path: where the vector's process finds modules; what is missing here is added.
+    """
+
+    def __init__(self, setup: Setup, path: Sequence[str]) -> None:
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        self._members: dict[int, Member] = {}
+        self._failure: Failure | None = None
+        try:
+            self._members = setup.members()
+        except (Exception, SystemExit) as error:  # Ray's own account of it would be hard to read
+            self._failure = failure_of(error)
+
+    def ready(self) -> Failure | None:
+        """Why the members could not be built, if they could not."""
+        return self._failure
+
+    def answer(self, index: int, call: Call) -> bytes:
+        """The pickled outcome of a call."""
+        return pickle.dumps(self._members[index].answer(call), pickle.HIGHEST_PROTOCOL)
+
+    def close(self) -> None:
+        """Close the environments."""
+        for member in self._members.values():
+            member.close()
+
+
+class RayWorker(Worker):
+    """An actor. Ray performs its tasks in the order in which they were sent, so the first one that is not answered is
+    the one at work, at the earliest since the answer before came in.
+
+    Answers come in as `ObjectRef.future()`, from a thread of Ray's, which costs nothing while nothing happens;
+    `ray.wait` would look at every call under way each time.
+
+    What an actor answered just before it died may be lost, so its death says for certain who was at work only if it
+    had a single call. Its successor therefore gets what was under way call by call, and only then the rest in advance.
+
+    Args:
+        indices: the members that live here.
+        actor: the handle of an `EnvHost`.
+        limit: seconds that one turn may take.
+        inbox: takes this worker, the member's index and the answer.
+    """
+
+    def __init__(self, indices: Sequence[int], actor: Any, limit: float, inbox: Inbox) -> None:
+        super().__init__(indices)
+        self.ready = False
+        """It was placed, and has built its members."""
+        self.began = self._since = time.monotonic()
+        self._actor = actor
+        self._limit = limit
+        self._inbox = inbox
+        self._expected: dict[int, Future[Any]] = {}
+        self._unanswered: dict[int, float] = {}
+        """Those that Ray has not answered yet, in order, with seconds that they may take beyond the limit. This and
+        `_since` are all that Ray's thread changes."""
+        self._suspects: deque[tuple[int, Call]] = deque()
+        self._held: dict[int, Call] = {}
+        self._careful = True
+        self._closing: Future[Any] | None = None
+        self._ask(NOBODY, actor.ready.remote())
+
+    def submit(self, calls: Mapping[int, Call]) -> None:
+        if not self._expected and time.monotonic() - self._since > IDLE_SECONDS:
+            self._ask(NOBODY, self._actor.ready.remote())  # if it died meanwhile, none of these calls is to blame
+        if not self._careful:
+            for index, call in calls.items():
+                self._send(index, call)
+        elif self.ready:
+            self._held.update(calls)
+        else:
+            self._suspects.extend(calls.items())
+
+    def running(self) -> tuple[int, float] | None:
+        for index, extra in list(self._unanswered.items()):
+            return None if index == NOBODY else (index, self._since + extra)
+        return None
+
+    def take(self, index: int) -> Future[Any]:
+        """The answer that has come in for this member; it is not expected any more."""
+        answer = self._expected.pop(index)
+        if self._suspects:
+            self._send(*self._suspects.popleft())
+        elif self._careful:
+            self._careful = False
+            self.submit(self._held)
+        return answer
+
+    def answered(self) -> Iterator[int]:
+        """The members whose answers have come in, and were not taken."""
+        for index, answer in list(self._expected.items()):
+            if index != NOBODY and answer.done() and answer.exception() is None:
+                yield index
+
+    def culprit(self) -> int | None:
+        """Of an actor that died: the member that was at work, if that is certain."""
+        # All fail now, but what was answered before may still be on its way.
+        wait(self._expected.values(), LOOK_SECONDS)
+        failed = [index for index, answer in self._expected.items() if not answer.done() or answer.exception()]
+        return failed[0] if len(failed) == 1 and failed != [NOBODY] else None
+
+    def kill(self) -> None:
+        self._suspects.clear()
+        self._held.clear()
+        if threading.get_ident() not in _rays_threads:
+            _kill(self._actor)
+        else:  # the garbage collector found a vector there
+            threading.Thread(target=_kill, args=(self._actor,), daemon=True).start()
+
+    def end(self) -> None:
+        if self.ready and ray.is_initialized():
+            with contextlib.suppress(Exception):
+                self._closing = self._actor.close.remote().future()
+
+    def join(self, timeout: float) -> bool:
+        closed = self._closing is not None and bool(wait([self._closing], timeout).done)
+        self.kill()  # it would go on, with nothing to do
+        return closed
+
+    def _send(self, index: int, call: Call) -> None:
+        # Nothing is heard of a replay's turns, so it has the time of all of them, the first reset included.
+        extra = self._limit * (len(call.actions) + 1) if isinstance(call, Replay) else 0.0
+        self._ask(index, self._actor.answer.remote(index, call), extra)
+
+    def _ask(self, index: int, ref: Any, extra: float = 0.0) -> None:
+        if not self._unanswered:
+            self._since = time.monotonic()
+        self._unanswered[index] = extra
+        answer: Future[Any] = ref.future()
+        self._expected[index] = answer
+        answer.add_done_callback(partial(self._hear, index, threading.get_ident()))
+
+    def _hear(self, index: int, asked_in: int, answer: Future[Any]) -> None:
+        # In a thread of Ray's, unless the answer was there at once. The time comes first, or the next call would
+        # seem to have begun with this one.
+        self._since = time.monotonic()
+        self._unanswered.pop(index, None)
+        if threading.get_ident() != asked_in:
+            _rays_threads.add(threading.get_ident())
+        self._inbox.put((self, index, answer))
+
+
+Answer: TypeAlias = tuple[RayWorker, int, Future[Any]]
+Inbox: TypeAlias = "queue.SimpleQueue[Answer | None]"  # None only wakes
+
+
+class RayVectorEnv(PooledVectorEnv[RayWorker]):
+    """Environments in Ray actors, each of which serves several, one after the other.
+
+    Ray is used as it is, in a trainer or on a cluster, where it has been initialised. Otherwise `ray.init()` connects
+    to the cluster that `RAY_ADDRESS` or this machine names, or starts Ray here, without dashboard and without the
+    actors' output. It stays up when the vector is closed, as others may use it by then.
+
+    `workers` is the number of actors, by default one per CPU of the cluster. Ray spreads them over the nodes. An actor
+    needs a free CPU to be placed, and none from then on, so there may be more actors than CPUs; but where everything
+    is reserved, as by a trainer's placement groups, they wait for room, for up to `START_SECONDS`. Time limits count
+    from when an actor runs.
+
+    An actor that dies with several calls under way is replaced, and the calls are made again, one by one; the member
+    whose call ends the actor again has failed. So where a node was lost, nobody has.
+
+    Modules of the environments, plugins included, must be importable on every node: installed, on a shared disk, or
+    sent with `ray.init(runtime_env=...)`. What the main script or a notebook defines travels by value.
+
+    Args:
+        homes: how to build each member.
+        builders: builds the environments, per id.
+        seats: where each environment stands.
+        workers: number of actors; at most one per environment.
+        settings: of `PooledVectorEnv`.
+
+    Raises:
+        EnvError: something cannot be pickled or imported by an actor, or an actor could not start.
+    """
+
+    def __init__(
+        self,
+        homes: Sequence[Home],
+        builders: Mapping[str, Callable[[], Env]],
+        seats: Sequence[Seat],
+        workers: int | None,
+        **settings: Any,
+    ) -> None:
+        # The vector asks for each opening, so that it has a time limit of its own, as every call.
+        self._homes = [home._replace(autoreset=False) for home in homes]
+        self._builders = pickled_builders(builders)
+        _connect()
+        self._host: Any = ray.remote(EnvHost).options(  # pyright: ignore[reportUnknownMemberType]
+            scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0, enable_task_events=False
+        )
+        self._inbox: Inbox = queue.SimpleQueue()
+        self._arrived: deque[Answer] = deque()
+        try:
+            super().__init__(seats, min(workers or _cpus(), len(seats)), **settings)
+            while not all(worker.ready for worker in self._workers):
+                self._poll(1, LOOK_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_worker(self, indices: Sequence[int]) -> RayWorker:
+        path = [os.path.abspath(entry) for entry in sys.path]
+        actor = self._host.remote(make_setup(self._homes, self._builders, indices), path)
+        return RayWorker(indices, actor, self.failures.timeout or 0.0, self._inbox)
+
+    def _submit(self, calls: Mapping[int, Call]) -> None:
+        _check_connected()
+        super()._submit(calls)
+
+    def _poll(self, wanted: int, timeout: float | None) -> None:
+        self._listen(wanted, LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
+        if not self._arrived and wanted:
+            self._check_workers()
+        while self._arrived:
+            worker, index, answer = self._arrived.popleft()
+            if worker is self._workers[self._home[worker.indices[0]]]:  # and not one that was given up
+                self._receive(worker, index, answer)
+
+    def _listen(self, wanted: int, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        with contextlib.suppress(queue.Empty):
+            while len(self._arrived) < wanted or not self._inbox.empty():
+                answer = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+                if answer is None:
+                    break
+                self._arrived.append(answer)
+
+    def _wake(self) -> None:
+        self._inbox.put(None)
+
+    def _receive(self, worker: RayWorker, index: int, answer: Future[Any]) -> None:
+        if (error := answer.exception()) is not None:
+            self._bury(worker, error)
+            return
+        worker.take(index)
+        if index != NOBODY:
+            self._arrive(index, pickle.loads(answer.result()))
+        elif (failure := answer.result()) is not None:
+            raise EnvError(f"a Ray actor could not build its environments: {failure.error}\n{failure.traceback}")
+        else:
+            worker.ready = True
+
+    def _arrive(self, index: int, outcome: Outcome) -> None:
+        super()._arrive(index, outcome)
+        ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
+        if ended and self.autoreset is Autoreset.SAME_STEP:
+            self._submit({index: self._calls[index]})
+
+    def _check_workers(self) -> None:
+        _check_connected()
+        now = time.monotonic()
+        if any(not worker.ready and now - worker.began > START_SECONDS for worker in self._workers):
+            raise EnvError(
+                f"Ray did not start an actor within {START_SECONDS:g} s; each needs a free CPU to be placed. Next: see "
+                "`ray status`, pass fewer workers, or leave CPUs out of placement groups"
+            )
+
+    def _bury(self, worker: RayWorker, error: BaseException) -> None:
+        if not worker.ready:
+            raise EnvError(f"a Ray actor was lost before it could start: {error}") from error
+        worker.kill()
+        self._lose(worker, f"{type(error).__name__}: its actor was lost. {_last_line(error)}", worker.culprit())
+
+    def _lose(self, worker: RayWorker, error: str, blamed: int | None) -> None:
+        worker.kill()
+        for index in worker.answered():  # before it was lost
+            self._arrive(index, pickle.loads(worker.take(index).result()))
+            if index == blamed:
+                blamed = None
+        super()._lose(worker, error, blamed)
+
+
+def _connect() -> None:
+    if not ray.is_initialized():
+        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _kill(actor: Any) -> None:
+    if ray.is_initialized():
+        with contextlib.suppress(Exception):  # from a session of Ray's that has ended
+            ray.kill(actor)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _check_connected() -> None:
+    # Ray would start itself anew, where nobody knows these actors.
+    if not ray.is_initialized():
+        raise EnvError("Ray was shut down, and this vector's environments with it; build a new one with make_vec()")
+
+
+def _cpus() -> int:
+    resources: Any = ray.cluster_resources()  # pyright: ignore[reportUnknownVariableType]
+    return max(1, int(resources.get("CPU", 1)))
+
+
+def _last_line(error: BaseException) -> str:
+    # What comes before names this one actor, and would make each failure one of a new kind.
+    return textwrap.shorten(str(error).strip().rpartition("\n")[2], SHOWN_CHARACTERS)
