@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 600.0
 SHOWN_ERRORS = 3
+MAX_ATTEMPTS = 100
+"""A plugin that always says retry would keep a run busy for ever."""
 
 
 class ErrorAction(str, Enum):
@@ -50,7 +52,7 @@ class FailurePolicy:
     max_failure_share: float | None = 0.5
     """A run stops once more than this share of a window failed, for any one environment id; `None` never stops it."""
     window: int = 40
-    """Number of ended episodes and failures, of one environment id, that the share is taken of."""
+    """Number of ended episodes of one environment id that the share is taken of. What a retry mended has not failed."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "then", ErrorAction(self.then))
@@ -100,7 +102,9 @@ class CircuitBreaker:
         return self._recent.setdefault(env_id, deque(maxlen=self._policy.window))
 
 
-def judge_failure(policy: FailurePolicy, episode: Episode, spec: EnvSpec | None, attempt: int) -> ErrorAction:
+def judge_failure(
+    policy: FailurePolicy, episode: Episode, spec: EnvSpec | None, attempt: int, *, repeatable: bool = True
+) -> ErrorAction:
     """What becomes of a failed episode: what an enabled plugin says (`gem_env_error`), otherwise the policy.
 
     Args:
@@ -108,6 +112,7 @@ def judge_failure(policy: FailurePolicy, episode: Episode, spec: EnvSpec | None,
         episode: what is known of the episode, with its `error`.
         spec: the environment's spec.
         attempt: failures of this episode so far, this one included.
+        repeatable: false where a retry cannot help; the policy's `then` takes its place.
 
     Raises:
         PluginError: a plugin answered something that is no `ErrorAction`.
@@ -115,13 +120,16 @@ def judge_failure(policy: FailurePolicy, episode: Episode, spec: EnvSpec | None,
     error = env_failure(episode)
     answer = manager.decide("gem_env_error", error=error, spec=spec, episode=episode, attempt=attempt)
     if answer is None:
-        return ErrorAction.RETRY if attempt <= policy.retries else policy.then
+        answer = ErrorAction.RETRY if attempt <= policy.retries else policy.then
     try:
-        return ErrorAction(answer)
+        action = ErrorAction(answer)
     except ValueError:
         raise PluginError(
             f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}"
         ) from error
+    if action is ErrorAction.RETRY and (not repeatable or attempt >= MAX_ATTEMPTS):
+        return policy.then
+    return action
 
 
 def env_failure(episode: Episode) -> EnvFailure:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gem_core.env import Info, ResetResult
-from gem_core.errors import ClosedError, EnvFailure
+from gem_core.errors import ClosedError, EnvFailure, PluginError
 from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, judge_failure
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
@@ -24,7 +24,7 @@ _logged: set[tuple[str, str]] = set()
 class Fault(NamedTuple):
     """A failure, as it is judged."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     env_id: str
     seed: int
     """What the environment was reset with."""
@@ -32,13 +32,15 @@ class Fault(NamedTuple):
     error: str
     attempt: int
     """Failures of this episode so far, this one included."""
+    repeatable: bool = True
+    """False where a retry cannot help: a replay showed something else than the first time."""
 
 
 class VectorEnv(ABC):
     """Environments that are played side by side; built by `make_vec`.
 
     `send` hands out actions and `recv` takes what has come back, so that nobody waits for the slowest; `step` is both
-    in one. A backend implements `_submit`, `_gather` and `_shut_down`, and nothing else.
+    in one. A backend implements `_submit`, `_gather`, `_wake` and `_shut_down`, and nothing else.
 
     Args:
         seats: where each environment stands, in order.
@@ -60,7 +62,8 @@ class VectorEnv(ABC):
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
         self._seats = list(seats)
         self._breaker = CircuitBreaker(failures)
-        self._stop: EnvFailure | None = None
+        self._stop: Exception | None = None
+        self._woken = False
         self._calls: dict[int, Call] = {}
         self._opening: set[int] = set()
         self._results: dict[int, Any] = {}
@@ -72,8 +75,9 @@ class VectorEnv(ABC):
         return len(self.env_ids)
 
     @property
-    def _pending(self) -> int:
-        return len(self._calls) + len(self._results)
+    def pending(self) -> frozenset[int]:
+        """The environments whose answer has not been received."""
+        return frozenset([*self._calls, *self._results])
 
     # -- playing ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +105,7 @@ class VectorEnv(ABC):
         self._start({index: self._seats[index].next_start() for index in chosen})
         try:
             results = self._wait_for(len(chosen), None)
-        except EnvFailure:
+        except (EnvFailure, PluginError):
             self.drain()
             raise
         return [results[index][0] for index in chosen], [results[index][1] for index in chosen]
@@ -116,7 +120,8 @@ class VectorEnv(ABC):
 
         Raises:
             ClosedError: the vector is closed.
-            ValueError: not one action per environment, or an index out of range or still at work.
+            ValueError: not one action per environment, an action that is no text, or an index out of range or still
+                at work.
             EnvFailure: a failure that is to stop the run; what the others answered is there to `recv`.
         """
         if not isinstance(actions, Mapping):
@@ -138,6 +143,8 @@ class VectorEnv(ABC):
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
         self._claim(list(actions))
+        if not {str}.issuperset(map(type, actions.values())):
+            actions = {index: _plain_text(index, action) for index, action in actions.items()}
         calls: dict[int, Call] = {}
         for index, action in actions.items():
             seat = self._seats[index]
@@ -148,6 +155,21 @@ class VectorEnv(ABC):
             elif (call := self._unplayable(index, seat)) is not None:
                 calls[index] = call
         self._start(calls)
+
+    def send_reset(self, indices: Sequence[int], *, streams: Sequence[int] | None = None) -> None:
+        """Start the next episode in the environments named, without waiting.
+
+        `recv` gives each opening as a transition with no reward that ends nothing. Raises as `step`.
+
+        Args:
+            indices: which environments.
+            streams: for each, a sequence of seeds to begin at its first episode, instead of going on with its own:
+                `derive_seed(seed, stream, 0)`.
+        """
+        self._claim(indices)
+        for index, stream in zip(indices, streams or (), strict=streams is not None):
+            self._seats[index].stream, self._seats[index].episode = stream, -1
+        self._start({index: self._seats[index].next_start() for index in indices})
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
         """Wait until at least so many of the turns sent have come back, and take all that have.
@@ -162,9 +184,15 @@ class VectorEnv(ABC):
             EnvFailure: a failure that is to stop the run; what has come back stays, for another `recv`.
         """
         self._check_open()
-        if at_least > self._pending:
-            raise ValueError(f"recv(at_least={at_least}), but {self._pending} turns are under way")
-        return self._wait_for(at_least, timeout)
+        under_way = len(self._calls) + len(self._results)
+        if at_least > under_way:
+            raise ValueError(f"recv(at_least={at_least}), but {under_way} turns are under way")
+        return self._wait_for(at_least, timeout, wakeable=True)
+
+    def wake(self) -> None:
+        """Have a `recv` that waits in another thread return with what is there; any thread may call this."""
+        self._woken = True
+        self._wake()
 
     def drain(self) -> None:
         """Wait for the calls under way and forget their results.
@@ -198,6 +226,10 @@ class VectorEnv(ABC):
         """Pass on outcomes to `_arrive`; wait until there are about so many of them, or so many seconds are over."""
 
     @abstractmethod
+    def _wake(self) -> None:
+        """Have a `_gather` that waits in another thread return."""
+
+    @abstractmethod
     def _shut_down(self) -> None:
         """Close the members and stop the workers."""
 
@@ -212,7 +244,8 @@ class VectorEnv(ABC):
         """Take the outcome of the call under way at `index`."""
         call, seat = self._calls.pop(index), self._seats[index]
         if type(outcome) is Transition:
-            seat.played(call if type(call) is str else call.action, outcome)  # pyright: ignore[reportAttributeAccessIssue]
+            turn: Any = call
+            seat.played(turn if type(turn) is str else turn.action, outcome)
             if outcome.terminated or outcome.truncated:
                 self._end_episode(index, seat, outcome)
             else:
@@ -220,11 +253,13 @@ class VectorEnv(ABC):
         elif isinstance(outcome, Failure):
             self._fail(index, seat, call, outcome)
         else:
-            seat.opened(outcome)
-            self._open_episode(index, seat, outcome)
+            opening: Any = outcome
+            seat.opened(opening)
+            self._open_episode(index, seat, opening)
 
     def _end_episode(self, index: int, seat: Seat, transition: Transition, *, failed: bool = False) -> None:
-        self._count_episode(seat, transition, failed)
+        if seat.error is None:  # otherwise it was counted when it failed to begin
+            self._count_episode(seat, transition, failed)
         seat.over, seat.steady = True, False
         if self.autoreset is not Autoreset.SAME_STEP:
             self._results[index] = transition
@@ -249,20 +284,26 @@ class VectorEnv(ABC):
     def _fail(self, index: int, seat: Seat, call: Call, failure: Failure) -> None:
         seat.lose()
         seat.attempts += 1
-        fault = Fault(index, seat.env_id, seat.episode_seed, seat.episode, failure.error, seat.attempts)
-        action = self.judge(fault)
-        if action is ErrorAction.RETRY and not failure.repeatable:
-            action = self.failures.then
+        fault = Fault(
+            index, seat.env_id, seat.episode_seed, seat.episode, failure.error, seat.attempts, failure.repeatable
+        )
+        wrong = None
+        try:
+            action = self.judge(fault)
+        except PluginError as error:  # it stops the run, and costs nobody's answer
+            action, wrong = ErrorAction.RAISE, error
         _log_failure(seat.env_id, failure, action)
         self.statistics[seat.env_id].failures += 1
-        tripped = self._breaker.failure(seat.env_id, failure.error)
-        if tripped is not None or action is ErrorAction.RAISE:
-            self._stop = tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
-        elif action is ErrorAction.RETRY:
+        if action is ErrorAction.RETRY:
             self._start({index: self._again(index, call)})
             return
+        tripped = self._breaker.failure(seat.env_id, failure.error)
+        if tripped is not None or action is ErrorAction.RAISE:
+            self._stop = wrong or tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
         if isinstance(call, Reset):
-            self._open_episode(index, seat, seat.broken(failure.error))
+            opening = seat.broken(failure.error)
+            self._count_episode(seat, _cut_off(failure.error), failed=True)
+            self._open_episode(index, seat, opening)
         else:
             self._end_episode(index, seat, _cut_off(failure.error), failed=True)
 
@@ -297,14 +338,12 @@ class VectorEnv(ABC):
         from gem_core.registry import spec
         from gem_core.rollout.records import Episode
 
-        episode = Episode(
-            fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error
-        )
-        return judge_failure(self.failures, episode, spec(fault.env_id), fault.attempt)
+        episode = Episode(fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error)
+        return judge_failure(self.failures, episode, spec(fault.env_id), fault.attempt, repeatable=fault.repeatable)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _wait_for(self, at_least: int, timeout: float | None) -> dict[int, Any]:
+    def _wait_for(self, at_least: int, timeout: float | None, *, wakeable: bool = False) -> dict[int, Any]:
         deadline = None if timeout is None else time.monotonic() + timeout
         remaining = timeout
         while True:
@@ -312,6 +351,9 @@ class VectorEnv(ABC):
                 self._gather(max(0, at_least - len(self._results)), remaining)
             remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
             if self._stop or not self._calls or len(self._results) >= at_least or remaining == 0:
+                return self._take()
+            if wakeable and self._woken:
+                self._woken = False
                 return self._take()
 
     def _forget(self) -> None:
@@ -343,8 +385,8 @@ class VectorEnv(ABC):
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.
         self._check_open()
-        if self._pending:
-            raise ValueError(f"{self._pending} turns sent earlier are under way; recv() them before this")
+        if self._calls or self._results:
+            raise ValueError(f"{len(self.pending)} turns sent earlier are under way; recv() them before this")
 
     def _check_open(self) -> None:
         if self._closed:
@@ -360,12 +402,18 @@ class VectorEnv(ABC):
         counts = {env_id: self.env_ids.count(env_id) for env_id in self.statistics}
         shown = ", ".join(f"{count} x {env_id}" for env_id, count in list(counts.items())[:3])
         more = f" and {len(counts) - 3} more ids" if len(counts) > 3 else ""
-        state = "closed" if self._closed else f"{self._pending} at work"
+        state = "closed" if self._closed else f"{len(self.pending)} at work"
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
 
 
 def _cut_off(error: str) -> Transition:
     return Transition("", 0.0, False, True, {"error": error})
+
+
+def _plain_text(index: int, action: Any) -> str:
+    if not isinstance(action, str):
+        raise ValueError(f"the action of environment {index} is {action!r:.200}, which is not a string")
+    return str.__str__(action)  # of a class of its own, such as numpy's
 
 
 def _log_failure(env_id: str, failure: Failure, action: ErrorAction) -> None:

@@ -40,10 +40,12 @@ Outcome: TypeAlias = ResetResult | Transition | Failure
 
 
 class Reset(NamedTuple):
-    """Start an episode; answered with observation and info."""
+    """Start an episode; answered with observation and info. Its seed is `derive_seed` of these three."""
 
     seed: int
     """The vector's seed."""
+    stream: int
+    """Which sequence of seeds it belongs to; members of one group share it."""
     episode: int
     """Number of the episode, from 0."""
 
@@ -79,7 +81,14 @@ def failure_of(error: BaseException) -> Failure:
     place = traceback.extract_tb(cause.__traceback__)[-1:]
     kind = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Failure(f"{type(error).__name__}: {error}", text, kind)
+    return Failure(f"{type(error).__name__}: {_text(error)}", text, kind)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(it cannot say what happened: its own __str__ raised)"
 
 
 def merged(ended: Transition, opening: ResetResult) -> Transition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -13,46 +14,51 @@ from gem_core.errors import EnvFailure
 from gem_core.seeding import derive_seed
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of
 
-
 _FROZEN = {str, int, float, bool, type(None)}
-_new = tuple.__new__  # what a NamedTuple's own constructor calls, at a third of its cost
+# What a NamedTuple's own constructor calls, at a third of its cost.
+_new: Any = tuple.__new__  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 class Member:
     """An environment that cannot harm its neighbours: whatever it does, a call has an outcome.
 
-    The seed of episode `k` is `derive_seed(seed, stream, k)`, whatever happened before. After a failure the
-    environment is closed; the next `Reset` or `Replay` builds a fresh one.
+    After a failure the environment is closed; the next `Reset` or `Replay` builds a fresh one.
 
     Args:
         index: its place in the vector.
         build: builds the environment, wrappers included.
-        stream: which sequence of seeds it plays; members of one group share it.
         autoreset: open the next episode at once where one ends.
+        portable: its infos go to another process, so one that cannot is a failure.
     """
 
-    def __init__(self, index: int, build: Callable[[], Env], stream: int, *, autoreset: bool = False) -> None:
+    def __init__(
+        self, index: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False
+    ) -> None:
         self.index = index
         self._build = build
-        self._stream = stream
         self._autoreset = autoreset
+        self._portable = portable
         self._env: Env | None = None
-        self._start = Reset(0, -1)
+        self._start = Reset(0, 0, -1)
+        self.tick: Callable[[], None] = _nothing
+        """Called before each turn of a replay, as the time limit is one of turns."""
 
     def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
         outcome = self.answer(call)
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
             emit(self.index, outcome._replace(info=_own(outcome.info)))
-            outcome = self.answer(Reset(self._start.seed, self._start.episode + 1))
+            outcome = self.answer(self._start._replace(episode=self._start.episode + 1))
         emit(self.index, outcome)
 
     def answer(self, call: Call) -> Outcome:
         """The outcome of this call alone."""
         try:
             if type(call) is str:
-                return _checked_step(self._env.step(call))  # pyright: ignore[reportOptionalMemberAccess]
-            return self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
+                outcome = _checked_step(self._env.step(call))  # pyright: ignore[reportOptionalMemberAccess]
+            else:
+                outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
+            return _portable(outcome) if self._portable else outcome
         except (Exception, SystemExit) as error:
             self.close()
             return failure_of(error)
@@ -61,7 +67,7 @@ class Member:
         self._start = start
         if self._env is None:
             self._env = self._build()
-        seed = derive_seed(start.seed, self._stream, start.episode)
+        seed = derive_seed(*start)
         observation, info = _checked_reset(self._env.reset(seed=seed))
         return observation, {**info, "seed": seed, "episode": start.episode}
 
@@ -71,6 +77,7 @@ class Member:
         observation, _ = self._reset(call.start)
         shown = digest(0, observation, 0.0)
         for action in call.actions:
+            self.tick()
             transition = _checked_step(env.step(action))
             shown = digest(shown, transition.observation, transition.reward)
         if shown != call.digest:
@@ -81,6 +88,7 @@ class Member:
                 kind="diverged",
                 repeatable=False,
             )
+        self.tick()
         return _checked_step(env.step(call.action))
 
     def close(self) -> None:
@@ -89,6 +97,22 @@ class Member:
         if env is not None:
             with contextlib.suppress(Exception, SystemExit):
                 env.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _portable(outcome: Outcome) -> Outcome:
+    info = outcome[-1]
+    if not isinstance(info, dict) or _FROZEN.issuperset(map(type, [*info, *info.values()])):  # pyright: ignore[reportUnknownArgumentType]
+        return outcome
+    try:
+        # There and back: some things can be sent and not be received, such as many exceptions.
+        copied: Info = pickle.loads(pickle.dumps(info, pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        raise EnvFailure(f"its info cannot be sent between processes: {type(error).__name__}: {error}") from error
+    return outcome._replace(info=copied) if isinstance(outcome, Transition) else (str(outcome[0]), copied)
 
 
 def _own(info: Info) -> Info:
@@ -104,8 +128,8 @@ def _checked_reset(result: Any) -> ResetResult:
         observation, info = result
     except (TypeError, ValueError):
         raise EnvFailure(f"reset() gave {result!r:.200}, not (observation, info)") from None
-    if not isinstance(observation, str):
-        raise _no_text("reset", observation)
+    if type(observation) is not str:
+        observation = _plain_text(observation, "reset")
     return observation, _checked_info(info, "reset")
 
 
@@ -122,8 +146,8 @@ def _checked_step(result: Any) -> Transition:
         raise EnvFailure(f"step() gave the reward {reward!r:.200}, which is not a number") from None
     if not math.isfinite(number):
         raise EnvFailure(f"step() gave the reward {number}, which is not finite")
-    if not isinstance(observation, str):
-        raise _no_text("step", observation)
+    if type(observation) is not str:
+        observation = _plain_text(observation, "step")
     return _new(Transition, (observation, number, bool(terminated), bool(truncated), _checked_info(info, "step")))
 
 
@@ -136,5 +160,7 @@ def _checked_info(info: Any, method: str) -> Info:
     return {f"env_{key}" if key in RESERVED else key: value for key, value in info.items()}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _no_text(method: str, observation: Any) -> EnvFailure:
-    return EnvFailure(f"{method}() gave the observation {observation!r:.200}, which is not a string")
+def _plain_text(observation: Any, method: str) -> str:
+    if not isinstance(observation, str):
+        raise EnvFailure(f"{method}() gave the observation {observation!r:.200}, which is not a string")
+    return str.__str__(observation)  # of a class of its own, such as numpy's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -14,6 +15,8 @@ from gem_core.vector.seat import Seat
 
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
+_LONGEST_WAIT = 3600.0
+"""One wait; the operating system cannot be asked for an endless one."""
 
 
 class Worker(ABC):
@@ -69,7 +72,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         self._workers: list[_W] = []
         self._next_check = 0.0
         # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
-        weakref.finalize(self, _kill_all, self._workers)
+        weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
             self._workers.append(self._start_worker([index for index in range(count) if self._home[index] == number]))
 
@@ -89,11 +92,12 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             self._workers[number].submit(part)
 
     def _gather(self, wanted: int, timeout: float | None) -> None:
-        now = time.monotonic()
+        now, longest = time.monotonic(), 0.0
         if now >= self._next_check:
-            self._next_check = self._check_time(now)
-        until = self._next_check - now
-        self._poll(wanted, until if timeout is None else min(timeout, until))
+            self._next_check = self._check_time(now)  # which may be what is waited for
+        elif wanted > 0:
+            longest = min(self._next_check - now, _LONGEST_WAIT)
+        self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
 
     def _check_time(self, now: float) -> float:
         """Lose the workers whose call overran the limit; returns when to look again."""
@@ -136,6 +140,6 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
                 worker.kill()
 
 
-def _kill_all(workers: Sequence[Worker]) -> None:
-    for worker in workers:
+def _kill_all(workers: Sequence[Worker], owner: int) -> None:
+    for worker in workers if os.getpid() == owner else ():  # they are not a forked child's to end
         worker.kill()

@@ -18,7 +18,7 @@ from typing import Any
 
 from gem_core.env import Env
 from gem_core.errors import EnvError
-from gem_core.vector.calls import Call, Failure
+from gem_core.vector.calls import Call, Failure, Reset
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup
 
@@ -67,6 +67,11 @@ class ProcessWorker(Worker):
 
     def running(self) -> tuple[int, float] | None:
         return self._marker.get()
+
+    @property
+    def opening(self) -> bool:
+        """Whoever was at work when it was lost had played its turn, and was opening its next episode."""
+        return self._marker.opening
 
     def end(self) -> None:
         self._send(None)
@@ -133,11 +138,15 @@ class ProcessWorker(Worker):
 
     def cause_of_death(self) -> str:
         """How the process ended, in words."""
-        code = self.process.wait()
-        if code < 0:
-            name = signal.Signals(-code).name
-            return f"killed by {name}" + (", for example for want of memory" if name == "SIGKILL" else "")
-        return f"ended with code {code}"
+        try:
+            code = self.process.wait(LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return "closed its connection"
+        if code >= 0:
+            return f"ended with code {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return f"was killed by {name}" + (", for example for want of memory" if name == "SIGKILL" else "")
 
     def _read(self) -> bool:
         try:
@@ -173,6 +182,9 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._homes = homes
         self._builders = pickled_builders(builders)
         self._selector = selectors.DefaultSelector()
+        self._waker, self._woken_by = socket.socketpair()
+        self._woken_by.setblocking(False)
+        self._selector.register(self._woken_by, selectors.EVENT_READ)
         try:
             super().__init__(*args, **settings)
             self._wait_until_ready()
@@ -201,7 +213,10 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
     def _poll(self, wanted: int, timeout: float | None) -> None:
         events = self._selector.select(LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
         for key, event in events:
-            worker: ProcessWorker = key.data
+            worker: ProcessWorker | None = key.data
+            if worker is None:
+                self._woken_by.recv(_CHUNK)
+                continue
             if event & selectors.EVENT_WRITE:
                 worker.flush()
                 self._watch(worker)
@@ -211,6 +226,9 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             for worker in list(self._workers):
                 if worker.process.poll() is not None:
                     self._bury(worker)
+
+    def _wake(self) -> None:
+        self._waker.send(b"!")
 
     def _watch(self, worker: ProcessWorker) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.sending else 0)
@@ -237,7 +255,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if not worker.ready:
             raise EnvError(f"a worker process {cause} before it could start; its own output says more")
         running = worker.running()
-        self._lose(worker, f"ChildProcessError: its process was {cause}", running[0] if running else None)
+        self._lose(worker, f"ChildProcessError: its process {cause}", running[0] if running else None)
 
     def _lose(self, worker: ProcessWorker, error: str, blamed: int | None) -> None:
         worker.stop()
@@ -245,11 +263,15 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             for message in worker.messages():  # what it had sent before it was lost
                 self._take_message(worker, message)
         self._selector.unregister(worker.socket)
+        if blamed is not None and worker.opening and not isinstance(self._calls.get(blamed), Reset):
+            blamed = None  # its answer was lost; a replay sends it before it opens the next episode
         super()._lose(worker, error, blamed)
 
     def _shut_down(self) -> None:
         super()._shut_down()
         self._selector.close()
+        self._waker.close()
+        self._woken_by.close()
 
 
 def pickled_builders(builders: Mapping[str, Callable[[], Env]]) -> dict[str, bytes]:
@@ -258,22 +280,21 @@ def pickled_builders(builders: Mapping[str, Callable[[], Env]]) -> dict[str, byt
     Raises:
         EnvError: one cannot be pickled.
     """
-    import cloudpickle
+    hint = "Its class, keyword arguments and wrappers must be picklable; open files and connections in its reset()."
+    return {env_id: _by_value(build, env_id, hint) for env_id, build in builders.items()}
 
-    pickled: dict[str, bytes] = {}
-    for env_id, build in builders.items():
-        try:
-            pickled[env_id] = cloudpickle.dumps(build)
-        except Exception as error:
-            raise EnvError(
-                f"{env_id} cannot be sent to a worker process: {type(error).__name__}: {error}. Its class, keyword "
-                "arguments and wrappers must be picklable; open files and connections in the environment's reset()."
-            ) from error
-    return pickled
+
+def _by_value(thing: Any, name: str, hint: str) -> bytes:
+    import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
+
+    try:
+        return cloudpickle.dumps(thing)  # pyright: ignore[reportUnknownMemberType]
+    except Exception as error:
+        raise EnvError(f"{name} cannot be sent to a worker process: {type(error).__name__}: {error}. {hint}") from error
 
 
 def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], indices: Sequence[int]) -> Setup:
-    """What a worker with these members needs."""
+    """What a worker with these members needs. Raises as `pickled_builders`."""
     from gem_core.plugins import manager
 
     mine = {index: homes[index] for index in indices}
@@ -282,5 +303,5 @@ def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], indices: Se
         mine,
         {env_id: data for env_id, data in builders.items() if env_id in wanted},
         manager.enabled,
-        manager.configs,
+        _by_value(manager.configs, "what plugins were told of the run", "Its settings must be picklable."),
     )

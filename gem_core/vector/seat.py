@@ -41,18 +41,18 @@ class Seat:
     @property
     def start(self) -> Reset:
         """The call that began this episode."""
-        return Reset(self.seed, self.episode)
+        return Reset(self.seed, self.stream, self.episode)
 
     @property
     def episode_seed(self) -> int:
         """The seed that the environment was given."""
-        return derive_seed(self.seed, self.stream, self.episode)
+        return derive_seed(*self.start)
 
     def next_start(self) -> Reset:
         """Go on to the next episode, and say how to open it."""
         self.episode += 1
         self.over, self.steady, self.error, self.attempts = True, False, None, 0
-        return Reset(self.seed, self.episode)
+        return self.start
 
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""

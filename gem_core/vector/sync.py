@@ -16,16 +16,22 @@ class SyncVectorEnv(VectorEnv):
     def __init__(self, members: Sequence[Member], seats: Any, **settings: Any) -> None:
         super().__init__(seats, **settings)
         self._members = members
+        self._at_work: int | None = None
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         for index, call in calls.items():
+            self._at_work = index
             self._members[index].perform(call, self._arrive)
+            self._at_work = None
 
     def _gather(self, wanted: int, timeout: float | None) -> None:
-        # Only calls that an interruption kept from being made are still there.
-        for index in list(self._calls):
-            self._seats[index].lose()
-        self._calls.clear()
+        # Calls are still there only if Ctrl-C interrupted one of them, and kept the others from being made.
+        if self._at_work is not None:
+            self._seats[self._at_work].lose()
+        self._submit({index: self._again(index, call) for index, call in self._calls.items()})
+
+    def _wake(self) -> None:
+        """Nothing ever waits here."""
 
     def _shut_down(self) -> None:
         for member in self._members:

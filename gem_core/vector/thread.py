@@ -8,9 +8,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from gem_core.vector.calls import Call, Outcome
+from gem_core.vector.calls import Call, Outcome, failure_of
 from gem_core.vector.member import Member
 from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
 
@@ -21,26 +22,32 @@ class Arrivals:
     """Outcomes from many threads for one, which is woken once for as many as it asked for."""
 
     def __init__(self) -> None:
-        self._items: deque[tuple[ThreadWorker, int, Any]] = deque()
+        self._items: deque[tuple[ThreadWorker, int, Outcome]] = deque()
         self._wanted = float("inf")
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._poked = False
 
-    def put(self, item: tuple[ThreadWorker, int, Any]) -> None:
+    def put(self, item: tuple[ThreadWorker, int, Outcome]) -> None:
         """Add one; any thread."""
         self._items.append(item)
         if len(self._items) >= self._wanted:
             self._wake.put(None)
 
-    def take(self, wanted: int, timeout: float | None) -> list[tuple[ThreadWorker, int, Any]]:
+    def poke(self) -> None:
+        """Have `take` return with what there is; any thread."""
+        self._poked = True
+        self._wake.put(None)
+
+    def take(self, wanted: int, timeout: float | None) -> list[tuple[ThreadWorker, int, Outcome]]:
         """All there are, after waiting for so many of them or so many seconds."""
         self._wanted = wanted
         try:
-            while len(self._items) < wanted:
+            while len(self._items) < wanted and not self._poked:
                 self._wake.get(timeout=timeout)
         except queue.Empty:
             pass
         finally:
-            self._wanted = float("inf")
+            self._wanted, self._poked = float("inf"), False
         return [self._items.popleft() for _ in range(len(self._items))]
 
 
@@ -50,10 +57,11 @@ class ThreadWorker(Worker):
     def __init__(self, indices: Sequence[int], members: Mapping[int, Member], arrivals: Arrivals) -> None:
         super().__init__(indices)
         self._members = members
+        for index, member in members.items():
+            member.tick = partial(self._begin, index)
         self._arrivals = arrivals
         self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
-        self._index: int | None = None
-        self._since = 0.0
+        self._running: tuple[int, float] | None = None  # one value, as another thread reads it
         self._killed = False
         self._thread = threading.Thread(target=self._work, name=f"gem-env-{indices[0]}", daemon=True)
         self._thread.start()
@@ -62,8 +70,7 @@ class ThreadWorker(Worker):
         self._inbox.put(calls)
 
     def running(self) -> tuple[int, float] | None:
-        index = self._index
-        return None if index is None else (index, self._since)
+        return self._running
 
     def kill(self) -> None:
         self._killed = True
@@ -83,20 +90,23 @@ class ThreadWorker(Worker):
             for index, call in calls.items():
                 if not self._killed:
                     self._perform(index, call)
-            self._index = None
+            self._running = None
         for member in self._members.values():
             member.close()
 
     def _perform(self, index: int, call: Call) -> None:
-        self._index, self._since = index, time.monotonic()
+        self._begin(index)
         try:
             self._members[index].perform(call, self._emit)
-        except BaseException as error:  # a member catches every Exception; what is left must reach the caller
-            self._emit(index, error)
+        except BaseException as error:  # its own KeyboardInterrupt, say: Ctrl-C goes to the main thread
+            self._emit(index, failure_of(error))
 
-    def _emit(self, index: int, outcome: Outcome | BaseException) -> None:
+    def _emit(self, index: int, outcome: Outcome) -> None:
         self._arrivals.put((self, index, outcome))
-        self._since = time.monotonic()
+        self._begin(index)  # it may be at its next episode's opening from here on
+
+    def _begin(self, index: int) -> None:
+        self._running = (index, time.monotonic())
 
 
 class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
@@ -114,13 +124,11 @@ class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     def _start_worker(self, indices: Sequence[int]) -> ThreadWorker:
         return ThreadWorker(indices, {index: self._build_member(index) for index in indices}, self._arrivals)
 
+    def _wake(self) -> None:
+        self._arrivals.poke()
+
     def _poll(self, wanted: int, timeout: float | None) -> None:
         for worker, index, outcome in self._arrivals.take(wanted, timeout):
             if worker is not self._workers[self._home[index]]:
                 continue  # from a thread that was given up
-            if isinstance(outcome, BaseException):
-                self._calls.pop(index)
-                self._seats[index].lose()
-                raise outcome
-            answer: Outcome = outcome
-            self._arrive(index, answer)
+            self._arrive(index, outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import mmap
@@ -13,24 +14,27 @@ import struct
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from gem_core.env import Env
-from gem_core.vector.calls import Call, Failure, Outcome, failure_of
+from gem_core.vector.calls import Call, Outcome, Replay, failure_of
 from gem_core.vector.member import Member
 
 HEADER = struct.Struct("<Q")
 """Length of the message that follows."""
 READY = "ready"
+Outbox: TypeAlias = "queue.SimpleQueue[tuple[int, Outcome] | threading.Event | None]"
+"""Outcomes to send, events to set once those before them were sent, and `None` at the end."""
 
 
 class Home(NamedTuple):
     """One member, as a worker builds it."""
 
     env_id: str
-    stream: int
     autoreset: bool
 
 
@@ -43,19 +47,19 @@ class Setup:
     """Pickled `Callable[[], Env]` per environment id."""
     plugins: tuple[str, ...]
     """Plugins that decide in the vector's process, and so do here."""
-    configs: tuple[Mapping[str, Any], ...]
-    """Settings that the plugins there were told."""
+    configs: bytes
+    """The settings that the plugins there were told, pickled."""
 
     def members(self) -> dict[int, Member]:
         """The members that live here, none of them built yet."""
         from gem_core.plugins import manager
 
         manager.enable(*self.plugins)
-        for config in self.configs:
+        for config in pickle.loads(self.configs):
             manager.configure(config)
         build: dict[str, Callable[[], Env]] = {key: pickle.loads(data) for key, data in self.builders.items()}
         return {
-            index: Member(index, build[home.env_id], home.stream, autoreset=home.autoreset)
+            index: Member(index, build[home.env_id], autoreset=home.autoreset, portable=True)
             for index, home in self.homes.items()
         }
 
@@ -67,16 +71,16 @@ class Marker:
         file: a file descriptor of its own, shared by both sides.
     """
 
-    _LAYOUT = struct.Struct("<dq")
+    _LAYOUT = struct.Struct("dq?")
     _IDLE = -1
 
     def __init__(self, file: int) -> None:
         os.ftruncate(file, self._LAYOUT.size)
         self._memory = mmap.mmap(file, self._LAYOUT.size)
 
-    def set(self, index: int) -> None:
-        """This member is at work from now on."""
-        self._LAYOUT.pack_into(self._memory, 0, time.monotonic(), index)
+    def set(self, index: int, *, opening: bool = False) -> None:
+        """This member is at work from now on, maybe at the episode after the one that its call ended."""
+        self._LAYOUT.pack_into(self._memory, 0, time.monotonic(), index, opening)
 
     def clear(self) -> None:
         """Nobody is."""
@@ -84,8 +88,19 @@ class Marker:
 
     def get(self) -> tuple[int, float] | None:
         """Who is at work, and since when."""
-        since, index = self._LAYOUT.unpack_from(self._memory)
+        since, index, _ = self._read()
         return None if index == self._IDLE else (index, since)
+
+    @property
+    def opening(self) -> bool:
+        """Whoever is at work has answered its call, and may be at its next episode's opening."""
+        return self._read()[2]
+
+    def _read(self) -> tuple[float, int, bool]:
+        before: tuple[float, int, bool] = self._LAYOUT.unpack_from(self._memory)
+        while (now := self._LAYOUT.unpack_from(self._memory)) != before:  # the other side was writing meanwhile
+            before = now
+        return before
 
 
 def main() -> None:
@@ -102,11 +117,21 @@ def _die_with_the_vector(lifeline: int) -> None:
     # The kernel sends SIGIO, which ends every process of this group, when the other end of the pipe is closed: by the
     # vector, or by its death, however hard. A thread could not, while an environment keeps Python's lock.
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        os.read(lifeline, 1)
+        sys.exit()  # it died before this could be arranged
+
+
+def _keep_from_forks(stream: socket.socket) -> None:
+    # A process that an environment forks must not read the vector's messages, nor keep the connection open.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.register_at_fork(after_in_child=lambda: os.dup2(nothing, stream.fileno()))
 
 
 def _serve(stream: socket.socket, marker: Marker) -> None:
     marker.clear()
+    _keep_from_forks(stream)
     messages = _messages(stream)
     try:
         members = pickle.loads(next(messages)).members()
@@ -114,13 +139,20 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
         _send(stream, pickle.dumps(failure_of(error)))
         return
     _send(stream, pickle.dumps(READY))
-    outbox: queue.SimpleQueue[tuple[int, Outcome] | None] = queue.SimpleQueue()
+    outbox: Outbox = queue.SimpleQueue()
     sender = threading.Thread(target=_send_all, args=(stream, outbox), daemon=True)
     sender.start()
+    for index, member in members.items():
+        member.tick = partial(marker.set, index)
 
     def emit(index: int, outcome: Outcome) -> None:
         outbox.put((index, outcome))
-        marker.set(index)  # it may be at its next episode's opening from here on
+        if isinstance(call, Replay):  # what follows may have cost it its last worker, and this answer with it
+            sent = threading.Event()
+            outbox.put(sent)
+            marker.clear()  # the vector takes its time
+            sent.wait()
+        marker.set(index, opening=True)
 
     for message in messages:
         calls: Mapping[int, Call] | None = pickle.loads(message)
@@ -142,31 +174,27 @@ def _messages(stream: socket.socket) -> Iterator[bytes]:
             yield file.read(*HEADER.unpack(header))
 
 
-def _send_all(stream: socket.socket, outbox: queue.SimpleQueue[tuple[int, Outcome] | None]) -> None:
+def _send_all(stream: socket.socket, outbox: Outbox) -> None:
     # While quick environments compute, this thread waits for Python's lock, so their outcomes go out together; while
     # a slow one waits for something, they go out at once.
     open_ = True
-    while open_:
-        batch = [outbox.get()]
-        while not outbox.empty():
-            batch.append(outbox.get())
-        open_ = batch[-1] is not None
-        _send(stream, _pickled([item for item in batch if item is not None]))
+    try:
+        while open_:
+            batch = [outbox.get()]
+            while not outbox.empty():
+                batch.append(outbox.get())
+            open_ = batch[-1] is not None
+            _send(stream, _pickled([item for item in batch if isinstance(item, tuple)]))
+            for item in batch:
+                if isinstance(item, threading.Event):
+                    item.set()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # otherwise the vector would wait for answers that never come
 
 
 def _pickled(batch: list[tuple[int, Outcome]]) -> bytes:
-    try:
-        return pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        return pickle.dumps([(index, _sendable(outcome)) for index, outcome in batch], pickle.HIGHEST_PROTOCOL)
-
-
-def _sendable(outcome: Outcome) -> Outcome:
-    try:
-        pickle.dumps(outcome)
-    except Exception as error:
-        return Failure(f"EnvFailure: its info cannot be sent between processes: {type(error).__name__}: {error}")
-    return outcome
+    return pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)  # members see to it that this works
 
 
 def _send(stream: socket.socket, message: bytes) -> None:

@@ -445,9 +445,7 @@ def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_ru
     bad = [derive_seed(SEED, slot, number) for slot in range(2) for number in range(50)]
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
-    with pytest.raises(
-        EnvFailure, match=r"failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"
-    ):
+    with pytest.raises(EnvFailure, match=r"failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
         collector.collect_turns(1)
 
 
