@@ -15,8 +15,9 @@ from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
 from gem_core.specs import EnvSpec
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.base import Fault, VectorEnv
+from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Transition
+from gem_core.vector.faults import Fault
 from gem_core.vector.member import Member
 from gem_core.vector.mixture import share_places, weights_of
 from gem_core.vector.seat import Seat

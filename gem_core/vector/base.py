@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
-from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, judge_failure
+from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
+from gem_core.vector.faults import Fault, cut_off, judge_alone, log_failure
 from gem_core.vector.seat import Seat
 from gem_core.vector.statistics import EnvStatistics
-
-_log = logging.getLogger("gem_core.vector")
-_logged: set[tuple[str, str]] = set()
-"""Kinds of failure that were logged as a warning in this process."""
-
-
-class Fault(NamedTuple):
-    """A failure, as it is judged."""
-
-    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
-    env_id: str
-    seed: int
-    """What the environment was reset with."""
-    episode: int
-    error: str
-    attempt: int
-    """Failures of this episode so far, this one included."""
-    repeatable: bool = True
-    """False where a retry cannot help: a replay showed something else than the first time."""
 
 
 class VectorEnv(ABC):
@@ -58,7 +40,7 @@ class VectorEnv(ABC):
         self.failures = failures
         self.statistics = {env_id: EnvStatistics() for env_id in self.env_ids}
         """What each environment id did so far."""
-        self.judge: Callable[[Fault], ErrorAction] = self._judge
+        self.judge: Callable[[Fault], ErrorAction] = partial(judge_alone, failures)
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
         self._seats = list(seats)
         self._breaker = CircuitBreaker(failures)
@@ -292,7 +274,7 @@ class VectorEnv(ABC):
             action = self.judge(fault)
         except PluginError as error:  # it stops the run, and costs nobody's answer
             action, wrong = ErrorAction.RAISE, error
-        _log_failure(seat.env_id, failure, action)
+        log_failure(seat.env_id, failure, action)
         self.statistics[seat.env_id].failures += 1
         if action is ErrorAction.RETRY:
             self._start({index: self._again(index, call)})
@@ -302,10 +284,10 @@ class VectorEnv(ABC):
             self._stop = wrong or tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
         if isinstance(call, Reset):
             opening = seat.broken(failure.error)
-            self._count_episode(seat, _cut_off(failure.error), failed=True)
+            self._count_episode(seat, cut_off(failure.error), failed=True)
             self._open_episode(index, seat, opening)
         else:
-            self._end_episode(index, seat, _cut_off(failure.error), failed=True)
+            self._end_episode(index, seat, cut_off(failure.error), failed=True)
 
     def _again(self, index: int, call: Call) -> Call:
         """The same call, for a fresh environment."""
@@ -316,11 +298,11 @@ class VectorEnv(ABC):
     def _unplayable(self, index: int, seat: Seat) -> Call | None:
         """Answer a step without the environment's help, or say how to open its next episode."""
         if seat.error is not None:
-            self._end_episode(index, seat, _cut_off(seat.error), failed=True)
+            self._end_episode(index, seat, cut_off(seat.error), failed=True)
             return None
         if self.autoreset is Autoreset.NEXT_STEP:
             return seat.next_start()
-        self._results[index] = _cut_off("stepped after its episode ended; reset it first")
+        self._results[index] = cut_off("stepped after its episode ended; reset it first")
         return None
 
     def _count_episode(self, seat: Seat, transition: Transition, failed: bool) -> None:
@@ -333,13 +315,6 @@ class VectorEnv(ABC):
             truncated=transition.truncated,
             failed=failed,
         )
-
-    def _judge(self, fault: Fault) -> ErrorAction:
-        from gem_core.registry import spec
-        from gem_core.rollout.records import Episode
-
-        episode = Episode(fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error)
-        return judge_failure(self.failures, episode, spec(fault.env_id), fault.attempt, repeatable=fault.repeatable)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
@@ -406,26 +381,7 @@ class VectorEnv(ABC):
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
 
 
-def _cut_off(error: str) -> Transition:
-    return Transition("", 0.0, False, True, {"error": error})
-
-
 def _plain_text(index: int, action: Any) -> str:
     if not isinstance(action, str):
         raise ValueError(f"the action of environment {index} is {action!r:.200}, which is not a string")
     return str.__str__(action)  # of a class of its own, such as numpy's
-
-
-def _log_failure(env_id: str, failure: Failure, action: ErrorAction) -> None:
-    # An environment that fails in every episode must not train unnoticed, nor fill the log.
-    kind = (env_id, failure.kind or failure.error)
-    level = logging.DEBUG if kind in _logged else logging.WARNING
-    _logged.add(kind)
-    _log.log(
-        level,
-        "%s failed: %s; next: %s, with a fresh environment. Further failures of this kind are logged as debug.\n%s",
-        env_id,
-        failure.error,
-        action.value,
-        failure.traceback,
-    )

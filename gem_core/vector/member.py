@@ -12,11 +12,9 @@ from typing import Any
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import EnvFailure
 from gem_core.seeding import derive_seed
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of, new_transition
 
 _FROZEN = {str, int, float, bool, type(None)}
-# What a NamedTuple's own constructor calls, at a third of its cost.
-_new: Any = tuple.__new__  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 class Member:
@@ -40,14 +38,16 @@ class Member:
         self._portable = portable
         self._env: Env | None = None
         self._start = Reset(0, 0, -1)
-        self.tick: Callable[[], None] = _nothing
-        """Called before each turn of a replay, as the time limit is one of turns."""
+        self.tick: Callable[[bool], None] = _nothing
+        """Called before each turn of a replay, and with `True` before the opening that follows an ending: the time
+        limit is one of single calls."""
 
     def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
         outcome = self.answer(call)
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
             emit(self.index, outcome._replace(info=_own(outcome.info)))
+            self.tick(True)
             outcome = self.answer(self._start._replace(episode=self._start.episode + 1))
         emit(self.index, outcome)
 
@@ -76,11 +76,13 @@ class Member:
         env = self._env = self._build()
         observation, _ = self._reset(call.start)
         shown = digest(0, observation, 0.0)
+        ended = False
         for action in call.actions:
-            self.tick()
+            self.tick(False)
             transition = _checked_step(env.step(action))
             shown = digest(shown, transition.observation, transition.reward)
-        if shown != call.digest:
+            ended = ended or transition.done
+        if ended or shown != call.digest:
             self.close()
             return Failure(
                 "EnvFailure: its environment was lost, and a fresh one with the same seed and actions showed something "
@@ -88,7 +90,7 @@ class Member:
                 kind="diverged",
                 repeatable=False,
             )
-        self.tick()
+        self.tick(False)
         return _checked_step(env.step(call.action))
 
     def close(self) -> None:
@@ -99,12 +101,14 @@ class Member:
                 env.close()
 
 
-def _nothing() -> None:
+def _nothing(opening: bool) -> None:
     pass
 
 
 def _portable(outcome: Outcome) -> Outcome:
     info = outcome[-1]
+    if not info:
+        return outcome
     if not isinstance(info, dict) or _FROZEN.issuperset(map(type, [*info, *info.values()])):  # pyright: ignore[reportUnknownArgumentType]
         return outcome
     try:
@@ -148,7 +152,9 @@ def _checked_step(result: Any) -> Transition:
         raise EnvFailure(f"step() gave the reward {number}, which is not finite")
     if type(observation) is not str:
         observation = _plain_text(observation, "step")
-    return _new(Transition, (observation, number, bool(terminated), bool(truncated), _checked_info(info, "step")))
+    return new_transition(
+        Transition, (observation, number, bool(terminated), bool(truncated), _checked_info(info, "step"))
+    )
 
 
 def _checked_info(info: Any, method: str) -> Info:

@@ -9,10 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from gem_core.errors import EnvError
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call, Failure
+from gem_core.vector.calls import Call, Failure, Outcome
 from gem_core.vector.seat import Seat
 
+MAX_LOSSES = 5
+"""A worker that is lost so often in a row, with no member to blame and without a single answer, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
 _LONGEST_WAIT = 3600.0
@@ -71,6 +74,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         self._home = [index * workers // count for index in range(count)]
         self._workers: list[_W] = []
         self._next_check = 0.0
+        self._losses = 0
         # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
         weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
@@ -85,6 +89,9 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         """Pass on outcomes to `_arrive` and losses to `_lose`; wait as `_gather` does."""
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
+        if len(self._workers) == 1:
+            self._workers[0].submit(calls)
+            return
         parts: dict[int, dict[int, Call]] = {}
         for index, call in calls.items():
             parts.setdefault(self._home[index], {})[index] = call
@@ -98,6 +105,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         elif wanted > 0:
             longest = min(self._next_check - now, _LONGEST_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
+
+    def _arrive(self, index: int, outcome: Outcome) -> None:
+        self._losses = 0
+        super()._arrive(index, outcome)
 
     def _check_time(self, now: float) -> float:
         """Lose the workers whose call overran the limit; returns when to look again."""
@@ -116,7 +127,17 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         return soonest
 
     def _lose(self, worker: _W, error: str, blamed: int | None) -> None:
-        """Replace a worker, and go on with its calls."""
+        """Replace a worker, and go on with its calls.
+
+        Raises:
+            EnvError: workers are lost one after the other, and no environment is to blame.
+        """
+        self._losses = self._losses + 1 if blamed is None else 0
+        if self._losses >= MAX_LOSSES:
+            raise EnvError(
+                f"workers were lost {MAX_LOSSES} times in a row with no environment at work. The last one: {error}. "
+                "Look for what ends them from outside, such as a want of memory."
+            )
         worker.kill()
         number = self._home[worker.indices[0]]
         for index in worker.indices:

@@ -20,7 +20,7 @@ from gem_core.env import Env
 from gem_core.errors import EnvError
 from gem_core.vector.calls import Call, Failure, Reset
 from gem_core.vector.pool import PooledVectorEnv, Worker
-from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup
+from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup, unpacked
 
 START_SECONDS = 300.0
 """How long a worker may take to start, the imports of its environments included."""
@@ -45,6 +45,7 @@ class ProcessWorker(Worker):
         super().__init__(indices)
         self.socket, theirs = socket.socketpair()
         self.ready = False
+        self.began = time.monotonic()
         lifeline, self._lifeline = os.pipe()
         with theirs, tempfile.TemporaryFile() as shared:
             self._marker = Marker(shared.fileno())
@@ -185,9 +186,11 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._waker, self._woken_by = socket.socketpair()
         self._woken_by.setblocking(False)
         self._selector.register(self._woken_by, selectors.EVENT_READ)
+        self._next_look = 0.0
         try:
             super().__init__(*args, **settings)
-            self._wait_until_ready()
+            while not all(worker.ready for worker in self._workers):
+                self._poll(1, LOOK_SECONDS)
         except BaseException:
             self.close()
             raise
@@ -196,13 +199,6 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         worker = ProcessWorker(indices, make_setup(self._homes, self._builders, indices))
         self._selector.register(worker.socket, selectors.EVENT_READ, worker)
         return worker
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not all(worker.ready for worker in self._workers):
-            self._poll(1, LOOK_SECONDS)
-            if time.monotonic() > deadline:
-                raise EnvError(f"a worker process did not start within {START_SECONDS:g} s")
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         super()._submit(calls)
@@ -222,10 +218,20 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
                 self._watch(worker)
             if event & selectors.EVENT_READ:
                 self._receive(worker)
-        if not events and timeout != 0:
-            for worker in list(self._workers):
-                if worker.process.poll() is not None:
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + LOOK_SECONDS
+            self._check_workers()
+
+    def _check_workers(self) -> None:
+        for worker in list(self._workers):
+            if worker.process.poll() is not None:
+                self._receive(worker)
+                if worker in self._workers:  # something that it left behind keeps its socket open
                     self._bury(worker)
+            elif not worker.ready and time.monotonic() - worker.began > START_SECONDS:
+                raise EnvError(
+                    f"a worker process did not start within {START_SECONDS:g} s; look at what its environments import"
+                )
 
     def _wake(self) -> None:
         self._waker.send(b"!")
@@ -247,7 +253,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if message == READY:
             worker.ready = True
             return
-        for index, outcome in message:
+        for index, outcome in unpacked(message):
             self._arrive(index, outcome)
 
     def _bury(self, worker: ProcessWorker) -> None:
@@ -262,7 +268,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         with contextlib.suppress(EOFError):
             for message in worker.messages():  # what it had sent before it was lost
                 self._take_message(worker, message)
-        self._selector.unregister(worker.socket)
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(worker.socket)
         if blamed is not None and worker.opening and not isinstance(self._calls.get(blamed), Reset):
             blamed = None  # its answer was lost; a replay sends it before it opens the next episode
         super()._lose(worker, error, blamed)

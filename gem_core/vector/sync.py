@@ -30,6 +30,13 @@ class SyncVectorEnv(VectorEnv):
             self._seats[self._at_work].lose()
         self._submit({index: self._again(index, call) for index, call in self._calls.items()})
 
+    def drain(self) -> None:
+        """Forget the calls that Ctrl-C interrupted, and all results. Raises as `VectorEnv.drain`."""
+        for index in self._calls:
+            self._seats[index].lose()
+        self._calls.clear()
+        super().drain()
+
     def _wake(self) -> None:
         """Nothing ever waits here."""
 

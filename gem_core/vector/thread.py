@@ -103,9 +103,8 @@ class ThreadWorker(Worker):
 
     def _emit(self, index: int, outcome: Outcome) -> None:
         self._arrivals.put((self, index, outcome))
-        self._begin(index)  # it may be at its next episode's opening from here on
 
-    def _begin(self, index: int) -> None:
+    def _begin(self, index: int, opening: bool = False) -> None:
         self._running = (index, time.monotonic())
 
 

@@ -15,13 +15,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Env
-from gem_core.vector.calls import Call, Outcome, Replay, failure_of
+from gem_core.vector.calls import Call, Outcome, Replay, Transition, failure_of, new_transition
 from gem_core.vector.member import Member
 
 HEADER = struct.Struct("<Q")
@@ -78,7 +78,7 @@ class Marker:
         os.ftruncate(file, self._LAYOUT.size)
         self._memory = mmap.mmap(file, self._LAYOUT.size)
 
-    def set(self, index: int, *, opening: bool = False) -> None:
+    def set(self, index: int, opening: bool = False) -> None:
         """This member is at work from now on, maybe at the episode after the one that its call ended."""
         self._LAYOUT.pack_into(self._memory, 0, time.monotonic(), index, opening)
 
@@ -152,7 +152,6 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
             outbox.put(sent)
             marker.clear()  # the vector takes its time
             sent.wait()
-        marker.set(index, opening=True)
 
     for message in messages:
         calls: Mapping[int, Call] | None = pickle.loads(message)
@@ -184,7 +183,7 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
             while not outbox.empty():
                 batch.append(outbox.get())
             open_ = batch[-1] is not None
-            _send(stream, _pickled([item for item in batch if isinstance(item, tuple)]))
+            _send(stream, packed([item for item in batch if isinstance(item, tuple)]))
             for item in batch:
                 if isinstance(item, threading.Event):
                     item.set()
@@ -193,8 +192,17 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
         os._exit(1)  # otherwise the vector would wait for answers that never come
 
 
-def _pickled(batch: list[tuple[int, Outcome]]) -> bytes:
-    return pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)  # members see to it that this works
+def packed(outcomes: Sequence[tuple[int, Outcome]]) -> bytes:
+    """Outcomes as one message; members see to it that their infos can be sent."""
+    # Plain tuples, because pickling a class for each costs four times as much.
+    plain = [(index, tuple(one) if type(one) is Transition else one) for index, one in outcomes]
+    return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(message: list[tuple[int, Any]]) -> Iterator[tuple[int, Outcome]]:
+    """The outcomes of such a message, once it is unpickled."""
+    for index, one in message:
+        yield index, new_transition(Transition, one) if one.__class__ is tuple and len(one) == 5 else one
 
 
 def _send(stream: socket.socket, message: bytes) -> None:

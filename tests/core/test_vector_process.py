@@ -591,9 +591,9 @@ def test_workers_die_with_a_script_that_is_killed_while_they_start(tmp_path: Pat
         """
         import os, signal
         from gem_core.vector import process
-        def die(self):
+        def die(self, *arguments):
             os.kill(os.getpid(), signal.SIGKILL)
-        process.ProcessVectorEnv._wait_until_ready = die
+        process.ProcessVectorEnv._poll = die
         """
     )
     run = run_script(start + SCRIPT.replace("BACKEND", "'process'"), tmp_path)
