@@ -64,7 +64,9 @@ def core(session: nox.Session, python: str) -> None:
     # Ray is large, so one Python is enough.
     extras = ["ray"] if python == TRL_PYTHON else []
     executable = environment(session, "core", python, extras, ["test", "tokenizers"])
-    run(session, executable, "-m", "pytest", "tests/core", "tests/plugins", *session.posargs)
+    # Two at a time, as most of them wait; a file stays together, because some start Ray.
+    parallel = ["-n", "2", "--dist", "loadfile"]
+    run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *session.posargs)
 
 
 @nox.session

@@ -731,7 +731,7 @@ class Uneven(Stretch):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         if self.rng.random() < 0.3:
-            time.sleep(0.02)
+            time.sleep(0.005)
         return super().step(action)
 
 
@@ -740,7 +740,7 @@ class Uneven(Stretch):
 def test_an_episode_does_not_depend_on_who_was_ready_when(collect: Collect, min_batch: int | None, how: str) -> None:
     gem_core.register("demo-collector:Uneven-v0", Uneven)
     collector = collect("Uneven-v0", 8, backend="thread", min_batch=min_batch)
-    expected = {(one.slot, one.number): one for one in collect("Uneven-v0", 8).collect_turns(600).episodes}
+    expected = {(one.slot, one.number): one for one in collect("Uneven-v0", 8).collect_turns(250).episodes}
     seen: list[Episode] = []
     for _ in range(5):
         match how:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
+from gem_core.rollout import BatchCollector, Completion, RolloutSettings, read_episodes, recording
+from gem_core.seeding import derive_seed
 from gem_core.vector import Autoreset, VectorEnv
 
 ray = pytest.importorskip("ray")
@@ -287,3 +290,48 @@ def test_after_a_shutdown_of_ray_it_says_so_and_can_be_closed() -> None:
         vec.step(["a"] * COUNT)
     assert not ray.is_initialized()
     vec.close()
+
+
+def test_one_seed_gives_byte_identical_recordings_in_four_backends(words: Any, tmp_path: Path) -> None:
+    gem_core.register("demo-ray:Recorded-v0", Recorded)
+    recorded = [recording_of(backend, words, tmp_path / f"{backend}.jsonl") for backend in BACKENDS]
+    assert len(recorded[0]) == 3 * 6
+    assert recorded == recorded[:1] * len(BACKENDS)
+
+
+BACKENDS: tuple[Any, ...] = ("sync", "thread", "process", "ray")
+
+
+class Recorded(Walk):
+    """A walk whose infos are the same in every process, and which fails now and then."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        observation, info = super().reset(seed=seed)
+        return observation, {"left": info["left"]}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self.rng.random() < 0.1:
+            raise OSError("gone")
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, {"left": self.left, "success": terminated}
+
+
+def recording_of(backend: Any, words: Any, path: Path) -> list[bytes]:
+    """The lines of a recording, in the order of the environments, without the name of the run."""
+
+    def policy(prompts: Sequence[list[int]]) -> list[Completion]:
+        return [Completion([2 + derive_seed(*prompt) % (len(words) - 2), words.eos_token_id]) for prompt in prompts]
+
+    workers = {} if backend == "sync" else {"workers": 2}
+    settings = RolloutSettings(max_response_tokens=8)
+    with recording(path), make_vec("demo-ray:Recorded-v0", 6, backend=backend, seed=SEED, **workers) as vec:
+        collector = BatchCollector(vec, policy, words, settings, min_batch=2)
+        for _ in range(3):
+            collector.collect_round()
+        collector.close()
+    lines = {(one.slot, one.number): line for one, line in zip(read_episodes(path), lines_of(path), strict=True)}
+    return [re.sub(rb'"run":"\w+"', b'"run":""', lines[key]) for key in sorted(lines)]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
