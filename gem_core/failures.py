@@ -55,15 +55,25 @@ class FailurePolicy:
     """Number of ended episodes of one environment id that the share is taken of. What a retry mended has not failed."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "then", ErrorAction(self.then))
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be None or above 0 seconds, not {self.timeout}")
-        if self.retries < 0 or self.window < 1:
-            raise ValueError(f"retries={self.retries}, window={self.window}: the first is at least 0, the second 1")
-        if self.max_failure_share is not None and not 0 <= self.max_failure_share < 1:
-            raise ValueError(f"max_failure_share must be None or in [0, 1), not {self.max_failure_share}")
-        if self.then is ErrorAction.RETRY:
+        choices = [one.value for one in ErrorAction if one is not ErrorAction.RETRY]
+        if self.then == "retry":
             raise ValueError("then='retry' would never end; set `retries`, and what happens afterwards as `then`")
+        if self.then not in choices:
+            raise ValueError(f"then must be one of {choices}, not {self.then!r}")
+        object.__setattr__(self, "then", ErrorAction(self.then))
+        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
+            raise ValueError(f"timeout must be None or above 0 seconds, not {self.timeout!r}")
+        if not (type(self.retries) is type(self.window) is int and self.retries >= 0 and self.window >= 1):
+            raise ValueError(
+                f"retries={self.retries!r}, window={self.window!r}: whole numbers, the first at least 0, the second 1"
+            )
+        share = self.max_failure_share
+        if share is not None and not (_is_number(share) and 0 <= share < 1):
+            raise ValueError(f"max_failure_share must be None or in [0, 1), not {share!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class CircuitBreaker:

@@ -10,6 +10,7 @@ from itertools import groupby
 from gem_core.env import Info
 from gem_core.errors import EnvFailure, PolicyError
 from gem_core.failures import ErrorAction
+from gem_core.interrupts import uninterrupted
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.policy import Policy
 from gem_core.rollout.records import Episode
@@ -29,7 +30,7 @@ class Batch:
     in_flight: int = 0
     """Episodes that go on in the next call."""
     surplus: int = 0
-    """Whole episodes beyond what was asked for; the next call begins with them."""
+    """Whole episodes that come in a later batch: beyond what was asked for, or waiting for the rest of their group."""
     dropped: int = 0
     """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
     policy_seconds: float = 0.0
@@ -83,6 +84,10 @@ class BatchCollector:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
         if min_batch is not None and min_batch < 1:
             raise ValueError(f"min_batch must be None or at least 1, not {min_batch}")
+        if vec.pending:
+            raise ValueError(
+                f"{vec!r} has turns under way; recv() them first, or give each collector a vector of its own"
+            )
         self._vec = vec
         self._policy = policy
         self._settings = settings
@@ -91,6 +96,7 @@ class BatchCollector:
         self._session = Session(vec.env_ids, settings)
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}
+        self._arrived: dict[int, Transition] = {}
         self._to_drop: set[tuple[int, int]] = set()
         self._groups: dict[int, list[Episode]] = {}
         self._missing: dict[int, int] = {}
@@ -102,14 +108,16 @@ class BatchCollector:
         """Play one episode in every environment, ones already under way included.
 
         Returns:
-            At most one episode per environment, in the order of the environments.
+            The episodes in the order of the environments, one of each; what an earlier call of another kind, or one
+            that was interrupted, has left over comes with them.
 
         Raises:
             PolicyError: the policy broke its contract.
             EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `Session.end`.
         """
         self._begin_batch()
-        waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in self._batch.episodes}
+        held = [episode for group in self._groups.values() for episode in group]
+        waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in [*self._batch.episodes, *held]}
         while waiting:
             waiting -= self._advance(waiting)
         return self._end_batch()
@@ -168,24 +176,25 @@ class BatchCollector:
 
     def _begin_batch(self) -> None:
         held = [episode for group in self._groups.values() for episode in group]
-        live = [builder.episode for builder in self._live.values()]
         # The batch still has what a call collected that raised, for example because the engine was away.
-        known = [*self._batch.episodes, *held, *live]
-        self._sampled_before = {_key(episode): len(episode.turns) for episode in known}
+        self._sampled_before = {_key(episode): len(episode.turns) for episode in [*self._batch.episodes, *held]}
+        for builder in self._live.values():
+            sampled = len(builder.episode.turns) + (builder.action is not None)
+            self._sampled_before[_key(builder.episode)] = sampled
 
     def _end_batch(self, count: int | None = None) -> Batch:
         batch, self._batch = self._batch, Batch()
         if count is not None:
             batch.episodes, self._batch.episodes = _whole_groups(batch.episodes, count)
         batch.in_flight = len(self._live)
-        batch.surplus = len(self._batch.episodes)
+        batch.surplus = len(self._batch.episodes) + sum(map(len, self._groups.values()))
         batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
         batch.episodes.sort(key=_key)
         return batch
 
     def _advance(self, slots: Iterable[int]) -> set[int]:
         """Let the policy sample for those that are ready, or wait for more; returns the slots whose episode ended."""
-        ended = self._open_episodes(slots)
+        ended = self._take_arrived() | self._open_episodes(slots)
         at_work = self._vec.pending
         playing = {slot: self._live[slot] for slot in slots if slot in self._live and slot not in at_work}
         # An interruption may have come between sampling and sending.
@@ -206,7 +215,8 @@ class BatchCollector:
         self._batch.policy_seconds += time.perf_counter() - started
         if len(completions) != len(slots):
             raise PolicyError(f"the policy gave {len(completions)} completions for {len(slots)} prompts")
-        return {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+        with uninterrupted():
+            return {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
 
     def _send(self, actions: dict[int, str]) -> None:
         started = time.perf_counter()
@@ -216,15 +226,21 @@ class BatchCollector:
     def _receive(self, at_least: int) -> set[int]:
         started = time.perf_counter()
         try:
-            arrived = self._vec.recv(at_least)
+            self._arrived.update(self._vec.recv(at_least))
         except EnvFailure:
-            self._take(self._vec.recv(at_least=0))  # recorders want the episode that stopped the run most of all
+            self._arrived.update(self._vec.salvage())
+            self._take_arrived()  # recorders want the episode that stopped the run most of all
             raise
         self._batch.env_seconds += time.perf_counter() - started
-        return self._take(arrived)
+        return self._take_arrived()
 
-    def _take(self, arrived: dict[int, Transition]) -> set[int]:
-        return {slot for slot in sorted(arrived) if self._record(slot, arrived[slot])}
+    def _take_arrived(self) -> set[int]:
+        ended: set[int] = set()
+        for slot in sorted(self._arrived):
+            with uninterrupted():
+                if self._record(slot, self._arrived.pop(slot)):
+                    ended.add(slot)
+        return ended
 
     def _record(self, slot: int, transition: Transition) -> bool:
         builder = self._live.get(slot)
@@ -250,9 +266,11 @@ class BatchCollector:
             started = time.perf_counter()
             self._vec.send_reset(unopened)
             self._batch.env_seconds += time.perf_counter() - started
-        ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
-        for slot in sorted(ended):
-            self._finish(self._live.pop(slot))
+        with uninterrupted():
+            ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
+            over = [self._live.pop(slot) for slot in sorted(ended)]
+            for builder in over:
+                self._finish(builder)
         return ended
 
     def _open_episode(self, slot: int) -> EpisodeBuilder:

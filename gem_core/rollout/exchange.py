@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
-from gem_core.errors import ClosedError, EnvFailure
+from gem_core.errors import ClosedError
 from gem_core.vector import Transition, VectorEnv
 
 
@@ -94,17 +94,15 @@ class Exchange:
     # -- in the thread ---------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        while self._error is None:
-            try:
+        try:
+            while self._error is None:
                 self._serve_requests()
                 if self._answers:
                     self._settle(self._vec.recv())
-            except EnvFailure as error:
-                self._error = error
-                self._settle(self._vec.recv(at_least=0))  # the episode that stopped the run is told how it ended
-                self._end(error)
-            except BaseException as error:
-                self._end(error)
+        except BaseException as error:
+            self._error = error
+            self._settle(self._vec.salvage())  # the episode that stopped the run is told how it ended
+            self._end(error)
         with self._lock:
             self._ended = True
             while not self._requests.empty():

@@ -94,6 +94,7 @@ class EpisodeRunner:
             PolicyError: the policy broke its contract. What the policy itself raises passes through.
             EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
             ClosedError: the runner is closed.
+            RuntimeError: another event loop plays with it at the same time.
         """
         if self._closed:
             raise ClosedError(f"the runner of {self._env_id} is closed; build a new one")
@@ -119,7 +120,10 @@ class EpisodeRunner:
         return [episode for episode in episodes if episode is not None]
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the run and close the environments; episodes under way raise `ClosedError`. Safe to call twice."""
+        """End the run and close the environments; episodes under way raise `ClosedError`. Safe to call twice.
+
+        Waits for the environments' own `close()`, a few seconds at most.
+        """
         if not self._closed:
             self._closed = True
             self._exchange.close()
@@ -128,6 +132,10 @@ class EpisodeRunner:
     def _semaphore(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a semaphore serves one loop; a trainer may start one per batch
+            if self._loop is not None and self._loop.is_running():
+                raise RuntimeError(
+                    f"the runner of {self._env_id} is at work in another event loop; build one runner per loop"
+                )
             self._loop, self._places = loop, asyncio.Semaphore(len(self._free))
         return self._places
 

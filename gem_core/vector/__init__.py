@@ -19,7 +19,7 @@ from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Transition
 from gem_core.vector.faults import Fault
 from gem_core.vector.member import Member
-from gem_core.vector.mixture import share_places, weights_of
+from gem_core.vector.mixture import fewest_places, share_places, weights_of
 from gem_core.vector.seat import Seat
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
@@ -59,7 +59,7 @@ def make_vec(
     Args:
         env_ids: one id, several that share the places equally, or `{id: weight}`. The shares are of places, so
             environments with short episodes play more of them.
-        num_envs: how many environments; by default one per id.
+        num_envs: how many environments; by default as many as the list or the (whole) weights say.
         backend: `sync` for environments that answer in microseconds, `thread` for those that wait, `process` for those
             that compute, hang or crash, `ray` for more than one machine.
         autoreset: see `Autoreset`.
@@ -81,13 +81,22 @@ def make_vec(
             each id is built here, so that a mistake shows at once and not as a failed episode.
     """
     weights = weights_of(env_ids)
-    count = len(weights) if num_envs is None else num_envs
+    count = fewest_places(weights) * group_size if num_envs is None else num_envs
+    whole = {"num_envs": count, "group_size": group_size, "workers": 1 if workers is None else workers}
+    if wrong := {name: value for name, value in whole.items() if type(value) is not int}:
+        raise ValueError(f"whole numbers are needed, not {wrong}")
+    if seed is not None and not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"seed must be a whole number or None, not {seed!r}")
+    if failures is not None and not isinstance(failures, FailurePolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"failures must be a FailurePolicy, not {failures!r}; for example FailurePolicy(then='drop')")
     if count < 1 or group_size < 1 or count % group_size:
         raise ValueError(
             f"cannot make {count} environments in groups of {group_size}: both must be at least 1, and the groups full"
         )
     if backend not in BACKENDS:
-        raise ValueError(f"no vector backend {backend!r}.{near_matches(backend, BACKENDS)} Use one of {[*BACKENDS]}")
+        raise ValueError(
+            f"no vector backend {backend!r}.{near_matches(str(backend), BACKENDS)} Use one of {[*BACKENDS]}"
+        )
     policy = failures or FailurePolicy()
     _check_backend(backend, workers, policy)
     places = share_places(weights, count // group_size)
@@ -97,7 +106,7 @@ def make_vec(
     run_seed = fresh_seed() if seed is None else seed
     seats = [Seat(places[index // group_size], index // group_size, run_seed) for index in range(count)]
     builders = {env_id: partial(build, one, dict(env_kwargs or {}), tuple(wrappers)) for env_id, one in specs.items()}
-    mode = Autoreset(autoreset)
+    mode = _mode(autoreset)
     settings: dict[str, Any] = {"autoreset": mode, "group_size": group_size, "failures": policy}
     return _build(backend, seats, builders, workers, settings)
 
@@ -142,6 +151,13 @@ def _check_backend(backend: Backend, workers: int | None, policy: FailurePolicy)
             f"the sync backend cannot enforce timeout={policy.timeout:g}: it has no other thread to go on in. Use "
             "backend='process', or timeout=None."
         )
+
+
+def _mode(autoreset: Autoreset | str) -> Autoreset:
+    try:
+        return Autoreset(autoreset)
+    except ValueError:
+        raise ValueError(f"autoreset must be one of {[one.value for one in Autoreset]}, not {autoreset!r}") from None
 
 
 def _cores() -> int:

@@ -47,7 +47,6 @@ class VectorEnv(ABC):
         self._stop: Exception | None = None
         self._woken = False
         self._calls: dict[int, Call] = {}
-        self._opening: set[int] = set()
         self._results: dict[int, Any] = {}
         self._closed = False
 
@@ -78,19 +77,20 @@ class VectorEnv(ABC):
             ValueError: an index out of range, given twice, or still at work.
             EnvFailure: a failure that is to stop the run.
         """
+        if isinstance(indices, int):
+            raise ValueError(f"reset() takes a list of indices, not {indices}; pass indices=[{indices}]")
         chosen = list(range(self.num_envs)) if indices is None else list(indices)
         self._check_none_pending()
         self._claim(chosen)
-        self._opening = set(chosen)
         for index in chosen if seed is not None else ():
             self._seats[index].seed, self._seats[index].episode = seed or 0, -1
-        self._start({index: self._seats[index].next_start() for index in chosen})
+        self._start_episodes(chosen)
         try:
             results = self._wait_for(len(chosen), None)
         except (EnvFailure, PluginError):
             self.drain()
             raise
-        return [results[index][0] for index in chosen], [results[index][1] for index in chosen]
+        return [results[index].observation for index in chosen], [results[index].info for index in chosen]
 
     def step(
         self, actions: Sequence[str] | Mapping[int, str]
@@ -124,6 +124,8 @@ class VectorEnv(ABC):
 
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
+        if not isinstance(actions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"send() takes {{index: action}}, not {actions!r:.200}")
         self._claim(list(actions))
         if not {str}.issuperset(map(type, actions.values())):
             actions = {index: _plain_text(index, action) for index, action in actions.items()}
@@ -148,10 +150,12 @@ class VectorEnv(ABC):
             streams: for each, a sequence of seeds to begin at its first episode, instead of going on with its own:
                 `derive_seed(seed, stream, 0)`.
         """
+        if streams is not None and len(streams) != len(indices):
+            raise ValueError(f"got {len(streams)} streams of seeds for {len(indices)} environments")
         self._claim(indices)
-        for index, stream in zip(indices, streams or (), strict=streams is not None):
+        for index, stream in zip(indices, streams or (), strict=False):
             self._seats[index].stream, self._seats[index].episode = stream, -1
-        self._start({index: self._seats[index].next_start() for index in indices})
+        self._start_episodes(indices)
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
         """Wait until at least so many of the turns sent have come back, and take all that have.
@@ -164,12 +168,22 @@ class VectorEnv(ABC):
             ClosedError: the vector is closed.
             ValueError: fewer turns than that are under way.
             EnvFailure: a failure that is to stop the run; what has come back stays, for another `recv`.
+            PluginError: a plugin judged a failure with something that is no `ErrorAction`.
+            EnvError: workers cannot be started, or are lost one after the other.
         """
         self._check_open()
+        if not isinstance(at_least, int) or not (timeout is None or _is_seconds(timeout)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"recv() takes a number of turns and seconds or None, not {at_least!r} and {timeout!r}")
         under_way = len(self._calls) + len(self._results)
         if at_least > under_way:
             raise ValueError(f"recv(at_least={at_least}), but {under_way} turns are under way")
         return self._wait_for(at_least, timeout, wakeable=True)
+
+    def salvage(self) -> dict[int, Transition]:
+        """What has come back, after `recv` raised; does not wait, and raises for no failure."""
+        self._check_open()
+        self._stop = None
+        return self._take()
 
     def wake(self) -> None:
         """Have a `recv` that waits in another thread return with what is there; any thread may call this."""
@@ -217,6 +231,13 @@ class VectorEnv(ABC):
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
+    def _start_episodes(self, indices: Sequence[int]) -> None:
+        for index in indices:
+            if (seat := self._seats[index]).playable:  # it has not failed so far, so it counts as one that did not
+                self._breaker.success(seat.env_id)
+                self.statistics[seat.env_id].abandoned += 1
+        self._start({index: self._seats[index].next_start() for index in indices})
+
     def _start(self, calls: Mapping[int, Call]) -> None:
         self._calls.update(calls)
         if calls:
@@ -242,7 +263,7 @@ class VectorEnv(ABC):
     def _end_episode(self, index: int, seat: Seat, transition: Transition, *, failed: bool = False) -> None:
         if seat.error is None:  # otherwise it was counted when it failed to begin
             self._count_episode(seat, transition, failed)
-        seat.over, seat.steady = True, False
+        seat.over, seat.steady, seat.error = True, False, None
         if self.autoreset is not Autoreset.SAME_STEP:
             self._results[index] = transition
             return
@@ -255,13 +276,9 @@ class VectorEnv(ABC):
 
     def _open_episode(self, index: int, seat: Seat, opening: ResetResult) -> None:
         ended, seat.ended = seat.ended, None
-        if index in self._opening:
-            self._opening.discard(index)
-            self._results[index] = opening
-        elif ended is None:  # the step after an ending, with next-step autoreset
-            self._results[index] = Transition(opening[0], 0.0, False, False, opening[1])
-        else:
-            self._results[index] = merged(ended, opening)
+        observation, info = opening
+        alone = Transition(observation, 0.0, False, False, info)
+        self._results[index] = alone if ended is None else merged(ended, opening)
 
     def _fail(self, index: int, seat: Seat, call: Call, failure: Failure) -> None:
         seat.lose()
@@ -333,7 +350,6 @@ class VectorEnv(ABC):
 
     def _forget(self) -> None:
         self._stop = None
-        self._opening.clear()
         self._results.clear()
 
     def _take(self) -> dict[int, Any]:
@@ -347,6 +363,8 @@ class VectorEnv(ABC):
 
     def _claim(self, indices: Sequence[int]) -> None:
         self._check_open()
+        if not all(hasattr(index, "__index__") for index in indices):
+            raise ValueError(f"environments are named by their numbers, not by {list(indices)!r:.200}")
         named, count = set(indices), self.num_envs
         unknown = [index for index in indices if not 0 <= index < count]
         if unknown:
@@ -368,6 +386,7 @@ class VectorEnv(ABC):
             raise ClosedError(f"{self!r} is closed; build a new one with make_vec()")
 
     def __enter__(self) -> VectorEnv:
+        self._check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -379,6 +398,10 @@ class VectorEnv(ABC):
         more = f" and {len(counts) - 3} more ids" if len(counts) > 3 else ""
         state = "closed" if self._closed else f"{len(self.pending)} at work"
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and value == value  # NaN is no time
 
 
 def _plain_text(index: int, action: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from typing import Any, NamedTuple, TypeAlias
 
@@ -71,10 +72,12 @@ Call: TypeAlias = str | Reset | Replay
 """A text is an action, and plays a turn."""
 
 
+_REWARD = struct.Struct("<d")
+
+
 def digest(previous: int, observation: str, reward: float) -> int:
     """A checksum over everything an episode has shown, one turn at a time."""
-    # The hash of a number does not depend on the process; that of a text would.
-    return zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous) ^ (hash(reward) & 0xFFFFFFFF)
+    return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))
 
 
 def failure_of(error: BaseException) -> Failure:

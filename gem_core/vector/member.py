@@ -59,7 +59,9 @@ class Member:
             else:
                 outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
             return _portable(outcome) if self._portable else outcome
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:  # Ctrl-C is the caller's
+            raise
+        except BaseException as error:
             self.close()
             return failure_of(error)
 
@@ -145,16 +147,28 @@ def _checked_step(result: Any) -> Transition:
             f"step() gave {result!r:.200}, not (observation, reward, terminated, truncated, info)"
         ) from None
     try:
-        number = float(reward)
+        number = reward if type(reward) is float else _number(reward)
     except (TypeError, ValueError):
         raise EnvFailure(f"step() gave the reward {reward!r:.200}, which is not a number") from None
     if not math.isfinite(number):
         raise EnvFailure(f"step() gave the reward {number}, which is not finite")
     if type(observation) is not str:
         observation = _plain_text(observation, "step")
-    return new_transition(
-        Transition, (observation, number, bool(terminated), bool(truncated), _checked_info(info, "step"))
-    )
+    if type(terminated) is not bool or type(truncated) is not bool:
+        terminated, truncated = _flag(terminated), _flag(truncated)
+    return new_transition(Transition, (observation, number, terminated, truncated, _checked_info(info, "step")))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):  # which float() would read
+        raise TypeError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if value is None or isinstance(value, str | bytes):  # whose truth says nothing
+        raise EnvFailure(f"step() gave {value!r:.200} as terminated or truncated, which is not a bool")
+    return bool(value)
 
 
 def _checked_info(info: Any, method: str) -> Info:

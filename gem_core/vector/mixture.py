@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 
@@ -12,15 +13,32 @@ def weights_of(env_ids: str | Sequence[str] | Mapping[str, float]) -> dict[str, 
     Raises:
         ValueError: no id, or a weight that is not above 0.
     """
-    if isinstance(env_ids, Mapping):
-        weights = {env_id: float(weight) for env_id, weight in env_ids.items()}
-    else:
-        names = [env_ids] if isinstance(env_ids, str) else list(env_ids)
-        weights = {name: float(names.count(name)) for name in names}
-    wrong = {env_id: weight for env_id, weight in weights.items() if not (weight > 0 and math.isfinite(weight))}
+    weights: dict[str, float] = {}
+    weights.update(
+        env_ids if isinstance(env_ids, Mapping) else Counter([env_ids] if isinstance(env_ids, str) else env_ids)
+    )
+    wrong = {env_id: weight for env_id, weight in weights.items() if not _is_weight(weight)}
     if wrong or not weights:
         raise ValueError(f"environment weights must be above 0, got {wrong or 'no environment id'}")
+    if not all(isinstance(env_id, str) for env_id in weights):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"environment ids must be texts such as 'game:Corridor-v0', not {list(weights)}")
     return weights
+
+
+def fewest_places(weights: Mapping[str, float]) -> int:
+    """So many places give each id exactly its share, where the weights are whole numbers.
+
+    Raises:
+        ValueError: they are not.
+    """
+    total = sum(weights.values())
+    if not all(float(weight).is_integer() for weight in weights.values()):
+        raise ValueError(f"the weights {dict(weights)} are no whole numbers: say how many environments, as num_envs")
+    return int(total)
+
+
+def _is_weight(weight: object) -> bool:
+    return isinstance(weight, int | float) and not isinstance(weight, bool) and weight > 0 and math.isfinite(weight)
 
 
 def share_places(weights: Mapping[str, float], count: int) -> list[str]:

@@ -6,16 +6,18 @@ import os
 import time
 import weakref
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from gem_core.errors import EnvError
+from gem_core.interrupts import uninterrupted
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Call, Failure, Outcome
 from gem_core.vector.seat import Seat
 
 MAX_LOSSES = 5
-"""A worker that is lost so often in a row, with no member to blame and without a single answer, stops the run."""
+"""A worker that is lost so often, with no member to blame and without a single answer in between, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
 _LONGEST_WAIT = 3600.0
@@ -74,7 +76,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         self._home = [index * workers // count for index in range(count)]
         self._workers: list[_W] = []
         self._next_check = 0.0
-        self._losses = 0
+        self._losses: Counter[int] = Counter()
         # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
         weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
@@ -87,6 +89,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
     @abstractmethod
     def _poll(self, wanted: int, timeout: float | None) -> None:
         """Pass on outcomes to `_arrive` and losses to `_lose`; wait as `_gather` does."""
+
+    def _start(self, calls: Mapping[int, Call]) -> None:
+        with uninterrupted():
+            super()._start(calls)
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         if len(self._workers) == 1:
@@ -101,13 +107,15 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
     def _gather(self, wanted: int, timeout: float | None) -> None:
         now, longest = time.monotonic(), 0.0
         if now >= self._next_check:
+            self._poll(0, 0.0)  # whoever has answered is not late
             self._next_check = self._check_time(now)  # which may be what is waited for
         elif wanted > 0:
             longest = min(self._next_check - now, _LONGEST_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
 
     def _arrive(self, index: int, outcome: Outcome) -> None:
-        self._losses = 0
+        if self._losses:
+            self._losses.pop(self._home[index], None)
         super()._arrive(index, outcome)
 
     def _check_time(self, now: float) -> float:
@@ -132,14 +140,14 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         Raises:
             EnvError: workers are lost one after the other, and no environment is to blame.
         """
-        self._losses = self._losses + 1 if blamed is None else 0
-        if self._losses >= MAX_LOSSES:
+        number = self._home[worker.indices[0]]
+        self._losses[number] += blamed is None
+        if self._losses[number] >= MAX_LOSSES:
             raise EnvError(
-                f"workers were lost {MAX_LOSSES} times in a row with no environment at work. The last one: {error}. "
+                f"a worker was lost {MAX_LOSSES} times in a row with no environment at work. The last one: {error}. "
                 "Look for what ends them from outside, such as a want of memory."
             )
         worker.kill()
-        number = self._home[worker.indices[0]]
         for index in worker.indices:
             self._seats[index].lose()
         self._workers[number] = self._start_worker(worker.indices)

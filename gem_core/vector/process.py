@@ -18,6 +18,7 @@ from typing import Any
 
 from gem_core.env import Env
 from gem_core.errors import EnvError
+from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Failure, Reset
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup, unpacked
@@ -184,6 +185,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._builders = pickled_builders(builders)
         self._selector = selectors.DefaultSelector()
         self._waker, self._woken_by = socket.socketpair()
+        self._waker.setblocking(False)
         self._woken_by.setblocking(False)
         self._selector.register(self._woken_by, selectors.EVENT_READ)
         self._next_look = 0.0
@@ -208,6 +210,10 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
 
     def _poll(self, wanted: int, timeout: float | None) -> None:
         events = self._selector.select(LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
+        with uninterrupted():
+            self._serve(events)
+
+    def _serve(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, event in events:
             worker: ProcessWorker | None = key.data
             if worker is None:
@@ -234,7 +240,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
                 )
 
     def _wake(self) -> None:
-        self._waker.send(b"!")
+        with contextlib.suppress(OSError):  # it is full of calls to wake up already, or closed
+            self._waker.send(b"!")
 
     def _watch(self, worker: ProcessWorker) -> None:
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.sending else 0)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from gem_core.env import Env
 from gem_core.errors import EnvError, MissingExtraError
+from gem_core.interrupts import uninterrupted
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of
 from gem_core.vector.member import Member
@@ -260,10 +261,11 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._listen(wanted, LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
         if not self._arrived and wanted:
             self._check_workers()
-        while self._arrived:
-            worker, index, answer = self._arrived.popleft()
-            if worker is self._workers[self._home[worker.indices[0]]]:  # and not one that was given up
-                self._receive(worker, index, answer)
+        with uninterrupted():
+            while self._arrived:
+                worker, index, answer = self._arrived.popleft()
+                if worker is self._workers[self._home[worker.indices[0]]]:  # and not one that was given up
+                    self._receive(worker, index, answer)
 
     def _listen(self, wanted: int, timeout: float) -> None:
         deadline = time.monotonic() + timeout

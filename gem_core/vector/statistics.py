@@ -19,6 +19,8 @@ class EnvStatistics:
     """Episodes whose last info said `success`."""
     truncated: int = 0
     """Episodes that were cut off, failures included."""
+    abandoned: int = 0
+    """Episodes that the caller gave up by starting the next one; not among `episodes`."""
     failed: int = 0
     """Episodes that ended because their environment failed."""
     failures: int = 0

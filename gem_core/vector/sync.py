@@ -34,6 +34,7 @@ class SyncVectorEnv(VectorEnv):
         """Forget the calls that Ctrl-C interrupted, and all results. Raises as `VectorEnv.drain`."""
         for index in self._calls:
             self._seats[index].lose()
+            self._seats[index].ended = None
         self._calls.clear()
         super().drain()
 

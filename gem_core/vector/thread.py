@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Outcome, failure_of
 from gem_core.vector.member import Member
 from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
@@ -98,7 +99,8 @@ class ThreadWorker(Worker):
         self._begin(index)
         try:
             self._members[index].perform(call, self._emit)
-        except BaseException as error:  # its own KeyboardInterrupt, say: Ctrl-C goes to the main thread
+        except KeyboardInterrupt as error:  # its own: Ctrl-C goes to the main thread
+            self._members[index].close()
             self._emit(index, failure_of(error))
 
     def _emit(self, index: int, outcome: Outcome) -> None:
@@ -127,7 +129,8 @@ class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
         self._arrivals.poke()
 
     def _poll(self, wanted: int, timeout: float | None) -> None:
-        for worker, index, outcome in self._arrivals.take(wanted, timeout):
-            if worker is not self._workers[self._home[index]]:
-                continue  # from a thread that was given up
-            self._arrive(index, outcome)
+        arrived = self._arrivals.take(wanted, timeout)
+        with uninterrupted():
+            for worker, index, outcome in arrived:
+                if worker is self._workers[self._home[index]]:  # and no thread that was given up
+                    self._arrive(index, outcome)

@@ -67,40 +67,41 @@ class Setup:
 class Marker:
     """Shared memory that says which member is at work since when, even after the worker was killed.
 
+    Two integers, each written at once, so that a reader never sees half of one.
+
     Args:
         file: a file descriptor of its own, shared by both sides.
     """
 
-    _LAYOUT = struct.Struct("dq?")
     _IDLE = -1
 
     def __init__(self, file: int) -> None:
-        os.ftruncate(file, self._LAYOUT.size)
-        self._memory = mmap.mmap(file, self._LAYOUT.size)
+        os.ftruncate(file, 16)
+        self._numbers = memoryview(mmap.mmap(file, 16)).cast("q")
 
     def set(self, index: int, opening: bool = False) -> None:
         """This member is at work from now on, maybe at the episode after the one that its call ended."""
-        self._LAYOUT.pack_into(self._memory, 0, time.monotonic(), index, opening)
+        numbers = self._numbers
+        numbers[0] = self._IDLE  # until both are new
+        numbers[1] = time.monotonic_ns()
+        numbers[0] = 2 * index + opening
 
     def clear(self) -> None:
         """Nobody is."""
-        self.set(self._IDLE)
+        self._numbers[0] = self._IDLE
 
     def get(self) -> tuple[int, float] | None:
-        """Who is at work, and since when."""
-        since, index, _ = self._read()
-        return None if index == self._IDLE else (index, since)
+        """Who is at work, and since when on the monotonic clock."""
+        who, since = self._numbers[0], self._numbers[1]
+        if who == self._IDLE or self._numbers[0] != who:  # it is at the next one by now
+            return None
+        return who // 2, since / 1e9
 
     @property
     def opening(self) -> bool:
         """Whoever is at work has answered its call, and may be at its next episode's opening."""
-        return self._read()[2]
-
-    def _read(self) -> tuple[float, int, bool]:
-        before: tuple[float, int, bool] = self._LAYOUT.unpack_from(self._memory)
-        while (now := self._LAYOUT.unpack_from(self._memory)) != before:  # the other side was writing meanwhile
-            before = now
-        return before
+        who = self._numbers[0]
+        return who != self._IDLE and who % 2 == 1
 
 
 def main() -> None:

@@ -88,6 +88,10 @@ class TurnGRPOConfig(GRPOConfig):
     env_failure: Literal["truncate", "drop", "raise"] = field(
         default="truncate", metadata={"help": "What becomes of an episode whose environment failed for good."}
     )
+    max_env_failure_share: float | None = field(
+        default=0.5,
+        metadata={"help": "The run stops once more than this share of an environment's last 40 episodes failed."},
+    )
     min_generation_batch: int | None = field(
         default=None,
         metadata={
@@ -134,7 +138,9 @@ class TurnGRPOConfig(GRPOConfig):
     @property
     def failures(self) -> FailurePolicy:
         """What becomes of environments that fail."""
-        return FailurePolicy(self.env_timeout, self.env_retries, ErrorAction(self.env_failure))
+        return FailurePolicy(
+            self.env_timeout, self.env_retries, ErrorAction(self.env_failure), self.max_env_failure_share
+        )
 
     @property
     def group_size(self) -> int:
@@ -178,7 +184,11 @@ class TurnGRPOConfig(GRPOConfig):
         try:
             _ = self.failures
         except ValueError as error:
-            raise SettingsError(f"env_timeout, env_retries or env_failure cannot work: {error}") from error
+            raise SettingsError(f"env_timeout, env_retries, env_failure or its share cannot work: {error}") from error
+        if self.vector_backend == "sync" and self.env_timeout not in (None, DEFAULT_TIMEOUT):
+            raise SettingsError(f"vector_backend='sync' cannot enforce env_timeout={self.env_timeout}; use 'process'")
+        if self.env_weights and (len(set(self.env)) < len(self.env) or min(self.env_weights) <= 0):
+            raise SettingsError("env_weights must be above 0, and each environment be named once")
         if not 0.0 <= self.gamma <= 1.0:
             raise SettingsError(f"gamma={self.gamma} is not between 0 and 1")
         if self.view == "episode" and self.history is not None:

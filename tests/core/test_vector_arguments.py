@@ -1,0 +1,301 @@
+"""Bad input gets a clear error, and what looks odd but is meant gets what it means."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gem_core
+from gem_core import Env, FailurePolicy, make_vec
+from gem_core.errors import ClosedError, EnvFailure
+from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
+from gem_core.seeding import derive_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+SEED = 4
+
+
+class Turns(Env):
+    """Lasts as many turns as it is told; fails, hangs or answers oddly where an action says so."""
+
+    def __init__(self, turns: int = 3, bad_openings: Sequence[int] = (), slow_openings: Sequence[int] = ()) -> None:
+        self.turns, self.bad, self.slow = turns, tuple(bad_openings), tuple(slow_openings)
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed in self.bad:
+            raise OSError("no level")
+        if seed in self.slow:
+            time.sleep(5)
+        self.left = self.turns
+        return "go", {}
+
+    def step(self, action: str) -> Any:
+        if action == "raise":
+            raise OSError("gone")
+        if action == "cancel":
+            raise asyncio.CancelledError
+        self.left -= 1
+        reward, over = {"text": ("3.5", False), "no": (1.0, "no")}.get(action, (1.0, self.left == 0))
+        return "on", reward, over, False, {}
+
+    def sample_random_action(self) -> str:
+        return "a"
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    gem_core.register("demo-arguments:Turns-v0", Turns)
+    gem_core.register("demo-arguments:Other-v0", Turns)
+
+
+def vector(count: Any = 2, **arguments: Any) -> Any:
+    return make_vec("demo-arguments:Turns-v0", count, **{"seed": SEED, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": "3"}, "whole numbers.*'3'"),
+        ({"count": 2.0}, "whole numbers"),
+        ({"count": True}, "whole numbers"),
+        ({"backend": "thread", "workers": "2"}, "whole numbers"),
+        ({"backend": "thread", "workers": 0}, "workers must be at least 1"),
+        ({"backend": None}, "no vector backend None"),
+        ({"autoreset": "bogus"}, r"one of \['same_step', 'next_step', 'disabled'\], not 'bogus'"),
+        ({"seed": "x"}, "seed must be a whole number"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"failures": "drop"}, r"FailurePolicy\(then='drop'\)"),
+        ({"failures": FailurePolicy(timeout=5)}, "sync backend cannot enforce timeout=5"),
+    ],
+)
+def test_vectors_that_cannot_be_made(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vector(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"then": "explode"}, r"one of \['truncate', 'drop', 'raise'\], not 'explode'"),
+        ({"then": "retry"}, "would never end"),
+        ({"window": 2.5}, "window=2.5"),
+        ({"window": 0}, "window=0"),
+        ({"retries": 1.5}, "retries=1.5"),
+        ({"retries": "1"}, "retries='1'"),
+        ({"timeout": "5"}, "timeout.*'5'"),
+        ({"timeout": True}, "timeout.*True"),
+        ({"timeout": 0}, "timeout.*0"),
+        ({"max_failure_share": "x"}, "max_failure_share.*'x'"),
+        ({"max_failure_share": 1}, "max_failure_share"),
+    ],
+)
+def test_policies_that_cannot_work(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FailurePolicy(**settings)
+
+
+def test_calls_that_mean_nothing() -> None:
+    with vector() as vec:
+        vec.reset()
+        calls: list[tuple[Callable[[], Any], str]] = [
+            (lambda: vec.send(["a", "b"]), "index: action"),
+            (lambda: vec.send({"0": "a"}), "by their numbers"),
+            (lambda: vec.send({1.0: "a"}), "by their numbers"),
+            (lambda: vec.send({0: 3}), "environment 0 is 3"),
+            (lambda: vec.reset(indices=0), r"indices=\[0\]"),
+            (lambda: vec.recv("1"), "'1'"),
+            (lambda: vec.recv(0, timeout="1"), "'1'"),
+            (lambda: vec.recv(0, timeout=float("nan")), "nan"),
+            (lambda: vec.send_reset([0, 1], streams=[3]), "1 streams of seeds for 2"),
+        ]
+        for call, message in calls:
+            with pytest.raises(ValueError, match=message):
+                call()
+        assert vec.step(["a", "b"])[1] == [1.0, 1.0]
+    with pytest.raises(ClosedError), vec:
+        pass
+
+
+def test_the_shape_of_a_mixture_says_how_many() -> None:
+    turns, other = "demo-arguments:Turns-v0", "demo-arguments:Other-v0"
+    with make_vec({turns: 3, other: 1}) as vec:
+        assert sorted(vec.env_ids) == [other, turns, turns, turns]
+    with make_vec([turns, turns, other]) as vec:
+        assert vec.num_envs == 3
+    with make_vec({turns: 3, other: 1}, group_size=2) as vec:
+        assert vec.num_envs == 8
+    for weights, message in [({turns: 0.5, other: 0.5}, "num_envs"), ({turns: "x"}, "'x'"), ([1, 2], "texts")]:
+        with pytest.raises(ValueError, match=message):
+            make_vec(weights)  # type: ignore[arg-type]
+
+
+# -- what an environment may answer, and when an episode counts --------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["sync", "thread", "process"])
+@pytest.mark.parametrize(("action", "error"), [("text", "'3.5'"), ("no", "'no'"), ("cancel", "CancelledError")])
+def test_odd_answers_are_failures(backend: str, action: str, error: str) -> None:
+    with vector(backend=backend, autoreset="disabled") as vec:
+        vec.reset()
+        _, _, _, truncated, infos = vec.step([action, "a"])
+        assert truncated == [True, False]
+        assert error in infos[0]["error"]
+        vec.reset(indices=[0])
+        assert vec.step(["a", "a"])[1] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "disabled", "same_step"])
+def test_an_opening_that_fails_is_not_the_end(autoreset: str) -> None:
+    with vector(1, autoreset=autoreset, env_kwargs={"bad_openings": [derive_seed(SEED, 0, 0)], "turns": 1}) as vec:
+        assert "no level" in vec.reset()[1][0]["error"]
+        assert vec.step(["a"])[3] == [True]
+        if autoreset == "disabled":
+            assert "reset it first" in vec.step(["a"])[4][0]["error"]
+            vec.reset()
+        elif autoreset == "next_step":
+            assert vec.step(["a"])[0] == ["go"]
+        assert vec.step(["a"])[1] == [1.0]
+        statistics = vec.statistics["demo-arguments:Turns-v0"]
+        assert (statistics.episodes, statistics.failed) == (2, 1)
+
+
+def test_abandoned_episodes_count_as_ones_that_did_not_fail() -> None:
+    with vector(1, failures=FailurePolicy(window=4)) as vec:
+        for round_ in range(8):
+            vec.reset()
+            vec.step(["raise" if round_ % 3 == 0 else "a"])
+        statistics = vec.statistics["demo-arguments:Turns-v0"]
+        assert (statistics.failed, statistics.abandoned) == (3, 7)
+
+
+def test_an_ending_that_came_in_time_is_not_undone_by_the_opening_after_it() -> None:
+    kwargs = {"turns": 1, "slow_openings": [derive_seed(SEED, 0, 1)]}
+    with vector(1, backend="thread", env_kwargs=kwargs, failures=FailurePolicy(timeout=0.3)) as vec:
+        vec.reset()
+        vec.send({0: "a"})
+        time.sleep(0.8)
+        transition = vec.recv()[0]
+    assert (transition.reward, transition.terminated, transition.truncated) == (1.0, True, False)
+    assert "TimeoutError" in transition.info["error"]
+
+
+def test_many_idle_workers_may_die_at_once() -> None:
+    with vector(8, backend="process", workers=8) as vec:
+        vec.reset()
+        for worker in vec._workers:
+            os.kill(worker.process.pid, signal.SIGKILL)
+        assert vec.step(["a"] * 8)[1] == [1.0] * 8
+        assert vec.statistics["demo-arguments:Turns-v0"].failures == 0
+
+
+@pytest.mark.parametrize("backend", ["thread", "process"])
+def test_waking_costs_nothing(backend: str) -> None:
+    with vector(backend=backend) as vec:
+        for _ in range(5000):
+            vec.wake()
+        vec.reset()
+        assert vec.step(["a", "b"])[1] == [1.0, 1.0]
+    vec.wake()
+
+
+# -- drivers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settings() -> RolloutSettings:
+    return RolloutSettings(max_response_tokens=8)
+
+
+def test_a_collector_wants_a_vector_of_its_own(words: PreTrainedTokenizerFast, settings: RolloutSettings) -> None:
+    with vector() as vec:
+        vec.send_reset([0])
+        with pytest.raises(ValueError, match="under way"):
+            BatchCollector(vec, lambda prompts: [], words, settings)
+
+
+def test_turns_under_way_when_a_batch_begins_are_carried(
+    words: PreTrainedTokenizerFast, settings: RolloutSettings
+) -> None:
+    gate = threading.Event()
+
+    class Waits(Turns):
+        def step(self, action: str) -> Any:
+            if self.first:
+                assert gate.wait(20)
+            return super().step(action)
+
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            self.first = seed == derive_seed(SEED, 0, 0)
+            return super().reset(seed=seed)
+
+    gem_core.register("demo-arguments:Waits-v0", Waits)
+    with make_vec("demo-arguments:Waits-v0", 2, backend="thread", env_kwargs={"turns": 1}, seed=SEED) as vec:
+        collector = BatchCollector(
+            vec, lambda prompts: [Completion([2, 1])] * len(prompts), words, settings, min_batch=1
+        )
+        assert {one.slot for one in collector.collect_episodes(3).episodes} == {1}
+        gate.set()
+        batch = collector.collect_round()
+    assert [one.slot for one in batch.episodes].count(0) == 1
+    assert batch.carried_turns >= 1
+
+
+@pytest.fixture
+def runner(words: PreTrainedTokenizerFast, settings: RolloutSettings) -> Iterator[Callable[..., EpisodeRunner]]:
+    made: list[EpisodeRunner] = []
+
+    def build(**arguments: Any) -> EpisodeRunner:
+        async def policy(prompt: list[int]) -> Completion:
+            await asyncio.sleep(0.001)
+            return Completion([2, 1])
+
+        made.append(EpisodeRunner("demo-arguments:Failing-v0", policy, words, settings, seed=SEED, **arguments))
+        return made[-1]
+
+    class Failing(Turns):
+        def step(self, action: str) -> Any:
+            raise OSError("gone")
+
+    gem_core.register("demo-arguments:Failing-v0", Failing)
+    yield build
+    for one in made:
+        one.close()
+
+
+def test_many_failures_at_once_stop_a_runner_and_leave_nobody_waiting(runner: Callable[..., EpisodeRunner]) -> None:
+    one = runner(failures=FailurePolicy(then="raise"), max_concurrent=8)  # type: ignore[arg-type]
+
+    async def main() -> list[Any]:
+        playing = asyncio.gather(*[one.run(task) for task in range(16)], return_exceptions=True)
+        return await asyncio.wait_for(playing, 30)
+
+    assert {type(error) for error in asyncio.run(main())} == {EnvFailure}
+
+
+def test_two_loops_at_once_are_refused(runner: Callable[..., EpisodeRunner]) -> None:
+    one = runner()
+    errors: list[BaseException] = []
+
+    async def main() -> None:
+        await one.run(0)
+
+        def elsewhere() -> None:
+            try:
+                asyncio.run(one.run(1))  # type: ignore[arg-type]
+            except RuntimeError as error:
+                errors.append(error)
+
+        await asyncio.get_running_loop().run_in_executor(None, elsewhere)
+
+    asyncio.run(main())
+    assert "one runner per loop" in str(errors[0])
