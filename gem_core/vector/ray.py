@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import queue
@@ -28,7 +29,7 @@ from gem_core.vector.seat import Seat
 from gem_core.vector.worker import Home, Setup
 
 try:
-    import ray
+    ray: Any = importlib.import_module("ray")  # untyped, and missing where types are checked
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "backend='ray' needs Ray, which is not installed. Next: pip install \"gem-core[ray]\""
@@ -235,7 +236,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._homes = [home._replace(autoreset=False) for home in homes]
         self._builders = pickled_builders(builders)
         _connect()
-        self._host: Any = ray.remote(EnvHost).options(  # pyright: ignore[reportUnknownMemberType]
+        self._host: Any = ray.remote(EnvHost).options(
             scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0, enable_task_events=False
         )
         self._inbox: Inbox = queue.SimpleQueue()
@@ -323,13 +324,13 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
 
 def _connect() -> None:
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)  # pyright: ignore[reportUnknownMemberType]
+        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
 
 
 def _kill(actor: Any) -> None:
     if ray.is_initialized():
         with contextlib.suppress(Exception):  # from a session of Ray's that has ended
-            ray.kill(actor)  # pyright: ignore[reportUnknownMemberType]
+            ray.kill(actor)
 
 
 def _check_connected() -> None:
@@ -339,7 +340,7 @@ def _check_connected() -> None:
 
 
 def _cpus() -> int:
-    resources: Any = ray.cluster_resources()  # pyright: ignore[reportUnknownVariableType]
+    resources: Any = ray.cluster_resources()
     return max(1, int(resources.get("CPU", 1)))
 
 
