@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 600.0
 SHOWN_ERRORS = 3
-MAX_ATTEMPTS = 100
+MAX_ATTEMPTS = 50
 """A plugin that always says retry would keep a run busy for ever."""
 
 

@@ -536,8 +536,8 @@ def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Cal
     ]
     assert judge_failure(dropping, FAILED, spec, 1, repeatable=False) is ErrorAction.DROP
     in_force().enable("patient")
-    assert judge_failure(dropping, FAILED, spec, 50) is ErrorAction.RETRY
-    assert judge_failure(dropping, FAILED, spec, 50, repeatable=False) is ErrorAction.DROP
+    assert judge_failure(dropping, FAILED, spec, 20) is ErrorAction.RETRY
+    assert judge_failure(dropping, FAILED, spec, 20, repeatable=False) is ErrorAction.DROP
     assert judge_failure(dropping, FAILED, spec, 1000) is ErrorAction.DROP
 
 

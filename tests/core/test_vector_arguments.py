@@ -15,6 +15,7 @@ import pytest
 import gem_core
 from gem_core import Env, FailurePolicy, make_vec
 from gem_core.errors import ClosedError, EnvFailure
+from gem_core.failures import MAX_ATTEMPTS
 from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 from gem_core.seeding import derive_seed
 
@@ -299,3 +300,13 @@ def test_two_loops_at_once_are_refused(runner: Callable[..., EpisodeRunner]) -> 
 
     asyncio.run(main())
     assert "one runner per loop" in str(errors[0])
+
+
+def test_a_plugin_that_always_says_retry_is_not_obeyed_for_ever() -> None:
+    with vector(1) as vec:
+        vec.judge = lambda fault: (
+            gem_core.ErrorAction.RETRY if fault.attempt < MAX_ATTEMPTS else gem_core.ErrorAction.TRUNCATE
+        )
+        vec.reset()
+        assert vec.step(["raise"])[3] == [True]
+        assert vec.statistics["demo-arguments:Turns-v0"].failures == MAX_ATTEMPTS
