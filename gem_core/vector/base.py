@@ -106,6 +106,7 @@ class VectorEnv(ABC):
                 at work.
             EnvFailure: a failure that is to stop the run; what the others answered is there to `recv`.
         """
+        self._check_none_pending()
         if not isinstance(actions, Mapping):
             if isinstance(actions, str):  # which is a sequence of texts, too
                 raise ValueError(f"got the text {actions!r:.200} as actions; pass a list, or {{index: action}}")
@@ -114,7 +115,6 @@ class VectorEnv(ABC):
                     f"got {len(actions)} actions for {self.num_envs} environments; pass {{index: action}} to step some"
                 )
             actions = dict(enumerate(actions))
-        self._check_none_pending()
         self.send(actions)
         results = self._wait_for(len(actions), None)
         if not results:
@@ -124,6 +124,7 @@ class VectorEnv(ABC):
 
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
+        self._check_open()
         if not isinstance(actions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"send() takes {{index: action}}, not {actions!r:.200}")
         self._claim(list(actions))
