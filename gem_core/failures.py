@@ -127,7 +127,7 @@ def judge_failure(
     Raises:
         PluginError: a plugin answered something that is no `ErrorAction`.
     """
-    error = env_failure(episode)
+    error = env_failure(episode.env_id, episode.seed, episode.error)
     answer = manager.decide("gem_env_error", error=error, spec=spec, episode=episode, attempt=attempt)
     if answer is None:
         answer = ErrorAction.RETRY if attempt <= policy.retries else policy.then
@@ -142,6 +142,6 @@ def judge_failure(
     return action
 
 
-def env_failure(episode: Episode) -> EnvFailure:
+def env_failure(env_id: str, seed: int, error: str | None) -> EnvFailure:
     """The error that a failed episode stands for."""
-    return EnvFailure(f"{episode.env_id} (seed {episode.seed}) failed: {episode.error}")
+    return EnvFailure(f"{env_id} (seed {seed}) failed: {error}")

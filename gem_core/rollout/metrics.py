@@ -44,10 +44,9 @@ def _per_environment(episodes: Sequence[Episode], env_ids: Sequence[str]) -> dic
     metrics: dict[str, float] = {}
     for env_id in env_ids:
         own = [episode for episode in episodes if episode.env_id == env_id]
+        means = _means(own)
         metrics[f"env/{env_id}/episodes"] = float(len(own))
-        metrics[f"env/{env_id}/return"] = sum(episode.total_reward for episode in own) / len(own)
-        metrics[f"env/{env_id}/success"] = sum(episode.success for episode in own) / len(own)
-        metrics[f"env/{env_id}/turns"] = sum(len(episode.turns) for episode in own) / len(own)
+        metrics |= {f"env/{env_id}/{name}": means[f"episode/{name}"] for name in ("return", "success", "turns")}
     return metrics
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
-from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
+from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, env_failure
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
 from gem_core.vector.faults import Fault, cut_off, judge_alone, log_failure
@@ -47,7 +47,7 @@ class VectorEnv(ABC):
         self._stop: Exception | None = None
         self._woken = False
         self._calls: dict[int, Call] = {}
-        self._results: dict[int, Any] = {}
+        self._results: dict[int, Transition] = {}
         self._closed = False
 
     @property
@@ -299,7 +299,7 @@ class VectorEnv(ABC):
             return
         tripped = self._breaker.failure(seat.env_id, failure.error)
         if tripped is not None or action is ErrorAction.RAISE:
-            self._stop = wrong or tripped or EnvFailure(f"{seat.env_id} (seed {fault.seed}) failed: {failure.error}")
+            self._stop = wrong or tripped or env_failure(seat.env_id, fault.seed, failure.error)
         if isinstance(call, Reset):
             opening = seat.broken(failure.error)
             self._count_episode(seat, cut_off(failure.error), failed=True)
@@ -336,7 +336,7 @@ class VectorEnv(ABC):
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _wait_for(self, at_least: int, timeout: float | None, *, wakeable: bool = False) -> dict[int, Any]:
+    def _wait_for(self, at_least: int, timeout: float | None, *, wakeable: bool = False) -> dict[int, Transition]:
         deadline = None if timeout is None else time.monotonic() + timeout
         remaining = timeout
         while True:
@@ -353,7 +353,7 @@ class VectorEnv(ABC):
         self._stop = None
         self._results.clear()
 
-    def _take(self) -> dict[int, Any]:
+    def _take(self) -> dict[int, Transition]:
         if self._stop:
             stop, self._stop = self._stop, None
             raise stop
