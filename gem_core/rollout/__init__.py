@@ -10,7 +10,7 @@ from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.metrics import batch_metrics, episode_metrics
 from gem_core.rollout.policy import AsyncPolicy, Policy
 from gem_core.rollout.recorder import Recorder, read_episodes, recording
-from gem_core.rollout.records import Completion, Episode, Run, StopReason, Turn
+from gem_core.rollout.records import Completion, Episode, EpisodeSummary, Run, StopReason, Turn
 from gem_core.rollout.runner import EpisodeRunner
 from gem_core.rollout.sequences import NOT_SAMPLED, Sequence, merge_turns
 from gem_core.rollout.settings import RolloutSettings
@@ -27,6 +27,7 @@ __all__ = [
     "Episode",
     "EpisodeBuilder",
     "EpisodeRunner",
+    "EpisodeSummary",
     "Policy",
     "Recorder",
     "RolloutSettings",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gem_core.rollout.collector import Batch
-from gem_core.rollout.records import Episode, StopReason
+from gem_core.rollout.records import EpisodeSummary, StopReason
 
 
-def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+def episode_metrics(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     """Averages over episodes and turns; empty for no episodes.
 
     Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
@@ -21,26 +21,26 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     return {**_means(episodes), **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {})}
 
 
-def _means(episodes: Sequence[Episode]) -> dict[str, float]:
+def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     count = len(episodes)
-    turns = [turn for episode in episodes for turn in episode.turns]
+    rewards = [reward for episode in episodes for reward in episode.rewards]
     metrics = {
         "episode/return": sum(episode.total_reward for episode in episodes) / count,
         "episode/success": sum(episode.success for episode in episodes) / count,
-        "episode/turns": len(turns) / count,
-        "episode/response_tokens": sum(len(turn.response_ids) for turn in turns) / count,
+        "episode/turns": len(rewards) / count,
+        "episode/response_tokens": sum(episode.response_tokens for episode in episodes) / count,
         "env/errors": float(sum(episode.stop_reason is StopReason.ENV_ERROR for episode in episodes)),
     }
     for reason in StopReason:
         metrics[f"stop/{reason.value}"] = sum(episode.stop_reason is reason for episode in episodes) / count
-    if turns:
-        metrics["turn/reward"] = sum(turn.reward for turn in turns) / len(turns)
-        metrics["turn/invalid"] = sum(turn.invalid for turn in turns) / len(turns)
-        metrics["turn/truncated"] = sum(turn.truncated for turn in turns) / len(turns)
+    if rewards:
+        metrics["turn/reward"] = sum(rewards) / len(rewards)
+        metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / len(rewards)
+        metrics["turn/truncated"] = sum(episode.truncated for episode in episodes) / len(rewards)
     return metrics
 
 
-def _per_environment(episodes: Sequence[Episode], env_ids: Sequence[str]) -> dict[str, float]:
+def _per_environment(episodes: Sequence[EpisodeSummary], env_ids: Sequence[str]) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for env_id in env_ids:
         own = [episode for episode in episodes if episode.env_id == env_id]
@@ -57,7 +57,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
     `rollout/dropped` (counts), `time/generation`, `time/environment` (seconds).
     """
     return {
-        **episode_metrics(batch.episodes),
+        **episode_metrics([episode.summary() for episode in batch.episodes]),
         "rollout/episodes": float(len(batch.episodes)),
         "rollout/turns": float(batch.turns),
         "rollout/carried_turns": float(batch.carried_turns),

@@ -90,6 +90,45 @@ class Episode(msgspec.Struct):
         """Undiscounted sum of rewards."""
         return sum(turn.reward for turn in self.turns)
 
+    def summary(self) -> EpisodeSummary:
+        """What metrics need of it; small, however long the texts."""
+        return EpisodeSummary(
+            env_id=self.env_id,
+            seed=self.seed,
+            group=self.group,
+            stop_reason=self.stop_reason,
+            success=self.success,
+            error=self.error,
+            rewards=[turn.reward for turn in self.turns],
+            response_tokens=sum(len(turn.response_ids) for turn in self.turns),
+            invalid=sum(turn.invalid for turn in self.turns),
+            truncated=sum(turn.truncated for turn in self.turns),
+        )
+
+
+class EpisodeSummary(msgspec.Struct, frozen=True):
+    """An episode in numbers, for metrics, and to be sent where its texts and tokens are not needed."""
+
+    env_id: str
+    seed: int
+    group: int
+    stop_reason: StopReason
+    success: bool
+    error: str | None
+    rewards: list[float]
+    """One per turn."""
+    response_tokens: int
+    """Sampled tokens of all turns."""
+    invalid: int
+    """Turns whose action the environment could not use."""
+    truncated: int
+    """Turns whose response the token limit cut off."""
+
+    @property
+    def total_reward(self) -> float:
+        """Undiscounted sum of rewards."""
+        return sum(self.rewards)
+
 
 class Run(msgspec.Struct, frozen=True):
     """A rollout as a whole; what `gem_rollout_start` and `gem_rollout_end` hear of."""

@@ -24,8 +24,8 @@ class EpisodeRunner:
     """Plays episodes concurrently on a vector of environments; nothing ever blocks the event loop.
 
     Args:
-        env_id: the environment.
-        policy: samples the completion of one prompt.
+        env_ids: the environment, several, or `{id: weight}`; weights share out the environments, while whoever calls
+            `run` says which one plays.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
         seed: the episode of task `i` has the seed `derive_seed(seed, i, 0)`, as environment `i` of a vector has.
@@ -33,15 +33,14 @@ class EpisodeRunner:
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
 
     Raises:
-        ValueError: `max_concurrent` below 1.
+        ValueError: `max_concurrent` below 1, or too few for all environments.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
 
     def __init__(
         self,
-        env_id: str,
-        policy: AsyncPolicy,
+        env_ids: str | Sequence[str] | Mapping[str, float],
         tokenizer: Tokenizer,
         settings: RolloutSettings,
         *,
@@ -55,13 +54,11 @@ class EpisodeRunner:
     ) -> None:
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
-        self._env_id = env_id
-        self._policy = policy
         self._settings = settings
         self._template = settings.template(tokenizer)
         self._seed = seed
         self._vec = make_vec(
-            env_id,
+            env_ids,
             max_concurrent,
             backend=backend,
             autoreset=Autoreset.DISABLED,
@@ -73,43 +70,49 @@ class EpisodeRunner:
         )
         self._vec.judge = self._judge
         self._exchange = Exchange(self._vec)
-        self._free = list(range(max_concurrent))
+        self._free: dict[str, list[int]] = {}
+        for place, env_id in enumerate(self._vec.env_ids):
+            self._free.setdefault(env_id, []).append(place)
         self._live: dict[int, Episode] = {}
         self._dropped: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._places = asyncio.Semaphore(max_concurrent)
+        self._places: dict[str, asyncio.Semaphore] = {}
         self._closed = False
-        self._session = Session([env_id], settings)
+        self._session = Session([*self._free], settings)
 
-    async def run(self, task: int) -> Episode | None:
+    async def run(self, policy: AsyncPolicy, task: int, env_id: str | None = None) -> Episode | None:
         """Play one episode of a task. Cancelling it waits for the call under way.
 
         Args:
+            policy: samples the completion of one prompt; each episode may have its own.
             task: decides the seed; episodes of one task form a group.
+            env_id: which of the environments; may be left out where there is one.
 
         Returns:
             The episode, or `None` where its environment failed and it is to be dropped.
 
         Raises:
+            ValueError: no such environment here, or several and none named.
             PolicyError: the policy broke its contract. What the policy itself raises passes through.
             EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
             ClosedError: the runner is closed.
             RuntimeError: another event loop plays with it at the same time.
         """
         if self._closed:
-            raise ClosedError(f"the runner of {self._env_id} is closed; build a new one")
-        async with self._semaphore():
-            place = self._free.pop()
+            raise ClosedError(f"the runner of {', '.join(self._free)} is closed; build a new one")
+        chosen = self._choose(env_id)
+        async with self._semaphore(chosen):
+            place = self._free[chosen].pop()
             try:
-                return await self._play(task, place)
+                return await self._play(policy, task, chosen, place)
             finally:
                 self._live.pop(place, None)
                 self._dropped.discard(place)
-                self._free.append(place)
+                self._free[chosen].append(place)
 
-    async def run_all(self, tasks: Sequence[int]) -> list[Episode]:
+    async def run_all(self, policy: AsyncPolicy, tasks: Sequence[int], env_id: str | None = None) -> list[Episode]:
         """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
-        running = [asyncio.ensure_future(self.run(task)) for task in tasks]
+        running = [asyncio.ensure_future(self.run(policy, task, env_id)) for task in tasks]
         try:
             episodes = await asyncio.gather(*running)
         except BaseException:
@@ -129,30 +132,38 @@ class EpisodeRunner:
             self._exchange.close()
             self._session.close(error)
 
-    def _semaphore(self) -> asyncio.Semaphore:
+    def _choose(self, env_id: str | None) -> str:
+        if env_id is None and len(self._free) == 1:
+            return next(iter(self._free))
+        if env_id is None or env_id not in self._free:
+            raise ValueError(f"env_id={env_id!r}, but this runner plays {', '.join(self._free)}; name one of them")
+        return env_id
+
+    def _semaphore(self, env_id: str) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # a semaphore serves one loop; a trainer may start one per batch
             if self._loop is not None and self._loop.is_running():
                 raise RuntimeError(
-                    f"the runner of {self._env_id} is at work in another event loop; build one runner per loop"
+                    f"the runner of {', '.join(self._free)} is at work in another event loop; build one per loop"
                 )
-            self._loop, self._places = loop, asyncio.Semaphore(len(self._free))
-        return self._places
+            self._loop = loop
+            self._places = {one: asyncio.Semaphore(len(places)) for one, places in self._free.items()}
+        return self._places[env_id]
 
-    async def _play(self, task: int, place: int) -> Episode | None:
+    async def _play(self, policy: AsyncPolicy, task: int, env_id: str, place: int) -> Episode | None:
         episode = self._live[place] = Episode(
-            env_id=self._env_id,
+            env_id=env_id,
             seed=derive_seed(self._seed, task, 0),
             slot=task,
             group=task,
             turns=[],
-            provenance=self._session.origin(self._env_id),
+            provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
         opening = await self._exchange.reset(place, task)
         builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
         while not builder.over:
-            completion = await self._policy(builder.prompt)
+            completion = await policy(builder.prompt)
             builder.record(await self._exchange.step(place, builder.act(completion)))
         self._session.end(episode)
         if episode.stop_reason is StopReason.ENV_ERROR and self._exchange.error is not None:

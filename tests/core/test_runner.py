@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 import pytest
@@ -147,18 +147,34 @@ class Babbler:
         return self.complete(prompt)
 
 
-Run = Callable[..., EpisodeRunner]
+class Player(NamedTuple):
+    """A runner and the policy that plays in it."""
+
+    runner: EpisodeRunner
+    policy: Any
+
+    async def run(self, task: int) -> Episode | None:
+        return await self.runner.run(self.policy, task)
+
+    async def run_all(self, tasks: Sequence[int]) -> list[Episode]:
+        return await self.runner.run_all(self.policy, tasks)
+
+    def close(self, error: BaseException | None = None) -> None:
+        self.runner.close(error)
+
+
+Run = Callable[..., Player]
 
 
 @pytest.fixture
 def runner(words: PreTrainedTokenizerFast) -> Iterator[Run]:
     """Builds runners over `Watched`, closed at the end."""
-    made: list[EpisodeRunner] = []
+    made: list[Player] = []
 
-    def build(env_id: str = "demo-runner:Watched-v0", policy: Any = None, **arguments: Any) -> EpisodeRunner:
+    def build(env_id: str = "demo-runner:Watched-v0", policy: Any = None, **arguments: Any) -> Player:
         env_kwargs = {name: arguments.pop(name) for name in ("seconds", "turns", "bad_seeds") if name in arguments}
         chosen = {"seed": SEED, "env_kwargs": env_kwargs, "settings": SETTINGS, **arguments}
-        made.append(EpisodeRunner(env_id, policy or Babbler(words), words, **chosen))
+        made.append(Player(EpisodeRunner(env_id, words, **chosen), policy or Babbler(words)))
         return made[-1]
 
     yield build
@@ -215,8 +231,8 @@ def test_task_i_is_the_first_episode_of_environment_i_of_a_vector(
         collector = BatchCollector(vec, lambda prompts: list(map(babbler.complete, prompts)), chatml, settings)
         expected = collector.collect_round().episodes
         collector.close()
-    one = EpisodeRunner(env_id, babbler, chatml, settings, seed=SEED)
-    episodes = play(one.run_all(range(6)))
+    one = EpisodeRunner(env_id, chatml, settings, seed=SEED)
+    episodes = play(one.run_all(babbler, range(6)))
     one.close()
     assert as_bytes(episodes) == as_bytes(expected)
 
@@ -276,7 +292,43 @@ def test_mistakes_show_when_it_is_built(words: Any) -> None:
     ]:
         chosen = {"env_id": "demo-runner:Watched-v0", "seed": 0, **arguments}
         with pytest.raises(error):
-            EpisodeRunner(chosen.pop("env_id"), Babbler(words), words, SETTINGS, **chosen)
+            EpisodeRunner(chosen.pop("env_id"), words, SETTINGS, **chosen)
+
+
+def test_several_environments_each_in_places_of_their_own(words: Any) -> None:
+    gem_core.register("demo-runner:Other-v0", Watched)
+    ids = {"demo-runner:Watched-v0": 3, "demo-runner:Other-v0": 1}
+    one, babbler = EpisodeRunner(ids, words, SETTINGS, seed=SEED, max_concurrent=4), Babbler(words, slow=True)
+
+    async def main() -> list[Episode | None]:
+        return await asyncio.gather(*[one.run(babbler, task, env_id) for task in range(5) for env_id in ids])
+
+    played = [(episode.env_id, episode.slot, episode.seed) for episode in play(main())]
+    assert played == [(env_id, task, derive_seed(SEED, task, 0)) for task in range(5) for env_id in ids]
+    assert Watched.most_busy <= 4
+    for wrong in (None, "demo-runner:Third-v0"):
+        with pytest.raises(ValueError, match=r"this runner plays demo-runner:Watched-v0, demo-runner:Other-v0"):
+            play(one.run(babbler, 0, wrong))
+    one.close()
+
+
+def test_each_episode_may_have_its_own_policy(runner: Run, words: Any) -> None:
+    prompts: dict[str, list[list[int]]] = {"first": [], "second": []}
+
+    def listening(name: str) -> Any:
+        async def policy(prompt: list[int]) -> Completion:
+            prompts[name].append(prompt)
+            return await Babbler(words)(prompt)
+
+        return policy
+
+    one = runner().runner
+
+    async def main() -> None:
+        await asyncio.gather(one.run(listening("first"), 0), one.run(listening("second"), 1))
+
+    play(main())
+    assert len(prompts["first"]) == len(prompts["second"]) == 3
 
 
 # -- concurrency -------------------------------------------------------------------------------------------------------
@@ -498,7 +550,6 @@ def test_a_runner_plays_in_processes_that_may_die(chatml: PreTrainedTokenizerFas
     for backend in ("sync", "process"):
         one = EpisodeRunner(
             "demo-runner:Mortal-v0",
-            Babbler(chatml, slow=True),
             chatml,
             SETTINGS,
             seed=SEED,
@@ -507,7 +558,7 @@ def test_a_runner_plays_in_processes_that_may_die(chatml: PreTrainedTokenizerFas
             workers=1 if backend == "process" else None,
             env_kwargs={"dying": dying if backend == "process" else []},
         )
-        play_in[backend] = play(one.run_all(range(6)))
+        play_in[backend] = play(one.run_all(Babbler(chatml, slow=True), range(6)))
         one.close()
     died = play_in["process"].pop(1)
     assert "SIGKILL" in (died.error or "")

@@ -251,16 +251,18 @@ def test_turns_under_way_when_a_batch_begins_are_carried(
     assert batch.carried_turns >= 1
 
 
+async def silent(prompt: list[int]) -> Completion:
+    """A policy that only ends its turn."""
+    await asyncio.sleep(0.001)
+    return Completion([2, 1])
+
+
 @pytest.fixture
 def runner(words: PreTrainedTokenizerFast, settings: RolloutSettings) -> Iterator[Callable[..., EpisodeRunner]]:
     made: list[EpisodeRunner] = []
 
     def build(**arguments: Any) -> EpisodeRunner:
-        async def policy(prompt: list[int]) -> Completion:
-            await asyncio.sleep(0.001)
-            return Completion([2, 1])
-
-        made.append(EpisodeRunner("demo-arguments:Failing-v0", policy, words, settings, seed=SEED, **arguments))
+        made.append(EpisodeRunner("demo-arguments:Failing-v0", words, settings, seed=SEED, **arguments))
         return made[-1]
 
     class Failing(Turns):
@@ -277,7 +279,7 @@ def test_many_failures_at_once_stop_a_runner_and_leave_nobody_waiting(runner: Ca
     one = runner(failures=FailurePolicy(then="raise"), max_concurrent=8)  # type: ignore[arg-type]
 
     async def main() -> list[Any]:
-        playing = asyncio.gather(*[one.run(task) for task in range(16)], return_exceptions=True)
+        playing = asyncio.gather(*[one.run(silent, task) for task in range(16)], return_exceptions=True)
         return await asyncio.wait_for(playing, 30)
 
     assert {type(error) for error in asyncio.run(main())} == {EnvFailure}
@@ -288,18 +290,18 @@ def test_two_loops_at_once_are_refused(runner: Callable[..., EpisodeRunner]) -> 
     errors: list[BaseException] = []
 
     async def main() -> None:
-        await one.run(0)
+        await one.run(silent, 0)
 
         def elsewhere() -> None:
             try:
-                asyncio.run(one.run(1))  # type: ignore[arg-type]
+                asyncio.run(one.run(silent, 1))  # type: ignore[arg-type]
             except RuntimeError as error:
                 errors.append(error)
 
         await asyncio.get_running_loop().run_in_executor(None, elsewhere)
 
     asyncio.run(main())
-    assert "one runner per loop" in str(errors[0])
+    assert "build one per loop" in str(errors[0])
 
 
 def test_a_plugin_that_always_says_retry_is_not_obeyed_for_ever() -> None:

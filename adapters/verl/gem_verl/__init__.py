@@ -1,0 +1,30 @@
+"""verl: multi-turn environments and per-turn advantages in verl's own trainer.
+
+python -m gem_verl gem.env=game:GuessTheNumber-v0-easy algorithm.adv_estimator=rebn \\
+    actor_rollout_ref.model.path=Qwen/Qwen3-1.7B-Base trainer.total_training_steps=100
+
+`python -m gem_verl` is `python -m verl.trainer.main_ppo` with the section `gem` added to verl's configuration; `train`
+does the same from Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem_verl.launch import compose as compose
+    from gem_verl.launch import train as train
+
+__all__ = ["compose", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'gem_verl' has no attribute {name!r}")
+    from gem_core.adapters import require
+    from gem_verl.plugin import VERL
+
+    require(VERL)
+    from gem_verl import launch
+
+    return getattr(launch, name)

@@ -1,0 +1,18 @@
+"""`python -m gem_verl`: verl's `main_ppo` with environments; every flag of verl's stays what it is."""
+
+from __future__ import annotations
+
+from gem_core.adapters import require
+from gem_verl.plugin import VERL
+
+
+def main() -> None:
+    """Compose the configuration from the command line, and train."""
+    require(VERL)
+    from gem_verl.launch import command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What cannot work, or would silently change the algorithm, said before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omegaconf import DictConfig
+
+from gem_core.errors import SettingsError
+from gem_core.failures import DEFAULT_TIMEOUT
+from gem_core.registry import advantage_spec
+from gem_core.vector import make_vec, share_places
+from gem_verl.settings import GemSettings
+
+AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
+"""Those in which each token of a batch counts the same, whatever the length of its row."""
+
+SEQUENCE_LOSSES = ("gspo", "geo_mean")
+"""Those that average over all tokens of a row, so over all turns of an episode where that is the row."""
+
+
+def check(config: DictConfig) -> GemSettings:
+    """The section `gem` of a whole configuration, once all of it can work.
+
+    Raises:
+        SettingsError: settings that cannot work together, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+    """
+    settings = GemSettings.of(config.gem)
+    settings.import_modules()
+    _check_run(config)
+    _check_settings(settings, config)
+    _check_groups(config)
+    for reason in [*_silent_changes(config), *_row_reasons(settings, config), *_without_effect(config)]:
+        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    _check_environments(settings, config)
+    return settings
+
+
+def _check_run(config: DictConfig) -> None:
+    if not config.trainer.use_v1 or config.trainer.v1.trainer_mode != "gem":
+        raise SettingsError(
+            f"trainer.use_v1={config.trainer.use_v1} and trainer.v1.trainer_mode={config.trainer.v1.trainer_mode!r}: "
+            "only verl's V1 trainer in mode 'gem' knows turns. Leave both out. Asynchronous modes are not supported."
+        )
+    if not config.trainer.total_training_steps:
+        raise SettingsError(
+            "trainer.total_training_steps is not set: environments have no epochs, so say how many steps to make"
+        )
+    for path, key in ((config.data, "shuffle"), (config.data, "gen_batch_size")):
+        if path.get(key):
+            raise SettingsError(f"data.{key}={path[key]}: tasks are in random order by their seeds; leave it out")
+    for name, role in (("actor_rollout_ref.actor", config.actor_rollout_ref.actor), ("critic", config.critic)):
+        if config.data.train_batch_size % role.ppo_mini_batch_size:
+            raise SettingsError(
+                f"data.train_batch_size={config.data.train_batch_size} is no multiple of {name}.ppo_mini_batch_size="
+                f"{role.ppo_mini_batch_size}; their quotient is the number of updates per batch"
+            )
+
+
+def _check_settings(settings: GemSettings, config: DictConfig) -> None:
+    ids = [settings.env] if isinstance(settings.env, str) else settings.env
+    if settings.env_weights and (
+        len(settings.env_weights) != len(ids) or len(set(ids)) < len(ids) or min(settings.env_weights) <= 0
+    ):
+        raise SettingsError(
+            f"gem.env_weights={settings.env_weights} for gem.env={ids}: give each environment one weight above 0, and "
+            "name each once"
+        )
+    if settings.max_response_tokens > config.data.max_response_length:
+        raise SettingsError(
+            f"gem.max_response_tokens={settings.max_response_tokens} is more than data.max_response_length="
+            f"{config.data.max_response_length}, which limits all that follows the first prompt of an episode"
+        )
+    if settings.view == "episode" and settings.history is not None:
+        raise SettingsError(
+            f"gem.history={settings.history} drops what was said before, so an episode is no single sequence. "
+            "Use gem.view=turn, or gem.history=null."
+        )
+    if settings.vector_backend == "sync" and settings.env_timeout not in (None, DEFAULT_TIMEOUT):
+        raise SettingsError(
+            f"gem.vector_backend=sync cannot enforce gem.env_timeout={settings.env_timeout}; use process"
+        )
+    if not 0.0 <= config.algorithm.gamma <= 1.0:
+        raise SettingsError(f"algorithm.gamma={config.algorithm.gamma} is not between 0 and 1")
+    try:
+        _ = settings.failures, settings.rollout(config.data)
+    except ValueError as error:
+        raise SettingsError(f"the section gem of the configuration: {error}") from error
+
+
+def _check_groups(config: DictConfig) -> None:
+    estimator, size = config.algorithm.adv_estimator, config.actor_rollout_ref.rollout.n
+    if advantage_spec(estimator).needs_groups and size < 2:
+        raise SettingsError(
+            f"algorithm.adv_estimator={estimator} compares episodes of a task, so actor_rollout_ref.rollout.n={size} "
+            "cannot work. Use at least 2, or an estimator without groups such as rebn."
+        )
+    needs_values = advantage_spec(estimator).needs_values
+    critic = needs_values if config.critic.enable is None else config.critic.enable
+    if critic != needs_values:
+        raise SettingsError(
+            f"critic.enable={config.critic.enable}, but algorithm.adv_estimator={estimator} "
+            f"{'needs' if needs_values else 'does not use'} values; leave critic.enable out"
+        )
+
+
+def _silent_changes(config: DictConfig) -> Iterator[str]:
+    actor = config.actor_rollout_ref.actor
+    if actor.loss_agg_mode not in AGGREGATIONS:
+        yield (
+            f"actor_rollout_ref.actor.loss_agg_mode={actor.loss_agg_mode} averages each row by its own length: long "
+            f"answers would count less than short ones. Use one of {', '.join(AGGREGATIONS)}."
+        )
+    if actor.loss_agg_mode == "seq-mean-token-sum-norm" and actor.loss_scale_factor is None:
+        yield (
+            "actor_rollout_ref.actor.loss_scale_factor=null divides each micro-batch by its own longest row. Leave it "
+            "out, for gem.max_response_tokens, or give a number."
+        )
+    if config.reward.reward_model.enable:
+        yield "reward.reward_model.enable=True would replace the rewards of the environments. Leave it out."
+    if config.get("distillation", {}).get("enabled"):
+        yield "distillation.enabled=True replaces the loss. Leave it out."
+
+
+def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
+    """What fits one view only: a row is an episode, or a turn."""
+    algorithm, actor = config.algorithm, config.actor_rollout_ref.actor
+    if settings.view == "turn":
+        if algorithm.filter_groups.enable and algorithm.filter_groups.metric == "reward":
+            yield (
+                "algorithm.filter_groups.metric=reward compares rows, of which each turn is one. Use "
+                "algorithm.filter_groups.metric=return, or gem.view=episode."
+            )
+        return
+    correction = algorithm.rollout_correction
+    by_row = {
+        "actor_rollout_ref.actor.policy_loss.loss_mode": (
+            actor.policy_loss.loss_mode,
+            actor.policy_loss.loss_mode in SEQUENCE_LOSSES,
+        ),
+        "algorithm.rollout_correction.rollout_is": (correction.rollout_is, correction.rollout_is == "sequence"),
+        "algorithm.rollout_correction.rollout_rs": (correction.rollout_rs, "seq_" in (correction.rollout_rs or "")),
+    }
+    for name, (value, wrong) in by_row.items():
+        if wrong:
+            yield f"{name}={value} takes all turns of a row together. Use gem.view=turn, or leave it out."
+
+
+def _without_effect(config: DictConfig) -> Iterator[str]:
+    algorithm = config.algorithm
+    if not algorithm.norm_adv_by_std_in_grpo:
+        yield (
+            "algorithm.norm_adv_by_std_in_grpo=False has no effect, as the estimator decides the scale. Use "
+            "algorithm.adv_estimator=drgrpo for GRPO without the standard deviation."
+        )
+    if algorithm.use_pf_ppo:
+        yield "algorithm.use_pf_ppo=True has no effect on turn-level advantages. Leave it out."
+    if config.reward.get("custom_reward_function", {}).get("path"):
+        yield "reward.custom_reward_function has no effect, as environments give the rewards. Leave it out."
+
+
+def _check_environments(settings: GemSettings, config: DictConfig) -> None:
+    for name, weights, rows in (
+        ("data.train_batch_size", settings.train_weights, config.data.train_batch_size),
+        ("gem.eval_episodes", settings.eval_weights, settings.eval_episodes),
+    ):
+        try:
+            share_places(weights, rows)
+        except ValueError as error:
+            raise SettingsError(f"{name}={rows}: {error}") from error
+    # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
+    ids = [*settings.train_weights, *settings.eval_weights]
+    make_vec(ids, env_kwargs=settings.env_kwargs, wrappers=settings.load_wrappers()).close()

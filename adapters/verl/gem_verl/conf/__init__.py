@@ -1,0 +1,1 @@
+"""verl's configuration with environments; Hydra finds it as a package."""

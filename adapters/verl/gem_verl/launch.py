@@ -1,0 +1,69 @@
+"""Composing verl's configuration and starting verl with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import hydra
+import ray
+from omegaconf import DictConfig
+from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
+from verl.trainer.ppo.utils import need_reference_policy
+from verl.utils.config import validate_config
+from verl.utils.device import auto_set_device
+
+from gem_core.errors import GemError
+from gem_core.registry import advantage_spec
+from gem_verl.checks import check
+
+CONFIG = "gem"
+"""Name of the primary configuration."""
+
+
+def compose(overrides: Sequence[str] = ()) -> DictConfig:
+    """verl's configuration with the section `gem`.
+
+    Args:
+        overrides: as on the command line, for example `["gem.env=game:Corridor-v0"]`.
+    """
+    with hydra.initialize_config_module("gem_verl.conf", version_base=None):
+        return hydra.compose(CONFIG, overrides=[*overrides])
+
+
+def train(config: DictConfig) -> None:
+    """Train as verl's `main_ppo` does; starts Ray unless the program has.
+
+    Raises:
+        SettingsError: settings that cannot work, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+        AdapterError: environments failed in a way that is to stop the run.
+    """
+    check(config)
+    auto_set_device(config)
+    validate_config(
+        config,
+        use_reference_policy=need_reference_policy(config),
+        use_critic=advantage_spec(config.algorithm.adv_estimator).needs_values,
+    )
+    run_ppo(config, task_runner_class=TaskRunner)
+
+
+@hydra.main(config_path="conf", config_name=CONFIG, version_base=None)
+def command(config: DictConfig) -> None:
+    """The command line."""
+    try:
+        train(config)
+    except GemError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+@ray.remote
+class TaskRunner(TaskRunnerV1.__ray_metadata__.modified_class):  # what is under verl's `@ray.remote`
+    """verl's, which knows the trainer `gem` as well."""
+
+    def run(self, config: DictConfig) -> None:
+        """Train in this process."""
+        import gem_verl.trainer  # noqa: F401  registers it, here only: it takes 150 MB that workers need not spend
+
+        super().run(config)

@@ -1,0 +1,67 @@
+"""The agent loop: one coroutine per episode."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, DictConfigWrap, register
+from verl.workers.rollout.llm_server import LLMServerClient
+
+from gem_verl.player import player
+from gem_verl.policy import ServerPolicy
+from gem_verl.rows import Note, episode_rows, report_row
+
+NAME = "gem"
+
+
+@register(NAME)
+class EnvironmentLoop(AgentLoopBase):
+    """Plays one episode of the task in a row of `EnvTasks`; verl makes one of these per episode.
+
+    An exception here would not stop verl, which trains on what is left. So what is to stop the run travels in a row, and
+    the trainer raises it.
+    """
+
+    def __init__(
+        self, trainer_config: DictConfigWrap, server_manager: LLMServerClient, tokenizer: Any, **kwargs: Any
+    ) -> None:
+        # Not the base class's: it prepares verl's own multi-turn tokenization, which refuses some tokenizers and is not
+        # used, as `gem_core` keeps the token ids.
+        self.config = trainer_config.config
+        self._client = server_manager
+        self._tokenizer = tokenizer
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+        """The rows of one episode; at least one, whatever happens."""
+        # What tells of an episode without a sampled token claims the newest weights, so that it is not taken for stale.
+        version = int(row["global_steps"]) - 1
+        try:
+            return await self._play(sampling_params, row, version)
+        except Exception as error:
+            trace = "".join(traceback.format_exception(error))
+            note = Note(fatal=f"{type(error).__name__}: {error}\n\nIn an agent worker:\n{trace}")
+            return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
+
+    async def _play(self, sampling: dict[str, Any], row: dict[str, Any], version: int) -> list[AgentLoopOutput]:
+        one = await player(self.config, row["split"], self._tokenizer)
+        rollout = self.config.actor_rollout_ref.rollout
+        policy = ServerPolicy(
+            self._client,
+            sampling,
+            max_tokens=one.settings.max_response_tokens,
+            ends=one.ends,
+            episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
+            seed=rollout.seed if rollout.full_determinism else None,
+        )
+        episode = await one.runner.run(policy, int(row["task"]), row["env_id"])
+        if episode is None or not episode.turns:
+            note = Note(dropped=True) if episode is None else Note(episode.summary())
+            return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
+        seconds = {"generate_sequences": policy.seconds}
+        return episode_rows(episode, one.settings.view, _versions(policy.versions), seconds)
+
+
+def _versions(versions: list[int]) -> dict[str, int]:
+    """Under the names by which verl asks how old the weights were."""
+    return {"min_global_steps": min(versions), "max_global_steps": max(versions)}

@@ -1,0 +1,98 @@
+"""The environments of an agent worker, which all its episodes share."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from verl.utils.fs import copy_to_local
+from verl.utils.model import get_generation_config
+
+from gem_core.plugins import manager
+from gem_core.rollout import EpisodeRunner, Recorder
+from gem_core.seeding import derive_seed
+from gem_verl.settings import GemSettings
+
+
+class Player:
+    """Environments for training or for validation.
+
+    Args:
+        config: verl's whole configuration.
+        split: `train` or `eval`.
+        tokenizer: the policy's.
+
+    Raises:
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+
+    def __init__(self, config: DictConfig, split: str, tokenizer: Any) -> None:
+        self.settings = settings = GemSettings.of(config.gem)
+        settings.import_modules()
+        manager.configure(OmegaConf.to_container(config, resolve=True))
+        if settings.recording:
+            _record(settings.recording)
+        self.split = split
+        self.ends = _end_tokens(config, tokenizer)
+        weights = settings.train_weights if split == "train" else settings.eval_weights
+        self.runner = EpisodeRunner(
+            weights,
+            tokenizer,
+            settings.rollout(config.data),
+            seed=derive_seed(settings.seed, split),
+            max_concurrent=settings.max_concurrent or _share_of_batch(config, settings, split, weights),
+            backend=settings.vector_backend,
+            workers=settings.vector_workers,
+            failures=settings.failures,
+            env_kwargs=settings.env_kwargs,
+            wrappers=settings.load_wrappers(),
+        )
+
+
+_players: dict[str, asyncio.Future[Player]] = {}
+
+
+async def player(config: DictConfig, split: str, tokenizer: Any) -> Player:
+    """The one of this process, built on first use; raises as `Player`."""
+    if split not in _players:
+        # Building environments may take a while, and blocks.
+        _players[split] = asyncio.get_running_loop().run_in_executor(None, Player, config, split, tokenizer)
+    return await asyncio.shield(_players[split])
+
+
+def close_players() -> None:
+    """Close the environments of this process. Safe to call twice."""
+    for built in _players.values():
+        if built.done() and not built.cancelled() and built.exception() is None:
+            built.result().runner.close()
+    _players.clear()
+
+
+def _share_of_batch(config: DictConfig, settings: GemSettings, split: str, weights: dict[str, float]) -> int:
+    rollout = config.actor_rollout_ref.rollout
+    train = split == "train"
+    episodes = config.data.train_batch_size * rollout.n if train else settings.eval_episodes * rollout.val_kwargs.n
+    # At least so many that every environment has a place.
+    return max(
+        math.ceil(episodes / rollout.agent.num_workers), math.ceil(sum(weights.values()) / min(weights.values()))
+    )
+
+
+def _end_tokens(config: DictConfig, tokenizer: Any) -> set[int]:
+    """What the inference engines stop at."""
+    generation = get_generation_config(copy_to_local(config.actor_rollout_ref.model.path))
+    ends = getattr(generation, "eos_token_id", None)
+    return {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
+
+
+@functools.cache
+def _record(folder: str) -> None:
+    # A file per process, as several write at once, on several machines.
+    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))

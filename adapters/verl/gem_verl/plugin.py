@@ -1,0 +1,20 @@
+"""What this package registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import AdapterSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+# 0.9 is the first release whose default trainer takes several rows per episode; what is relied on is pinned down in
+# `tests/adapters/verl/test_contract.py`, and 0.10 may move it.
+VERL = AdapterSpec("verl", "gem_verl", distribution="verl", supported=">=0.9,<0.10", extra="verl")
+
+
+@hookimpl
+def gem_adapters() -> Iterable[AdapterSpec]:
+    """This adapter."""
+    yield VERL

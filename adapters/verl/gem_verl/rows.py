@@ -1,0 +1,135 @@
+"""Episodes as the rows that verl trains on, and what rows carry through verl beside their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import torch
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
+
+from gem_core.rollout import NOT_SAMPLED, Episode, EpisodeSummary, Turn, merge_turns
+from gem_core.rollout import Sequence as TokenSequence
+
+NOTE = "gem"
+"""Key of the note in `reward_extra_info`, which verl hands on in training and validation alike."""
+
+TURNS = "turns"
+"""Key of a row's turns in `extra_fields`: what verl does not copy from the last row of an episode to the others."""
+
+
+class TurnSpan(NamedTuple):
+    """Where a turn's response stands among the response tokens of its row: from `start` to before `end`."""
+
+    turn: int
+    start: int
+    end: int
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What became of an episode; the same on all its rows."""
+
+    episode: EpisodeSummary | None = None
+    """`None` where it never came to be."""
+    dropped: bool = False
+    """It counts for nothing."""
+    fatal: str | None = None
+    """What is to stop the run."""
+
+    def encode(self) -> str:
+        """As text, which verl takes for no metric of its own."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> Note:
+        """The note in a text."""
+        return msgspec.json.decode(text, type=cls)
+
+
+class TurnOutput(AgentLoopOutput):
+    """A row in which each turn has a reward of its own, on its last token."""
+
+    token_rewards: list[float]
+    """One per response token."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """verl's fields, with the rewards of the turns where verl has one for the row."""
+        fields = super().as_dict()
+        fields["rm_scores"] = torch.tensor(fields.pop("token_rewards"), dtype=torch.float32)
+        return fields
+
+
+def episode_rows(
+    episode: Episode, view: Literal["episode", "turn"], fields: Mapping[str, Any], seconds: Mapping[str, float]
+) -> list[AgentLoopOutput]:
+    """The rows of an episode with turns.
+
+    Args:
+        episode: what was played.
+        view: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
+        fields: what verl wants to know of each row, besides.
+        seconds: verl's own metrics.
+    """
+    summary = episode.summary()
+    info = {"acc": float(summary.success), "return": summary.total_reward, NOTE: Note(summary).encode()}
+    return [
+        TurnOutput(
+            prompt_ids=row.prompt_ids,
+            response_ids=row.completion_ids,
+            response_mask=row.mask,
+            response_logprobs=row.logprobs,
+            token_rewards=_token_rewards(spans, episode.turns, len(row.completion_ids)),
+            reward_score=summary.total_reward,
+            num_turns=len(episode.turns),
+            metrics=AgentLoopMetrics(**seconds),
+            extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
+        )
+        for row in _sequences(episode.turns, view)
+        for spans in [[*_spans(row.turn_of)]]
+    ]
+
+
+def report_row(note: Note, token: int, fields: Mapping[str, Any]) -> AgentLoopOutput:
+    """A row that trains nothing and tells what became of an episode without turns.
+
+    verl would otherwise hear nothing of it, or stop for want of rows.
+    """
+    info: dict[str, Any] = {NOTE: note.encode()}
+    if note.episode is not None and not note.dropped:
+        info |= {"acc": float(note.episode.success), "return": note.episode.total_reward}
+    return AgentLoopOutput(
+        prompt_ids=[token],
+        response_ids=[token],
+        response_mask=[0],
+        response_logprobs=[0.0],
+        reward_score=0.0,
+        metrics=AgentLoopMetrics(),
+        extra_fields={**fields, TURNS: [], "reward_extra_info": info},
+    )
+
+
+def _sequences(turns: Sequence[Turn], view: Literal["episode", "turn"]) -> list[TokenSequence]:
+    if view == "episode":
+        return merge_turns(turns)
+    return [
+        TokenSequence(turn.prompt_ids, turn.response_ids, [index] * len(turn.response_ids), turn.logprobs)
+        for index, turn in enumerate(turns)
+    ]
+
+
+def _spans(turn_of: Sequence[int]) -> Iterator[TurnSpan]:
+    start = 0
+    for turn, tokens in groupby(turn_of):
+        end = start + len([*tokens])
+        if turn != NOT_SAMPLED:
+            yield TurnSpan(turn, start, end)
+        start = end
+
+
+def _token_rewards(spans: Sequence[TurnSpan], turns: Sequence[Turn], length: int) -> list[float]:
+    rewards = [0.0] * length
+    for span in spans:
+        rewards[span.end - 1] = turns[span.turn].reward
+    return rewards

@@ -1,0 +1,59 @@
+"""Environments in the place of a data set: each row is a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+from torch.utils.data import Dataset
+
+from gem_core.vector import share_places
+
+# verl imports this module in every process that plays, before it looks the agent loop up by its name.
+from gem_verl.loop import NAME
+from gem_verl.settings import GemSettings
+
+ENDLESS = 1 << 40
+"""Rows of the training data: no run comes to the end, and rows are made as they are asked for."""
+
+
+class EnvTasks(Dataset[dict[str, Any]]):
+    """The tasks of training or validation; what verl calls with `data.custom_cls`.
+
+    Row `i` names an environment and a task number, from which agent workers derive the seed. Environments share each
+    batch by their weights.
+
+    Args:
+        data_files: `train` or `eval`.
+        config: the section `data`, with `gem` in it.
+        kwargs: what verl gives as well.
+    """
+
+    def __init__(self, data_files: str, config: DictConfig, **kwargs: Any) -> None:
+        settings = GemSettings.of(config.gem)
+        self.split = data_files
+        train = self.split == "train"
+        weights = settings.train_weights if train else settings.eval_weights
+        self._envs = share_places(weights, config.train_batch_size if train else settings.eval_episodes)
+        self._length = ENDLESS if train else settings.eval_episodes
+
+    def __len__(self) -> int:
+        """Number of tasks."""
+        return self._length
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One task, as verl wants a row."""
+        env_id = self._envs[index % len(self._envs)]
+        return {
+            "agent_name": NAME,
+            "split": self.split,
+            "env_id": env_id,
+            "task": index,
+            # What verl reads: the columns of a prompt, and the name under which it logs a validation.
+            "data_source": env_id,
+            "index": index,
+            "raw_prompt": [],
+            "reward_model": {"style": "environment", "ground_truth": ""},
+            "dummy_tensor": torch.zeros(1, dtype=torch.uint8),
+        }

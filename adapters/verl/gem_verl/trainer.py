@@ -1,0 +1,228 @@
+"""verl's trainer with environments for prompts and one advantage per turn."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+from omegaconf import DictConfig, open_dict
+from ray.exceptions import RayError
+from tensordict import TensorDict
+from transfer_queue import KVBatchMeta
+from verl.experimental.agent_loop import AgentLoopManager
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+from gem_core.errors import AdapterError
+from gem_core.registry import advantage_spec
+from gem_core.report import RunReport
+from gem_core.rollout import episode_metrics
+from gem_verl.checks import check
+from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
+from gem_verl.layout import Layout
+from gem_verl.player import close_players
+from gem_verl.rows import NOTE, TURNS, Note
+from gem_verl.storage import extra_fields, nested, read, write
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.1
+"""How often to ask whether a batch is complete; verl's two seconds would be most of a step of a small model."""
+
+
+@register_trainer("gem")
+class TurnTrainer(PPOTrainerSync):
+    """verl's synchronous trainer; its own loop, workers and weight transfer.
+
+    Rows may be more or fewer than episodes, so a batch is split into the same number of mini-batches
+    (`train_batch_size / ppo_mini_batch_size`), not into ones of the same size, and the loss is still divided by
+    episodes. The critic learns one value per turn, at its first token.
+
+    Args:
+        config: verl's configuration with the section `gem`.
+
+    Raises:
+        SettingsError: settings that cannot work, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+    """
+
+    def __init__(self, config: DictConfig) -> None:
+        self._settings = check(config)
+        self._advantage: str = config.algorithm.adv_estimator
+        self._report: RunReport | None = None
+        self._announced = False
+        self._turns = 0
+        with open_dict(config):
+            # verl compares this name to tell whether rollouts and updates take turns.
+            config.trainer.v1.trainer_mode = "sync"
+            config.critic.enable = advantage_spec(self._advantage).needs_values
+            config.algorithm.adv_estimator = ESTIMATOR
+        super().__init__(config)
+        self.replay_buffer.poll_interval = POLL_SECONDS
+
+    # -- verl's public methods --------------------------------------------------------------------------------------
+
+    def init(self) -> None:
+        """Load the models and start the workers."""
+        super().init()
+        self.actor_rollout_wg.update_actor = self._split_evenly(self.actor_rollout_wg.update_actor, "actor")
+        if self.use_critic:
+            self.critic_wg.train_mini_batch = self._split_evenly(self.critic_wg.train_mini_batch, "critic")
+
+    def fit(self, agent_loop_manager: AgentLoopManager) -> None:
+        """Train; environments are closed and the report is written at the end, whatever it is."""
+        if self._settings.report:
+            self._report = RunReport(self.total_training_steps, ", ".join(self._settings.train_weights))
+        try:
+            super().fit(agent_loop_manager)
+        finally:
+            self._save_report()
+            with contextlib.suppress(RayError):  # a dead worker has no environments left
+                ray.get([one.__ray_call__.remote(_close) for one in agent_loop_manager.agent_loop_workers])
+
+    # -- overrides of private methods -------------------------------------------------------------------------------
+
+    def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        extra = extra_fields(batch)
+        layout = Layout.of(batch.keys, [one.get(TURNS, []) for one in extra])
+        self._turns = len(layout)
+        notes = _notes(batch.keys, extra)
+        metrics.update(self._rollout_metrics(notes, len(batch)))
+        algorithm = self.config.algorithm
+        values = None
+        if self.use_critic:
+            values = read(batch, "values")["values"].to_padded_tensor(0.0)[layout.row, layout.start].double().numpy()
+        TURN_ESTIMATOR.expect(layout, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
+        batch = super()._compute_advantage(batch, metrics)
+        metrics.update(TURN_ESTIMATOR.metrics)
+        self._announce(metrics)
+        return batch
+
+    def _update_critic(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        if not self._turns:
+            return batch
+        masks = read(batch, "response_mask", "loss_mask")
+        first = nested(
+            [
+                _first_tokens(one.get(TURNS, []), row)
+                for one, row in zip(extra_fields(batch), masks["response_mask"].unbind(), strict=True)
+            ]
+        )
+        write(batch, TensorDict({"response_mask": first, "loss_mask": first}, batch_size=len(batch)))
+        try:
+            return super()._update_critic(batch, metrics)
+        finally:
+            write(batch, masks)
+
+    def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
+        # Without a sampled token a mean over tokens is no number.
+        return super()._update_actor(batch, metrics) if self._turns else batch
+
+    def _get_required_batch_multiple(self, dp_size: int) -> int:
+        actor, critic, rollout = (
+            self.config.actor_rollout_ref.actor,
+            self.config.critic,
+            self.config.actor_rollout_ref.rollout,
+        )
+        multiples = [
+            self._updates("actor") * _micro_batch(actor.use_dynamic_bsz, actor.ppo_micro_batch_size_per_gpu),
+            _micro_batch(rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),
+        ]
+        if self.use_critic:
+            size = _micro_batch(critic.use_dynamic_bsz, critic.ppo_micro_batch_size_per_gpu)
+            multiples.append(self._updates("critic") * size)
+        return dp_size * math.lcm(*multiples)
+
+    def _val_metrics_update(
+        self,
+        data_sources: Any,
+        sample_uids: Any,
+        reward_extra_infos_dict: dict[str, list[Any]],
+        *args: Any,
+        **kwargs: Any,
+    ) -> dict[str, float]:
+        notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
+        own = {f"eval_{name}": value for name, value in self._rollout_metrics(notes, len(notes)).items()}
+        found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
+        return {**found, **own}
+
+    def _compute_metrics(self, batch: KVBatchMeta, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        super()._compute_metrics(batch, metrics, *args, **kwargs)
+        if self._report is not None:
+            numbers = {name: float(value) for name, value in metrics.items() if not isinstance(value, dict)}
+            self._report.update(self.global_steps, numbers)
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _updates(self, role: str) -> int:
+        section = self.config.critic if role == "critic" else self.config.actor_rollout_ref.actor
+        return self.config.data.train_batch_size // section.ppo_mini_batch_size
+
+    def _split_evenly(self, update: Callable[[KVBatchMeta], Any], role: str) -> Callable[[KVBatchMeta], Any]:
+        def split(batch: KVBatchMeta) -> Any:
+            batch.extra_info["mini_batch_size"] = len(batch) // self._updates(role)
+            return update(batch)
+
+        return split
+
+    def _rollout_metrics(self, notes: Sequence[Note], rows: int) -> dict[str, float]:
+        fatal = next((note.fatal for note in notes if note.fatal), None)
+        if fatal:
+            raise AdapterError(fatal)
+        episodes = [note.episode for note in notes if note.episode is not None]
+        return {
+            **episode_metrics(episodes),
+            "rollout/episodes": float(len(episodes)),
+            "rollout/turns": float(sum(len(episode.rewards) for episode in episodes)),
+            "rollout/dropped": float(sum(note.dropped for note in notes)),
+            "rollout/rows": float(rows),
+        }
+
+    def _announce(self, metrics: dict[str, Any]) -> None:
+        if self._announced:
+            return
+        self._announced = True
+        print(
+            f"{self._advantage} active: {metrics['advantage/turns']:.0f} turns from {metrics['rollout/episodes']:.0f} "
+            f"episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, std "
+            f"{metrics['advantage/return_std']:.3f}, gamma {self.config.algorithm.gamma}; a row is a"
+            f"{'n episode' if self._settings.view == 'episode' else ' turn'}",
+            flush=True,
+        )
+
+    def _save_report(self) -> None:
+        if self._report is not None and self._report.history:
+            folder = Path(self._settings.report or "")
+            self._report.save_metrics(folder / "metrics.jsonl")
+            self._report.save_curve(folder / "curve.png")
+            print(f"Wrote curve.png and metrics.jsonl to {folder}/", flush=True)
+
+
+def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:
+    """One per episode, however many rows it has."""
+    texts = {
+        key.rpartition("_")[0]: one["reward_extra_info"][NOTE] for key, one in zip(keys, extra, strict=True) if one
+    }
+    return [Note.decode(text) for text in texts.values()]
+
+
+def _first_tokens(spans: Sequence[tuple[int, int, int]], mask: torch.Tensor) -> torch.Tensor:
+    """The mask of a row, left with the first token of each turn."""
+    first = torch.zeros_like(mask)
+    first[[start for _, start, _ in spans]] = mask[[start for _, start, _ in spans]]
+    return first
+
+
+def _micro_batch(dynamic: bool, size: int | None) -> int:
+    return 1 if dynamic or not size else size
+
+
+def _close(worker: Any) -> None:
+    """Runs in an agent worker."""
+    close_players()
