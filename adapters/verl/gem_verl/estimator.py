@@ -62,14 +62,14 @@ class TurnEstimator:
         layout, shape = self._layout, (len(response_mask), response_mask.shape[1])
         rewards = layout.sums(token_level_rewards.double().numpy())
         batch = TurnBatch(rewards, layout.episode, layout.turn, layout.group, self._values)
-        advantages, self.metrics = compute_advantages(self._name, batch, gamma=self._gamma, **self._options())
+        options: dict[str, Any] = {"lam": self._lam} if self._takes_lambda() else {}
+        advantages, self.metrics = compute_advantages(self._name, batch, gamma=self._gamma, **options)
         returns = returns_to_go(batch, self._gamma) if self._values is None else advantages + self._values
         tables = (torch.from_numpy(layout.spread(numbers, shape)) * response_mask for numbers in (advantages, returns))
         return next(tables), next(tables)
 
-    def _options(self) -> dict[str, float]:
-        takes = inspect.signature(advantage_spec(self._name).resolve()).parameters
-        return {"lam": self._lam} if "lam" in takes else {}
+    def _takes_lambda(self) -> bool:
+        return "lam" in inspect.signature(advantage_spec(self._name).resolve()).parameters
 
 
 TURN_ESTIMATOR = TurnEstimator()

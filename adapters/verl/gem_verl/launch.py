@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import hydra
 import ray
@@ -58,8 +59,12 @@ def command(config: DictConfig) -> None:
         sys.exit(f"{type(error).__name__}: {error}")
 
 
+# What is under verl's `@ray.remote`.
+_TaskRunner: Any = TaskRunnerV1.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
+
+
 @ray.remote
-class TaskRunner(TaskRunnerV1.__ray_metadata__.modified_class):  # what is under verl's `@ray.remote`
+class TaskRunner(_TaskRunner):
     """verl's, which knows the trainer `gem` as well."""
 
     def run(self, config: DictConfig) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, DictConfigWrap, register
+from verl.experimental.agent_loop.agent_loop import (
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+    DictConfigWrap,
+    register,
+)
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_verl.player import player
@@ -19,8 +25,8 @@ NAME = "gem"
 class EnvironmentLoop(AgentLoopBase):
     """Plays one episode of the task in a row of `EnvTasks`; verl makes one of these per episode.
 
-    An exception here would not stop verl, which trains on what is left. So what is to stop the run travels in a row, and
-    the trainer raises it.
+    An exception here would not stop verl, which trains on what is left. So what is to stop the run travels in a row,
+    and the trainer raises it.
     """
 
     def __init__(
@@ -32,7 +38,10 @@ class EnvironmentLoop(AgentLoopBase):
         self._client = server_manager
         self._tokenizer = tokenizer
 
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+    # verl takes a list as well, though its signature does not say so.
+    async def run(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, sampling_params: dict[str, Any], **row: Any
+    ) -> list[AgentLoopOutput]:
         """The rows of one episode; at least one, whatever happens."""
         # What tells of an episode without a sampled token claims the newest weights, so that it is not taken for stale.
         version = int(row["global_steps"]) - 1
@@ -58,8 +67,8 @@ class EnvironmentLoop(AgentLoopBase):
         if episode is None or not episode.turns:
             note = Note(dropped=True) if episode is None else Note(episode.summary())
             return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
-        seconds = {"generate_sequences": policy.seconds}
-        return episode_rows(episode, one.settings.view, _versions(policy.versions), seconds)
+        metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
+        return episode_rows(episode, one.settings.view, _versions(policy.versions), metrics)
 
 
 def _versions(versions: list[int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 from verl.utils.fs import copy_to_local
@@ -36,7 +36,7 @@ class Player:
     def __init__(self, config: DictConfig, split: str, tokenizer: Any) -> None:
         self.settings = settings = GemSettings.of(config.gem)
         settings.import_modules()
-        manager.configure(OmegaConf.to_container(config, resolve=True))
+        manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
         if settings.recording:
             _record(settings.recording)
         self.split = split
@@ -79,10 +79,8 @@ def _share_of_batch(config: DictConfig, settings: GemSettings, split: str, weigh
     rollout = config.actor_rollout_ref.rollout
     train = split == "train"
     episodes = config.data.train_batch_size * rollout.n if train else settings.eval_episodes * rollout.val_kwargs.n
-    # At least so many that every environment has a place.
-    return max(
-        math.ceil(episodes / rollout.agent.num_workers), math.ceil(sum(weights.values()) / min(weights.values()))
-    )
+    enough_for_all = math.ceil(sum(weights.values()) / min(weights.values()))
+    return max(math.ceil(episodes / rollout.agent.num_workers), enough_for_all)
 
 
 def _end_tokens(config: DictConfig, tokenizer: Any) -> set[int]:

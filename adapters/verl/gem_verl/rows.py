@@ -62,7 +62,7 @@ class TurnOutput(AgentLoopOutput):
 
 
 def episode_rows(
-    episode: Episode, view: Literal["episode", "turn"], fields: Mapping[str, Any], seconds: Mapping[str, float]
+    episode: Episode, view: Literal["episode", "turn"], fields: Mapping[str, Any], metrics: AgentLoopMetrics
 ) -> list[AgentLoopOutput]:
     """The rows of an episode with turns.
 
@@ -70,7 +70,7 @@ def episode_rows(
         episode: what was played.
         view: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
         fields: what verl wants to know of each row, besides.
-        seconds: verl's own metrics.
+        metrics: verl's own.
     """
     summary = episode.summary()
     info = {"acc": float(summary.success), "return": summary.total_reward, NOTE: Note(summary).encode()}
@@ -83,7 +83,7 @@ def episode_rows(
             token_rewards=_token_rewards(spans, episode.turns, len(row.completion_ids)),
             reward_score=summary.total_reward,
             num_turns=len(episode.turns),
-            metrics=AgentLoopMetrics(**seconds),
+            metrics=metrics,
             extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
         )
         for row in _sequences(episode.turns, view)

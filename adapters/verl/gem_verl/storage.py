@@ -12,17 +12,17 @@ from transfer_queue import KVBatchMeta
 
 def read(batch: KVBatchMeta, *fields: str) -> TensorDict:
     """Fields of all rows, in the order of `batch.keys`."""
-    return tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=[*fields])
+    return tq.kv_batch_get(keys=batch.keys, partition_id=str(batch.partition_id), select_fields=[*fields])
 
 
 def write(batch: KVBatchMeta, fields: TensorDict) -> None:
     """Replace fields of all rows."""
-    tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+    tq.kv_batch_put(keys=batch.keys, partition_id=str(batch.partition_id), fields=fields)
 
 
 def extra_fields(batch: KVBatchMeta) -> list[dict[str, Any]]:
     """What each row carries beside its tensors; empty for the rows with which verl fills a batch up."""
-    found: list[dict[str, Any]] = [*read(batch, "extra_fields")["extra_fields"]]
+    found: list[Any] = [*read(batch, "extra_fields")["extra_fields"]]
     # They are copies of the first row.
     return [{} if tag.get("is_padding") else one for tag, one in zip(batch.tags, found, strict=True)]
 

@@ -108,12 +108,9 @@ class TurnTrainer(PPOTrainerSync):
         if not self._turns:
             return batch
         masks = read(batch, "response_mask", "loss_mask")
-        first = nested(
-            [
-                _first_tokens(one.get(TURNS, []), row)
-                for one, row in zip(extra_fields(batch), masks["response_mask"].unbind(), strict=True)
-            ]
-        )
+        spans = [one.get(TURNS, []) for one in extra_fields(batch)]
+        rows: Any = masks["response_mask"].unbind()
+        first = nested([_first_tokens(turns, row) for turns, row in zip(spans, rows, strict=True)])
         write(batch, TensorDict({"response_mask": first, "loss_mask": first}, batch_size=len(batch)))
         try:
             return super()._update_critic(batch, metrics)
@@ -125,18 +122,12 @@ class TurnTrainer(PPOTrainerSync):
         return super()._update_actor(batch, metrics) if self._turns else batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        actor, critic, rollout = (
-            self.config.actor_rollout_ref.actor,
-            self.config.critic,
-            self.config.actor_rollout_ref.rollout,
-        )
-        multiples = [
-            self._updates("actor") * _micro_batch(actor.use_dynamic_bsz, actor.ppo_micro_batch_size_per_gpu),
-            _micro_batch(rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu),
-        ]
-        if self.use_critic:
-            size = _micro_batch(critic.use_dynamic_bsz, critic.ppo_micro_batch_size_per_gpu)
-            multiples.append(self._updates("critic") * size)
+        rollout = self.config.actor_rollout_ref.rollout
+        multiples = [_micro_batch(rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu)]
+        for role in ("actor", "critic") if self.use_critic else ("actor",):
+            section = self._section(role)
+            size = _micro_batch(section.use_dynamic_bsz, section.ppo_micro_batch_size_per_gpu)
+            multiples.append(self._updates(role) * size)
         return dp_size * math.lcm(*multiples)
 
     def _val_metrics_update(
@@ -160,13 +151,15 @@ class TurnTrainer(PPOTrainerSync):
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
+    def _section(self, role: str) -> DictConfig:
+        return self.config.critic if role == "critic" else self.config.actor_rollout_ref.actor
+
     def _updates(self, role: str) -> int:
-        section = self.config.critic if role == "critic" else self.config.actor_rollout_ref.actor
-        return self.config.data.train_batch_size // section.ppo_mini_batch_size
+        return self.config.data.train_batch_size // self._section(role).ppo_mini_batch_size
 
     def _split_evenly(self, update: Callable[[KVBatchMeta], Any], role: str) -> Callable[[KVBatchMeta], Any]:
         def split(batch: KVBatchMeta) -> Any:
-            batch.extra_info["mini_batch_size"] = len(batch) // self._updates(role)
+            batch.extra_info = {**(batch.extra_info or {}), "mini_batch_size": len(batch) // self._updates(role)}
             return update(batch)
 
         return split
