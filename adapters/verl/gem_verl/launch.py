@@ -9,6 +9,7 @@ from typing import Any
 import hydra
 import ray
 from omegaconf import DictConfig
+from ray.exceptions import RayTaskError
 from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
 from verl.trainer.ppo.utils import need_reference_policy
 from verl.utils.config import validate_config
@@ -47,7 +48,12 @@ def train(config: DictConfig) -> None:
         use_reference_policy=need_reference_policy(config),
         use_critic=advantage_spec(config.algorithm.adv_estimator).needs_values,
     )
-    run_ppo(config, task_runner_class=TaskRunner)
+    try:
+        run_ppo(config, task_runner_class=TaskRunner)
+    except RayTaskError as error:
+        if isinstance(error.cause, GemError):
+            raise error.cause from error
+        raise
 
 
 @hydra.main(config_path="conf", config_name=CONFIG, version_base=None)

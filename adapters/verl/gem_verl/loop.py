@@ -14,6 +14,7 @@ from verl.experimental.agent_loop.agent_loop import (
 )
 from verl.workers.rollout.llm_server import LLMServerClient
 
+from gem_core.errors import GemError
 from gem_verl.player import player
 from gem_verl.policy import ServerPolicy
 from gem_verl.rows import Note, episode_rows, report_row
@@ -48,8 +49,7 @@ class EnvironmentLoop(AgentLoopBase):
         try:
             return await self._play(sampling_params, row, version)
         except Exception as error:
-            trace = "".join(traceback.format_exception(error))
-            note = Note(fatal=f"{type(error).__name__}: {error}\n\nIn an agent worker:\n{trace}")
+            note = Note(fatal=_reason(error))
             return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
 
     async def _play(self, sampling: dict[str, Any], row: dict[str, Any], version: int) -> list[AgentLoopOutput]:
@@ -69,6 +69,12 @@ class EnvironmentLoop(AgentLoopBase):
             return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
         return episode_rows(episode, one.settings.view, _versions(policy.versions), metrics)
+
+
+def _reason(error: Exception) -> str:
+    # Ours say what happened and what to do next; of others it matters where they come from.
+    trace = "" if isinstance(error, GemError) else "\n" + "".join(traceback.format_exception(error))
+    return f"{type(error).__name__}: {error}{trace}"
 
 
 def _versions(versions: list[int]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
@@ -39,13 +40,13 @@ class Note(msgspec.Struct, frozen=True):
     """What is to stop the run."""
 
     def encode(self) -> str:
-        """As text, which verl takes for no metric of its own."""
-        return msgspec.json.encode(self).decode()
+        """As ASCII text, which verl takes for no metric of its own; errors may hold what is no Unicode."""
+        return json.dumps(msgspec.to_builtins(self))
 
     @classmethod
     def decode(cls, text: str) -> Note:
         """The note in a text."""
-        return msgspec.json.decode(text, type=cls)
+        return msgspec.convert(json.loads(text), cls)
 
 
 class TurnOutput(AgentLoopOutput):
@@ -105,6 +106,7 @@ def report_row(note: Note, token: int, fields: Mapping[str, Any]) -> AgentLoopOu
         response_mask=[0],
         response_logprobs=[0.0],
         reward_score=0.0,
+        num_turns=0,  # its default would be left out, and verl then finds the column in no row
         metrics=AgentLoopMetrics(),
         extra_fields={**fields, TURNS: [], "reward_extra_info": info},
     )

@@ -94,6 +94,11 @@ class TurnTrainer(PPOTrainerSync):
         self._turns = len(layout)
         notes = _notes(batch.keys, extra)
         metrics.update(self._rollout_metrics(notes, len(batch)))
+        if not self._turns:
+            # verl's rollout correction refuses a batch without a sampled token. The masks are all zeros, as wanted.
+            zeros = read(batch, "response_mask")["response_mask"].float()
+            write(batch, TensorDict({"advantages": zeros, "returns": zeros}, batch_size=len(batch)))
+            return batch
         algorithm = self.config.algorithm
         values = None
         if self.use_critic:

@@ -38,3 +38,10 @@ def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[in
         }[name]
         result.append([value] * len(episode))
     return result
+
+
+def gae(rewards: Sequence[float], values: Sequence[float], gamma: float, lam: float) -> list[float]:
+    """One number per turn of an episode: the sum of the later errors of one step, discounted by gamma and lambda."""
+    after = [*values[1:], 0.0]
+    errors = [reward + gamma * v_next - v for reward, v, v_next in zip(rewards, values, after, strict=True)]
+    return [sum((gamma * lam) ** k * error for k, error in enumerate(errors[t:])) for t in range(len(errors))]

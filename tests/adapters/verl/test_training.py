@@ -1,0 +1,261 @@
+"""verl's own trainer on the CPU: what it trains on is what was sampled, and nothing an environment does stops it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from brute_force import expected, returns_to_go
+from models import byte_level_bpe
+from runs import Run, left_over, train, trained_responses
+from transformers import AutoModelForCausalLM
+
+from gem_core.rollout import Episode, StopReason
+from gem_tiny import tiny_model
+
+GAMMA = 0.9
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model whose tokenizer does not survive decoding and encoding again."""
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = byte_level_bpe()
+    tokenizer.save_pretrained(folder)
+    tiny_model(tokenizer, seed=0).save_pretrained(folder)
+    return folder
+
+
+COMMON = [
+    f"algorithm.gamma={GAMMA}",
+    "gem.max_response_tokens=6",
+    "gem.truncated_is_invalid=False",
+    "data.max_prompt_length=128",
+    "data.max_response_length=256",
+]
+
+
+def episodes_by_step(run: Run, rows: int, split: str = "test:") -> dict[int, list[Episode]]:
+    """The recorded episodes of each step, which takes so many tasks."""
+    steps: dict[int, list[Episode]] = defaultdict(list)
+    for episode in run.episodes:
+        if episode.env_id.startswith(split):
+            steps[episode.slot // rows].append(episode)
+    return steps
+
+
+# -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
+        "gem.env_weights=[2,3,1]",
+        "gem.eval_env=game:Corridor-v0",
+        "gem.eval_episodes=4",
+        "gem.view=turn",
+        "gem.history=2",
+        "gem.seed=23",  # so that each of the hostile fates occurs
+        "gem.vector_backend=process",
+        "gem.vector_workers=1",
+        "gem.env_timeout=2",
+        "gem.max_env_failure_share=null",
+        "algorithm.adv_estimator=grpo",
+        "actor_rollout_ref.rollout.n=2",
+        "actor_rollout_ref.actor.optim.optimizer=SGD",
+        "actor_rollout_ref.actor.optim.lr=1.0",
+        "actor_rollout_ref.actor.optim.weight_decay=0",
+        "actor_rollout_ref.actor.optim.override_optimizer_config={}",
+        "actor_rollout_ref.actor.optim.clip_grad=1e9",
+        "actor_rollout_ref.actor.checkpoint.save_contents=[hf_model]",
+        "data.train_batch_size=12",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=12",
+        "trainer.total_training_steps=3",
+        "trainer.save_freq=1",
+        "trainer.test_freq=3",
+    ]
+    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
+
+
+def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+    assert hostile.code == 0, hostile.output[-3000:]
+    assert [line["step"] for line in hostile.metrics] == [1, 2, 3]
+    errors = Counter(str(episode.error).split(":")[0] for episode in hostile.episodes if episode.error)
+    assert {"RuntimeError", "TimeoutError", "ChildProcessError"} <= set(errors)
+    assert sum(line["env/errors"] for line in hostile.metrics) == sum(errors.values())
+    chatty = [episode for episode in hostile.episodes if episode.env_id == "test:Chatty-v0"]
+    assert {episode.stop_reason for episode in chatty} == {StopReason.CONTEXT_FULL}
+
+
+def test_every_episode_is_counted(hostile: Run):
+    steps = episodes_by_step(hostile, 12)
+    assert [len(steps[step]) for step in range(3)] == [24, 24, 24]
+    for step, line in enumerate(hostile.metrics):
+        assert line["rollout/episodes"] == 24
+        assert line["rollout/turns"] == sum(len(episode.turns) for episode in steps[step])
+        assert line["episode/return"] == pytest.approx(sum(one.total_reward for one in steps[step]) / 24, abs=1e-5)
+        assert [line[f"env/test:{name}-v0/episodes"] for name in ("Babble", "Hostile", "Chatty")] == [8, 12, 4]
+
+
+def test_members_of_a_group_play_the_same_task(hostile: Run):
+    seeds: dict[int, list[int]] = defaultdict(list)
+    for episode in hostile.episodes:
+        if episode.env_id.startswith("test:"):
+            seeds[episode.slot].append(episode.seed)
+    assert len(seeds) == 36
+    assert all(len(one) == 2 and len(set(one)) == 1 for one in seeds.values())
+    assert len({one[0] for one in seeds.values()}) == 36
+
+
+def test_sampled_ids_are_trained_ids(hostile: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in hostile.sampled)
+    for batch in hostile.batches:
+        trained = Counter((one.before, one.ids) for one in trained_responses(batch))
+        assert trained
+        assert not trained - sampled
+        for row in zip(*(batch[name] for name in ("response_mask", "rollout_log_probs", "old_log_probs")), strict=True):
+            mask, rollout, old = row
+            assert torch.allclose(rollout[mask.bool()], old[mask.bool()], atol=1e-4)
+
+
+def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+    assert_expected(hostile, "grpo", rows=12)
+
+
+def test_validation_logs_each_environment(hostile: Run):
+    last = hostile.metrics[-1]
+    assert last["eval_rollout/episodes"] == 4
+    assert -1.0 <= last["eval_episode/return"] <= 1.0
+    assert 0.0 <= last["val-core/game:Corridor-v0/acc/mean@1"] <= 1.0
+
+
+def test_a_step_is_the_policy_gradient(hostile: Run, model: Path):
+    """The weights after one step of SGD on two ranks, from autograd on each turn alone."""
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    total = torch.zeros(())
+    for one in trained_responses(hostile.batches[0]):
+        ids = torch.tensor([[*one.before, *one.ids]])
+        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
+        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
+    (-total / (24 * 6)).backward()  # episodes, and the token limit of a response
+    folder = hostile.folder / "checkpoints" / "global_step_1" / "actor" / "huggingface"
+    trained = dict(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).named_parameters())
+    moved = 0.0
+    for name, parameter in policy.named_parameters():
+        assert parameter.grad is not None
+        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
+        moved = max(moved, parameter.grad.abs().max().item())
+    assert moved > 1e-3
+
+
+def test_nothing_is_left_behind(hostile: Run):
+    assert not [*left_over("gem_core.vector.worker")]
+
+
+# -- a row per episode, with a critic ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        "gem.env=test:Babble-v0",
+        "algorithm.adv_estimator=gae",
+        "algorithm.lam=0.8",
+        f"critic.model.path={model}",
+        f"critic.model.tokenizer_path={model}",
+        "critic.optim.lr=1e-2",
+        "data.train_batch_size=16",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+        "trainer.total_training_steps=3",
+    ]
+    return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
+
+
+def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    steps = episodes_by_step(critic, 16)
+    for step, batch in enumerate(critic.batches):
+        got = {(one.before, one.ids): one for one in trained_responses(batch)}
+        values = values_at_first_tokens(batch)
+        assert len({round(value, 6) for value in values.values()}) > 10
+        for episode in steps[step]:
+            keys = [(tuple(turn.prompt_ids), tuple(turn.response_ids)) for turn in episode.turns]
+            critics = [values[key] for key in keys]
+            advantage = 0.0
+            for index in reversed(range(len(keys))):
+                following = critics[index + 1] if index + 1 < len(keys) else 0.0
+                delta = episode.turns[index].reward + GAMMA * following - critics[index]
+                advantage = delta + GAMMA * 0.8 * advantage
+                assert got[keys[index]].advantage == pytest.approx(advantage, abs=1e-5)
+                assert got[keys[index]].return_ == pytest.approx(advantage + critics[index], abs=1e-5)
+
+
+def values_at_first_tokens(batch: dict[str, Any]) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
+    found = {}
+    for prompt, ids, mask, values in zip(
+        *(batch[name] for name in ("prompts", "responses", "response_mask", "values")), strict=True
+    ):
+        marks = [0, *mask.tolist(), 0]
+        starts = [at for at in range(len(mask)) if marks[at + 1] and not marks[at]]
+        ends = [at + 1 for at in range(len(mask)) if marks[at + 1] and not marks[at + 2]]
+        for start, end in zip(starts, ends, strict=True):
+            found[(*prompt.tolist(), *ids[:start].tolist()), tuple(ids[start:end].tolist())] = values[start].item()
+    return found
+
+
+def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
+    for batch in critic.batches:
+        assert len(batch["keys"]) == 16
+        assert batch["info"]["mini_batch_size"] == 8
+        assert batch["info"]["global_batch_size"] == 8
+
+
+def test_the_critic_learns_one_value_per_turn(critic: Run):
+    for line in critic.metrics:
+        assert math.isfinite(line["critic/vf_loss"])
+    assert critic.metrics[0]["critic/vf_loss"] > 0
+
+
+def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
+    trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
+    assert trained == sampled
+
+
+# -- what stops a run ------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_path: Path):
+    flags = ["gem.env=test:Fragile-v0", "gem.env_failure=raise", "data.train_batch_size=8"]
+    updates = ["actor_rollout_ref.actor.ppo_mini_batch_size=8", "trainer.total_training_steps=3"]
+    run = train(tmp_path, model, [*COMMON, *flags, *updates])
+    assert run.code == 1
+    last = run.output.strip().splitlines()[-40:]
+    assert any(line.startswith("AdapterError: EnvFailure: test:Fragile-v0") for line in last), "\n".join(last)
+
+
+def assert_expected(run: Run, name: str, rows: int) -> None:
+    """Each response with its advantage, from the recorded episodes and the formula."""
+    steps = episodes_by_step(run, rows)
+    assert len(steps) == len(run.batches) > 0
+    for step, batch in enumerate(run.batches):
+        episodes = [episode for episode in steps[step] if episode.turns]
+        rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
+        numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
+        want = sorted(
+            (tuple(turn.prompt_ids), tuple(turn.response_ids), number, later)
+            for episode, row in zip(episodes, numbers, strict=True)
+            for turn, number, later in zip(
+                episode.turns, row, returns_to_go([turn.reward for turn in episode.turns], GAMMA), strict=True
+            )
+        )
+        got = sorted(trained_responses(batch))
+        assert [one[:2] for one in got] == [one[:2] for one in want]
+        assert [number for one in got for number in one[2:]] == pytest.approx(
+            [number for one in want for number in one[2:]], abs=1e-5
+        )

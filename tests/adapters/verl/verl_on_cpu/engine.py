@@ -1,0 +1,109 @@
+"""Sampling from a causal language model on the CPU, many requests at a time; knows nothing of verl."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt to continue. `temperature` 0 is greedy; `seed` fixes what is sampled."""
+
+    prompt: Sequence[int]
+    max_tokens: int
+    temperature: float
+    seed: int
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True)
+class Response:
+    """What was sampled, with an end-of-sequence token if it came to one, and its log-probabilities."""
+
+    token_ids: list[int]
+    log_probs: list[float]
+
+
+class Engine:
+    """Generates with a model whose weights are loaded from outside, before the first call."""
+
+    def __init__(self, model: PreTrainedModel, eos: Collection[int]) -> None:
+        self._model = model.eval()
+        self._eos = torch.tensor(sorted(eos))
+        self._has_weights = False
+
+    @torch.inference_mode()
+    def load(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Copy all weights. Those that are missing or not the model's are an error: vLLM would stay with old ones."""
+        target = self._model.state_dict()
+        needed = {name for name, _ in self._model.named_parameters()}  # of tied weights only the first
+        if not needed <= weights.keys() <= target.keys():
+            missing, unknown = sorted(needed - weights.keys()), sorted(weights.keys() - target.keys())
+            raise ValueError(f"these weights are missing: {missing}; these are not the model's: {unknown}")
+        for name, weight in weights.items():
+            target[name].copy_(weight)
+        self._has_weights = True
+
+    @torch.inference_mode()
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        """Continue all prompts together. A response depends on its own request only, up to the noise of floats."""
+        if not self._has_weights:
+            raise RuntimeError("the weights have not been synchronised yet")
+        count = len(requests)
+        longest = max(len(one.prompt) for one in requests)
+        limits = torch.tensor([one.max_tokens for one in requests])
+        steps = int(limits.max())
+        # Greedy log-probabilities are those of temperature 1, as vLLM reports them.
+        greedy = torch.tensor([one.temperature == 0 for one in requests])
+        temperature = torch.tensor([one.temperature or 1.0 for one in requests]).unsqueeze(1)
+        stops = ~torch.tensor([one.ignore_eos for one in requests])
+        # All randomness is drawn here, one number per token, each row from its own generator.
+        uniform = torch.ones(count, steps, dtype=torch.float64)
+        ids = torch.zeros(count, longest, dtype=torch.long)
+        mask = torch.zeros(count, longest + steps, dtype=torch.long)
+        for row, one in enumerate(requests):
+            generator = torch.Generator().manual_seed(one.seed)
+            uniform[row, : one.max_tokens] = torch.rand(one.max_tokens, dtype=torch.float64, generator=generator)
+            ids[row, longest - len(one.prompt) :] = torch.tensor(one.prompt)
+            mask[row, longest - len(one.prompt) :] = 1
+        positions = (mask[:, :longest].cumsum(1) - 1).clamp(min=0)
+        padded = bool((mask == 0).any())  # without padding the model need not build a mask at each step
+        tokens = torch.zeros(count, steps, dtype=torch.long)
+        log_probs = torch.zeros(count, steps)
+        lengths = limits.clone()
+        alive = torch.ones(count, dtype=torch.bool)
+        cache = None
+        for step in range(steps):
+            output = self._model(
+                input_ids=ids,
+                attention_mask=mask[:, : longest + step] if padded else None,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+            cache = output.past_key_values
+            scores = torch.log_softmax(output.logits[:, -1].float() / temperature, dim=-1)
+            chosen = _sample(scores, uniform[:, step])
+            chosen = torch.where(greedy, scores.argmax(-1), chosen)
+            tokens[:, step] = chosen
+            log_probs[:, step] = scores.gather(1, chosen.unsqueeze(1)).squeeze(1)
+            ended = alive & stops & torch.isin(chosen, self._eos)
+            lengths[ended] = step + 1
+            alive &= ~ended & (limits > step + 1)
+            if not alive.any():
+                break
+            ids, positions = chosen.unsqueeze(1), positions[:, -1:] + 1
+        rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), strict=True)
+        return [Response(ids[:length], scores[:length]) for ids, scores, length in rows]
+
+
+def _sample(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """One token per row, by the inverse of the cumulative distribution."""
+    total = scores.double().exp().cumsum(-1)
+    index = torch.searchsorted(total, uniform.unsqueeze(1) * total[:, -1:], right=True).squeeze(1)
+    return index.clamp(max=scores.shape[-1] - 1)

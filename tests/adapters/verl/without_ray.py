@@ -1,0 +1,146 @@
+"""verl's own code from the agent loop's answer to the advantages, in one process: TransferQueue is a dictionary."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import transfer_queue
+from omegaconf import DictConfig
+from tensordict import NonTensorStack, TensorDict
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+
+from gem_core.rollout import Episode, StopReason, Turn
+from gem_verl.trainer import TurnTrainer
+
+
+class MemoryQueue:
+    """The part of TransferQueue that verl and the adapter use, as it was seen to work.
+
+    Tensors of one dimension come back as jagged rows, whatever their lengths; a field that one of the rows does not
+    have is left out, without a word.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.tags: dict[str, dict[str, Any]] = {}
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> MemoryQueue:
+        for name in ("kv_batch_put", "kv_batch_get", "async_kv_batch_put"):
+            real, own = inspect.signature(getattr(transfer_queue, name)), inspect.signature(getattr(self, name))
+            assert [*own.parameters] == [*real.parameters][: len(own.parameters)], name
+            monkeypatch.setattr(transfer_queue, name, getattr(self, name))
+        return self
+
+    def kv_batch_put(
+        self,
+        keys: list[str],
+        partition_id: str,
+        fields: TensorDict | None = None,
+        tags: list[dict[str, Any]] | None = None,
+    ) -> KVBatchMeta:
+        for name in fields.keys() if fields is not None else ():
+            column = fields.get(name)
+            values = [*column.unbind()] if isinstance(column, torch.Tensor) else column.tolist()
+            assert len(values) == len(keys), name
+            for key, value in zip(keys, values, strict=True):
+                self.rows.setdefault(key, {})[name] = value
+        for key, tag in zip(keys, tags or [], strict=bool(tags)):
+            self.tags[key] = tag
+        return KVBatchMeta(keys=[*keys], tags=[self.tags[key] for key in keys], partition_id=partition_id)
+
+    async def async_kv_batch_put(
+        self,
+        keys: list[str],
+        partition_id: str,
+        fields: TensorDict | None = None,
+        tags: list[dict[str, Any]] | None = None,
+    ) -> KVBatchMeta:
+        return self.kv_batch_put(keys, partition_id, fields, tags)
+
+    def kv_batch_get(self, keys: list[str], partition_id: str, select_fields: list[str] | None = None) -> TensorDict:
+        rows = [self.rows[key] for key in keys]
+        names = [name for name in rows[0] if all(name in row for row in rows)]
+        wanted = [name for name in names if select_fields is None or name in select_fields]
+        return TensorDict({name: _column([row[name] for row in rows]) for name in wanted}, batch_size=[len(keys)])
+
+
+def _column(values: list[Any]) -> Any:
+    if not isinstance(values[0], torch.Tensor):
+        return NonTensorStack(*values)
+    return torch.stack(values) if values[0].dim() == 0 else torch.nested.as_nested_tensor(values, layout=torch.jagged)
+
+
+def agent_worker() -> Any:
+    """verl's agent worker without what its constructor loads."""
+    cls = AgentLoopWorkerTQ.__ray_metadata__.modified_class
+    worker = object.__new__(cls)
+    worker.reward_loop_worker_handles = worker.processor = None
+    worker.distillation_enabled = False
+    return worker
+
+
+def trainer(config: DictConfig, tokenizer: Any, ranks: int = 1) -> TurnTrainer:
+    """The trainer before it starts any worker, on so many ranks."""
+    made = TurnTrainer(config)
+    made.tokenizer = tokenizer
+    made.actor_rollout_wg = SimpleNamespace(_dispatch_info={"actor": [*range(ranks)]})
+    made.global_steps = 1
+    return made
+
+
+def hand_over(queue: MemoryQueue, outputs: Sequence[Any], uid: str, session: int, **row: Any) -> list[str]:
+    """What verl does with the answer of an agent loop; the keys of the rows that it stores."""
+    before = {*queue.rows}
+    fields = {"raw_prompt": [], "global_steps": 1, **row, "uid": uid, "session_id": session}
+    asyncio.run(agent_worker()._agent_loop_postprocess([*outputs], False, **fields))
+    return [key for key in queue.rows if key not in before]
+
+
+def batch_of(made: TurnTrainer, queue: MemoryQueue, keys: Sequence[str], rng: random.Random) -> KVBatchMeta:
+    """Those rows in any order, filled up and balanced over the ranks by verl."""
+    keys = rng.sample([*keys], len(keys))
+    batch = KVBatchMeta(keys=keys, tags=[queue.tags[key] for key in keys], partition_id="train")
+    batch = made._balance_batch(batch, {})
+    for key in batch.keys:  # what workers would compute
+        length = len(queue.rows[key]["responses"])
+        for name in ("values", "old_log_probs", "ref_log_prob"):
+            queue.rows[key][name] = torch.tensor([rng.uniform(-1, 1) for _ in range(length)])
+    return batch
+
+
+def random_episodes(rng: random.Random, groups: int, size: int, *, breaks: float = 0.0) -> list[Episode]:
+    """Episodes of 1 to 4 turns with responses of 1 to 5 tokens; sometimes nothing stands between two of them.
+
+    Args:
+        rng: decides everything.
+        groups, size: so many groups of so many episodes, in order.
+        breaks: share of turns whose prompt does not continue the turn before.
+    """
+
+    def ids(low: int, high: int) -> list[int]:
+        return [rng.randrange(3, 300) for _ in range(rng.randint(low, high))]
+
+    episodes: list[Episode] = []
+    for group in range(groups):
+        for _ in range(size):
+            turns: list[Turn] = []
+            said = ids(1, 6)
+            for _ in range(rng.randint(1, 4)):
+                if rng.random() < breaks:
+                    said = ids(1, 6)
+                response = ids(1, 5)
+                logprobs = [-rng.random() for _ in response]
+                turns.append(Turn("", said, response, logprobs, "", "", False, rng.uniform(-1, 1)))
+                said = said + response + ids(0, 3)
+            episode = Episode("test:Babble-v0", rng.randrange(100), group=group, turns=turns)
+            episode.stop_reason, episode.success = StopReason.TERMINATED, rng.random() < 0.5
+            episodes.append(episode)
+    return episodes
