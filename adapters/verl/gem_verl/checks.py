@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from omegaconf import DictConfig
@@ -60,8 +61,12 @@ def _check_run(config: DictConfig) -> None:
 
 def _check_settings(settings: GemSettings, config: DictConfig) -> None:
     ids = [settings.env] if isinstance(settings.env, str) else settings.env
+    if not ids:
+        raise SettingsError("gem.env=[] has no environment id; see `gem-core list`")
     if settings.env_weights and (
-        len(settings.env_weights) != len(ids) or len(set(ids)) < len(ids) or min(settings.env_weights) <= 0
+        len(settings.env_weights) != len(ids)
+        or len(set(ids)) < len(ids)
+        or not all(0 < weight < math.inf for weight in settings.env_weights)
     ):
         raise SettingsError(
             f"gem.env_weights={settings.env_weights} for gem.env={ids}: give each environment one weight above 0, and "
@@ -81,6 +86,12 @@ def _check_settings(settings: GemSettings, config: DictConfig) -> None:
         raise SettingsError(
             f"gem.vector_backend=sync cannot enforce gem.env_timeout={settings.env_timeout}; use process"
         )
+    if settings.vector_backend == "sync" and settings.vector_workers is not None:
+        raise SettingsError(f"gem.vector_workers={settings.vector_workers} has no effect with gem.vector_backend=sync")
+    for name in ("vector_workers", "max_concurrent"):
+        number = getattr(settings, name)
+        if number is not None and number < 1:
+            raise SettingsError(f"gem.{name}={number} is not at least 1")
     if not 0.0 <= config.algorithm.gamma <= 1.0:
         raise SettingsError(f"algorithm.gamma={config.algorithm.gamma} is not between 0 and 1")
     try:
@@ -127,13 +138,13 @@ def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
     """What fits one view only: a row is an episode, or a turn."""
     algorithm, actor = config.algorithm, config.actor_rollout_ref.actor
     if settings.view == "turn":
-        if algorithm.filter_groups.enable and algorithm.filter_groups.metric == "reward":
+        if algorithm.filter_groups and algorithm.filter_groups.enable and algorithm.filter_groups.metric == "reward":
             yield (
                 "algorithm.filter_groups.metric=reward compares rows, of which each turn is one. Use "
                 "algorithm.filter_groups.metric=return, or gem.view=episode."
             )
         return
-    correction = algorithm.rollout_correction
+    correction = algorithm.rollout_correction or DictConfig({"rollout_is": None, "rollout_rs": None})
     by_row = {
         "actor_rollout_ref.actor.policy_loss.loss_mode": (
             actor.policy_loss.loss_mode,
@@ -161,14 +172,18 @@ def _without_effect(config: DictConfig) -> Iterator[str]:
 
 
 def _check_environments(settings: GemSettings, config: DictConfig) -> None:
-    for name, weights, rows in (
-        ("data.train_batch_size", settings.train_weights, config.data.train_batch_size),
-        ("gem.eval_episodes", settings.eval_weights, settings.eval_episodes),
+    train, evaluation = settings.train_weights, settings.eval_weights
+    for name, weights, places in (
+        ("data.train_batch_size", train, config.data.train_batch_size),
+        ("gem.eval_episodes", evaluation, settings.eval_episodes),
+        ("gem.max_concurrent", train, settings.max_concurrent),
+        ("gem.max_concurrent", evaluation, settings.max_concurrent),
     ):
         try:
-            share_places(weights, rows)
+            if places is not None:
+                share_places(weights, places)
         except ValueError as error:
-            raise SettingsError(f"{name}={rows}: {error}") from error
+            raise SettingsError(f"{name}={places}: {error}") from error
     # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
-    ids = [*settings.train_weights, *settings.eval_weights]
+    ids = [*train, *evaluation]
     make_vec(ids, env_kwargs=settings.env_kwargs, wrappers=settings.load_wrappers()).close()

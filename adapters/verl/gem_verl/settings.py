@@ -78,9 +78,17 @@ class GemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def import_modules(self) -> None:
-        """Import what registers environments, and switch the run's plugins on."""
+        """Import what registers environments, and switch the run's plugins on.
+
+        Raises:
+            SettingsError: there is no such module.
+            PluginError: there is no such plugin.
+        """
         for module in self.modules:
-            importlib.import_module(module)
+            try:
+                importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                raise SettingsError(f"gem.modules: cannot import {module!r}: {error}") from error
         manager.enable(*self.plugins)
 
     def load_wrappers(self) -> list[Any]:

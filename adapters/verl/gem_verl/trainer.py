@@ -32,8 +32,8 @@ from gem_verl.storage import extra_fields, nested, read, write
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.1
-"""How often to ask whether a batch is complete; verl's two seconds would be most of a step of a small model."""
+POLL_SECONDS = 0.5
+"""How often to ask whether a batch is complete: two seconds, as verl has it, are most of a small model's step."""
 
 
 @register_trainer("gem")

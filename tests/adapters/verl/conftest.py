@@ -19,9 +19,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import yaml
 from babble import register
 from byte_level import byte_level_bpe
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from transformers import PreTrainedTokenizerFast
 
 from gem_tiny import tiny_model, tiny_tokenizer
@@ -75,7 +76,9 @@ def configure(_composed: DictConfig) -> Callable[..., DictConfig]:
 
     def make(*flags: str) -> DictConfig:
         config = copy.deepcopy(_composed)  # composing it takes seconds
-        config.merge_with_dotlist([*flags])
+        for flag in flags:
+            name, _, value = flag.partition("=")
+            OmegaConf.update(config, name, yaml.safe_load(value), merge=False)
         return config
 
     return make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import shutil
 import threading
 import time
@@ -227,7 +228,8 @@ def test_seed_and_split_decide_the_tasks(play):
 
 def test_what_servers_are_asked(play, words):
     client = Client(words)
-    play(range(4), client=client, sessions=2)
+    play(range(4), "actor_rollout_ref.rollout.full_determinism=False", client=client, sessions=2)
+    assert len(client.calls) > 8
     for _, _, sampling, _ in client.calls:
         assert sampling == {
             "temperature": 1.0,
@@ -280,7 +282,9 @@ def test_ends_of_the_model_are_ends(configure, words, model_folder, tmp_path):
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "eos_token_id": [9, 11]}))
     config = configure(f"actor_rollout_ref.model.path={folder}")
-    assert Player(config, "train", words).ends == {9, 11, words.eos_token_id}
+    made = Player(config, "train", words)
+    made.runner.close()
+    assert made.ends == {9, 11, words.eos_token_id}
     rows = EnvTasks("train", config.data)
     client = Client(words, token_ids=[10] * (MAX_TOKENS - 1) + [9], log_probs=None)
     (episode,) = play_rows(config, words, client, [rows[0]])
@@ -373,8 +377,7 @@ def test_failures_that_are_to_stop_the_run_do(play):
 def test_a_server_that_breaks_its_contract_stops_the_run(play, words, answer, words_of_it):
     (rows,) = play([0], client=Client(words, **answer))
     assert nothing_trained(rows)
-    assert note(rows).fatal is not None
-    assert_matches(words_of_it, note(rows).fatal)
+    assert re.match(words_of_it, note(rows).fatal)
 
 
 def test_a_server_that_raises_stops_the_run(play, words):
@@ -383,7 +386,8 @@ def test_a_server_that_raises_stops_the_run(play, words):
             raise ConnectionError("no server\udcff")
 
     (rows,) = play([0], client=Gone(words))
-    assert note(rows).fatal.startswith("ConnectionError: no server\udcff\n\nIn an agent worker:\nTraceback")
+    # Of what is not gem-core's, it matters where it came from.
+    assert note(rows).fatal.startswith("ConnectionError: no server\udcff\nTraceback")
     assert "in generate" in note(rows).fatal
 
 
@@ -395,7 +399,9 @@ def test_an_environment_that_cannot_be_built_stops_the_run(configure, words):
     episodes = play_rows(config, words, Client(words), [{**row, "env_id": "test:Unbuildable-v0"}] * 3, sessions=2)
     assert len(episodes) == 6
     for rows in episodes:
-        assert_matches("(?s)EnvError: .*no such licence.*In an agent worker", note(rows).fatal)
+        assert note(rows).fatal == (
+            "EnvError: test:Unbuildable-v0 could not be built with {}: OSError: no such licence"
+        )
     assert Unbuildable.built == 1, "one attempt for all episodes"
 
 
@@ -473,10 +479,3 @@ def test_closing_leaves_nothing_behind(play):
     assert not players._players
     close_players()
     assert note(play([0])[0]).episode is not None, "it can begin again"
-
-
-def assert_matches(pattern: str, text: str | None) -> None:
-    import re
-
-    assert text is not None
-    assert re.search(pattern, text), text

@@ -1,0 +1,281 @@
+"""Settings that cannot work, or would silently change the algorithm, say so before anything starts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import gem_verl
+import pytest
+from hydra.errors import ConfigCompositionException
+from omegaconf import DictConfig
+from omegaconf.errors import ConfigAttributeError
+
+from gem_core.errors import (
+    EnvError,
+    EnvKwargsError,
+    FrameworkVersionError,
+    NotFoundError,
+    PluginError,
+    SettingsError,
+)
+from gem_core.failures import ErrorAction
+from gem_verl.checks import check
+
+TURN = "gem.view=turn"
+TWO = "gem.env=[test:Babble-v0,game:Corridor-v0]"
+ACTOR = "actor_rollout_ref.actor"
+
+
+@pytest.fixture
+def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
+    """A function that checks a configuration; its arguments override it."""
+    return lambda *flags: check(configure(*flags))
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        # the run
+        (["trainer.use_v1=False"], "trainer.use_v1=False.*Leave both out"),
+        (["trainer.v1.trainer_mode=separate_async"], "'separate_async'.*Asynchronous modes are not supported"),
+        (["trainer.total_training_steps=null"], "no epochs, so say how many steps"),
+        (["data.shuffle=True"], "data.shuffle=True.*leave it out"),
+        (["data.gen_batch_size=4"], "data.gen_batch_size=4.*leave it out"),
+        ([f"{ACTOR}.ppo_mini_batch_size=3"], f"train_batch_size=8 is no multiple of {ACTOR}.ppo_mini_batch_size=3"),
+        (["critic.ppo_mini_batch_size=16"], "no multiple of critic.ppo_mini_batch_size=16"),
+        # the section gem
+        ([TWO, "gem.env_weights=[1]"], "give each environment one weight above 0"),
+        (["gem.env_weights=[1,2]"], r"gem.env_weights=\[1.0, 2.0\] for gem.env=\['test:Babble-v0'\]"),
+        ([TWO, "gem.env_weights=[1,0]"], "one weight above 0"),
+        ([TWO, "gem.env_weights=[1,-1]"], "one weight above 0"),
+        (["gem.env=[test:Babble-v0,test:Babble-v0]", "gem.env_weights=[1,2]"], "name each once"),
+        (["gem.max_response_tokens=257"], "257 is more than data.max_response_length=256"),
+        (["gem.max_response_tokens=0"], "at least 1, not 0"),
+        (["gem.history=1"], "gem.history=1 drops.*Use gem.view=turn, or gem.history=null"),
+        ([TURN, "gem.history=0"], "at least 1 observation, not 0"),
+        (["gem.vector_backend=sync", "gem.env_timeout=5"], "cannot enforce gem.env_timeout=5.0; use process"),
+        (["algorithm.gamma=1.5"], "algorithm.gamma=1.5 is not between 0 and 1"),
+        (["algorithm.gamma=-0.1"], "not between 0 and 1"),
+        (["gem.env_timeout=0"], "timeout must be None or above 0"),
+        (["gem.env_retries=-1"], "retries=-1"),
+        (["gem.max_env_failure_share=1.5"], r"in \[0, 1\), not 1.5"),
+        (["gem.vector_workers=0"], "gem.vector_workers=0"),
+        (["gem.max_concurrent=0"], "gem.max_concurrent=0"),
+        ([TWO, "gem.max_concurrent=1"], "2 environment ids for 1 places"),
+        (["gem.vector_backend=sync", "gem.vector_workers=2"], "gem.vector_workers=2 has no effect"),
+        # values of the wrong kind
+        (["gem.env=5"], r"Expected `str \| array`, got `int` - at `\$.env`"),
+        (["gem.view=step"], "Invalid enum value 'step'.*view"),
+        (["gem.env_failure=retry"], "Invalid enum value 'retry'.*env_failure"),
+        (["gem.vector_backend=threads"], "Invalid enum value 'threads'.*vector_backend"),
+        (["gem.seed=one"], "Expected `int`, got `str`.*seed"),
+        (["gem.env_kwargs=[1]"], "Expected `object`, got `array`.*env_kwargs"),
+        (["gem.wrappers=a:b"], "Expected `array`, got `str`.*wrappers"),
+        (["gem.truncated_is_invalid=3"], "Expected `bool`, got `int`.*truncated_is_invalid"),
+        # groups and values
+        (["algorithm.adv_estimator=grpo"], "rollout.n=1 cannot work. Use at least 2, or .* rebn"),
+        (["algorithm.adv_estimator=rloo"], "compares episodes of a task"),
+        (["algorithm.adv_estimator=gae", "critic.enable=False"], "needs values; leave critic.enable out"),
+        (["critic.enable=True"], "rebn does not use values; leave critic.enable out"),
+        # the loss
+        ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*Use one of .*token-mean.*silently change"),
+        ([f"{ACTOR}.loss_scale_factor=null"], "own longest row.*silently change"),
+        (["reward.reward_model.enable=True"], "replace the rewards of the environments.*silently change"),
+        (["distillation.enabled=True"], "replaces the loss"),
+        ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo takes all turns.*Use gem.view=turn"),
+        ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "loss_mode=geo_mean takes all turns"),
+        (["algorithm.rollout_correction.rollout_is=sequence"], "rollout_is=sequence takes all turns"),
+        (["algorithm.rollout_correction.rollout_rs=seq_mean_k1"], "rollout_rs=seq_mean_k1 takes all turns"),
+        ([TURN, "algorithm.filter_groups.enable=True", "algorithm.filter_groups.metric=reward"], "metric=return"),
+        # what would be ignored
+        (["algorithm.norm_adv_by_std_in_grpo=False"], "has no effect.*adv_estimator=drgrpo"),
+        (["algorithm.use_pf_ppo=True"], "has no effect on turn-level advantages"),
+        (["reward.custom_reward_function.path=rewards.py"], "environments give the rewards"),
+        # the environments
+        ([TWO, "data.train_batch_size=1", f"{ACTOR}.ppo_mini_batch_size=1", "critic.ppo_mini_batch_size=1"], "data.tr"),
+        ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 places"),
+        (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
+        (["gem.env=[]"], "no environment id"),
+        ([TWO, "gem.env_weights=[.inf,1]"], "above 0"),
+        # wrappers and modules
+        (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),
+        (["gem.wrappers=['no_such_module:Shout']"], "cannot load 'no_such_module:Shout': No module named"),
+        (["gem.wrappers=['gem_core.wrappers:Shout']"], "cannot load 'gem_core.wrappers:Shout': .*'Shout'"),
+        (["gem.wrappers=['gem_verl.tasks:ENDLESS']"], "no function or class that takes an Env"),
+        (["gem.modules=[no_such_module]"], "gem.modules.*no_such_module"),
+    ],
+)
+def test_refused(checked, flags, says):
+    with pytest.raises(SettingsError, match=says):
+        checked(*flags)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        [TURN],
+        [TURN, "gem.history=1"],
+        ["algorithm.adv_estimator=rebn_loo"],
+        ["algorithm.adv_estimator=reinforce", "algorithm.gamma=0"],
+        ["algorithm.adv_estimator=grpo", "actor_rollout_ref.rollout.n=2"],
+        ["algorithm.adv_estimator=gae"],
+        ["algorithm.adv_estimator=gae", "critic.enable=True"],
+        ["critic.enable=False"],
+        [f"{ACTOR}.ppo_mini_batch_size=4", "critic.ppo_mini_batch_size=2"],
+        [f"{ACTOR}.loss_agg_mode=token-mean", f"{ACTOR}.loss_scale_factor=null"],
+        [f"{ACTOR}.loss_agg_mode=token-sum"],
+        [TURN, f"{ACTOR}.policy_loss.loss_mode=gspo"],
+        [TURN, "algorithm.rollout_correction.rollout_is=sequence"],
+        ["algorithm.rollout_correction.rollout_is=token"],
+        ["algorithm.rollout_correction=null"],
+        ["algorithm.filter_groups.enable=True", "algorithm.filter_groups.metric=return", TURN],
+        ["algorithm.filter_groups=null", TURN],
+        ["gem.env_timeout=null", "gem.max_env_failure_share=null"],
+        ["gem.vector_backend=sync"],
+        [TWO, "gem.env_weights=[3,1]", "gem.eval_env=game:Corridor-v0"],
+        ["gem.env=game:Corridor-v0", "gem.env_kwargs={max_turns: 3}"],
+        ["gem.max_response_tokens=256"],
+    ],
+)
+def test_accepted(checked, flags):
+    checked(*flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "says"),
+    [
+        (["gem.env=game:GuessTheNumber-v0-eazy"], NotFoundError, "Did you mean .*'game:GuessTheNumber-v0-easy'"),
+        (["gem.eval_env=game:Coridor-v0"], NotFoundError, "Did you mean .*'game:Corridor-v0'"),
+        (["gem.env=game:Corridor-v0", "gem.env_kwargs={max_turn: 2}"], EnvKwargsError, "Did you mean 'max_turns'"),
+        (["gem.env=game:Corridor-v0", "gem.env_kwargs={length: 1}"], EnvError, "length >= 2"),
+        (["algorithm.adv_estimator=rebm"], NotFoundError, "Did you mean 'rebn'"),
+        (["algorithm.adv_estimator=nobody:clipped"], NotFoundError, "nobody:clipped"),
+        (["gem.plugins=[nobody]"], PluginError, "no plugin named 'nobody'"),
+        (["gem.wrappers=['gem_core.wrappers:TurnLimit']"], TypeError, "max_turns"),
+    ],
+)
+def test_what_is_not_there(checked, flags, error, says):
+    with pytest.raises(error, match=says):
+        checked(*flags)
+
+
+def test_the_trainer_checks_as_well(configure):
+    """It may be reached by `python -m verl.trainer.main_ppo`."""
+    from gem_verl.trainer import TurnTrainer
+
+    with pytest.raises(SettingsError, match="gem.history=1"):
+        TurnTrainer(configure("gem.history=1"))
+
+
+def test_without_an_environment_an_example_is_named():
+    with pytest.raises(SettingsError, match=r"no gem.env: for example gem.env=game:GuessTheNumber-v0-easy; .*gem-core list"):
+        check(gem_verl.compose(["trainer.total_training_steps=1"]))
+
+
+def test_unknown_settings_are_refused(configure):
+    with pytest.raises(ConfigCompositionException, match="no_such"):
+        gem_verl.compose(["gem.no_such=1"])
+    with pytest.raises(ConfigAttributeError, match="gama"):
+        configure("algorithm.gama=0.9")
+    config = configure()
+    from omegaconf import open_dict
+
+    with open_dict(config.gem):
+        config.gem.no_such = 1  # as `+gem.no_such=1` does
+    with pytest.raises(SettingsError, match="no_such"):
+        check(config)
+
+
+def test_defaults():
+    """Those of the paper: one value per turn, a batch as a whole, nothing normalised by length."""
+    config = gem_verl.compose(["gem.env=game:Corridor-v0", "trainer.total_training_steps=1", "data.train_batch_size=256"])
+    settings = check(config)
+    assert (config.algorithm.adv_estimator, config.algorithm.gamma) == ("rebn", 1.0)
+    assert config.actor_rollout_ref.actor.loss_agg_mode == "seq-mean-token-sum-norm"
+    assert config.actor_rollout_ref.actor.loss_scale_factor == settings.max_response_tokens == 512
+    assert config.actor_rollout_ref.actor.use_dynamic_bsz
+    assert (config.data.train_files, config.data.val_files, config.data.shuffle) == ("train", "eval", False)
+    assert settings.train_weights == settings.eval_weights == {"game:Corridor-v0": 1}
+    assert (settings.view, settings.history, settings.vector_backend) == ("episode", None, "thread")
+    assert settings.failures.then is ErrorAction.TRUNCATE
+    assert (settings.failures.timeout, settings.failures.retries, settings.failures.max_failure_share) == (600.0, 0, 0.5)
+    # What verl's own checks say of it.
+    from verl.utils.config import validate_config
+
+    validate_config(config, use_reference_policy=False, use_critic=False)
+
+
+def test_response_limit_of_the_loss_follows_the_setting(configure):
+    config = configure("gem.max_response_tokens=16")
+    assert config.actor_rollout_ref.actor.loss_scale_factor == 16
+    assert config.data.gem.max_response_tokens == 16
+
+
+def test_context_is_prompt_and_response(configure):
+    settings = check(configure("gem.system_prompt=Be brief."))
+    rollout = settings.rollout(configure().data)
+    assert (rollout.max_response_tokens, rollout.max_context_tokens) == (8, 128 + 256)
+    assert rollout.system_prompt == "Be brief."
+    data = configure("data.apply_chat_template_kwargs={enable_thinking: false}").data
+    assert settings.rollout(data).template_options == {"enable_thinking": False}
+
+
+def test_the_trainer_turns_the_names_into_verls(configure):
+    from gem_verl.trainer import TurnTrainer
+
+    for name, critic in (("rebn", False), ("gae", True)):
+        config = configure(f"algorithm.adv_estimator={name}")
+        made = TurnTrainer(config)
+        assert made.use_critic is critic
+        assert (config.algorithm.adv_estimator, config.trainer.v1.trainer_mode) == ("gem", "sync")
+        assert made.replay_buffer.poll_interval < 2
+
+
+@pytest.mark.parametrize("version", ["0.8.9", "0.10.0", "1.0"])
+def test_verl_out_of_range(monkeypatch, version):
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version if name == "verl" else real(name))
+    with pytest.raises(
+        FrameworkVersionError, match=rf"supports verl>=0.9,<0.10, but {version} is installed.*gem-core\[verl\]"
+    ):
+        _ = gem_verl.train
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.9.1", "0.9.7.dev0"])
+def test_verl_in_range(monkeypatch, version):
+    real = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version if name == "verl" else real(name))
+    assert callable(gem_verl.train)
+
+
+def test_verl_missing(monkeypatch):
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(FrameworkVersionError, match=r'not installed. Next: pip install "gem-core\[verl\]"'):
+        _ = gem_verl.compose
+
+
+def test_the_command_says_it_too(monkeypatch):
+    from gem_verl.__main__ import main
+
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.8.0")
+    with pytest.raises(FrameworkVersionError, match="0.8.0 is installed"):
+        main()
+
+
+def test_importing_the_adapter_imports_no_framework():
+    code = "import sys, gem_verl, gem_verl.plugin; print([m for m in ('verl', 'torch', 'ray', 'hydra') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_other_names():
+    with pytest.raises(AttributeError, match="no attribute 'tain'"):
+        _ = gem_verl.tain
