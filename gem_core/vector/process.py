@@ -200,6 +200,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
     def _start_worker(self, indices: Sequence[int]) -> ProcessWorker:
         worker = ProcessWorker(indices, make_setup(self._homes, self._builders, indices))
         self._selector.register(worker.socket, selectors.EVENT_READ, worker)
+        self._watch(worker)  # a large setup does not fit the socket at once
         return worker
 
     def _submit(self, calls: Mapping[int, Call]) -> None:

@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,15 @@ class Picky:
 
 def _refuse() -> Any:
     raise OSError("not in this process")
+
+
+def test_what_a_worker_is_told_at_the_start_may_be_big() -> None:
+    with make("demo-process:Walk-v0", 2, "process", wrappers=[partial(_carrying, b"x" * BIG)]) as vec:
+        assert len(vec.reset()[0]) == 2
+
+
+def _carrying(_: bytes, env: Env) -> Env:
+    return env
 
 
 def test_a_worker_that_cannot_begin_says_why() -> None:

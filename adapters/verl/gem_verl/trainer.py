@@ -93,7 +93,8 @@ class TurnTrainer(PPOTrainerSync):
         layout = Layout.of(batch.keys, [one.get(TURNS, []) for one in extra])
         self._turns = len(layout)
         notes = _notes(batch.keys, extra)
-        metrics.update(self._rollout_metrics(notes, len(batch)))
+        metrics.update(_rollout_metrics(notes))
+        metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
         if not self._turns:
             # verl's rollout correction refuses a batch without a sampled token. The masks are all zeros, as wanted.
             zeros = read(batch, "response_mask")["response_mask"].float()
@@ -144,7 +145,7 @@ class TurnTrainer(PPOTrainerSync):
         **kwargs: Any,
     ) -> dict[str, float]:
         notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
-        own = {f"eval_{name}": value for name, value in self._rollout_metrics(notes, len(notes)).items()}
+        own = {f"eval_{name}": value for name, value in _rollout_metrics(notes).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
         return {**found, **own}
 
@@ -168,19 +169,6 @@ class TurnTrainer(PPOTrainerSync):
             return update(batch)
 
         return split
-
-    def _rollout_metrics(self, notes: Sequence[Note], rows: int) -> dict[str, float]:
-        fatal = next((note.fatal for note in notes if note.fatal), None)
-        if fatal:
-            raise AdapterError(fatal)
-        episodes = [note.episode for note in notes if note.episode is not None]
-        return {
-            **episode_metrics(episodes),
-            "rollout/episodes": float(len(episodes)),
-            "rollout/turns": float(sum(len(episode.rewards) for episode in episodes)),
-            "rollout/dropped": float(sum(note.dropped for note in notes)),
-            "rollout/rows": float(rows),
-        }
 
     def _announce(self, metrics: dict[str, Any]) -> None:
         if self._announced:
@@ -208,6 +196,18 @@ def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:
         key.rpartition("_")[0]: one["reward_extra_info"][NOTE] for key, one in zip(keys, extra, strict=True) if one
     }
     return [Note.decode(text) for text in texts.values()]
+
+
+def _rollout_metrics(notes: Sequence[Note]) -> dict[str, float]:
+    if fatal := next((note.fatal for note in notes if note.fatal), None):
+        raise AdapterError(fatal)
+    episodes = [note.episode for note in notes if note.episode is not None]
+    return {
+        **episode_metrics(episodes),
+        "rollout/episodes": float(len(episodes)),
+        "rollout/turns": float(sum(len(episode.rewards) for episode in episodes)),
+        "rollout/dropped": float(sum(note.dropped for note in notes)),
+    }
 
 
 def _first_tokens(spans: Sequence[tuple[int, int, int]], mask: torch.Tensor) -> torch.Tensor:

@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE.parent)]
+sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from verl_on_cpu import settings
 

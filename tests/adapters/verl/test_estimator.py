@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 from omegaconf import DictConfig
-from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
@@ -225,7 +224,10 @@ def test_divergence_counts_in_the_turn_of_its_tokens(step):
 def test_rejected_tokens_get_nothing(step):
     # verl's rollout correction takes tokens out of the mask before it asks for advantages.
     episodes = random_episodes(random.Random(7), GROUPS, SIZE)
-    flags = ["algorithm.rollout_correction.rollout_rs=token_k1", "algorithm.rollout_correction.rollout_rs_threshold=1.5"]
+    flags = [
+        "algorithm.rollout_correction.rollout_rs=token_k1",
+        "algorithm.rollout_correction.rollout_rs_threshold=1.5",
+    ]
     run = step(episodes, "algorithm.adv_estimator=reinforce", "algorithm.gamma=0.5", *flags)
     before = {key: run.queue.rows[key]["response_mask"] for key in run.of}
     run.batch = run.trainer._compute_advantage(run.batch, run.metrics)
@@ -253,15 +255,13 @@ def test_estimator_of_a_plugin(step):
     groups: dict[int, int] = {}
     for key in run.batch.keys:
         groups.setdefault(episodes[run.of[key]].group, len(groups))
-    assert got == [
-        [10.0 * (turn == 0) + groups[one.group] for turn in range(len(one.turns))] for one in episodes
-    ]
+    assert got == [[10.0 * (turn == 0) + groups[one.group] for turn in range(len(one.turns))] for one in episodes]
 
 
 def test_estimator_of_a_plugin_that_is_wrong_stops_the_run(step):
     manager.add("gem_advantages", AdvantageSpec("test:nan", lambda batch, **_: np.full(len(batch), np.nan)))
     run = step(random_episodes(random.Random(9), GROUPS, SIZE), "algorithm.adv_estimator=test:nan")
-    with pytest.raises(AdvantageError, match="test:nan.*not finite"):
+    with pytest.raises(AdvantageError, match=r"test:nan.*not finite"):
         run.compute()
 
 
@@ -339,6 +339,6 @@ def test_note_tells_once_of_an_episode_with_several_rows(step):
     assert len(run.of) > 12
     assert run.metrics["episode/success"] == sum(episode.success for episode in episodes) / 12
     assert run.metrics["episode/return"] == pytest.approx(sum(episode.total_reward for episode in episodes) / 12)
-    infos = [run.queue.rows[key]["extra_fields"]["reward_extra_info"] for key in run.of]
-    assert all(Note.decode(info[NOTE]).episode == episodes[n].summary() for info, n in zip(infos, run.of.values()))
-    assert isinstance(run.batch, KVBatchMeta)
+    for key, number in run.of.items():
+        info = run.queue.rows[key]["extra_fields"]["reward_extra_info"]
+        assert Note.decode(info[NOTE]).episode == episodes[number].summary()

@@ -10,7 +10,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import hydra
@@ -212,8 +211,8 @@ def test_workers_and_width_change_nothing(play):
     several = play(range(10), "actor_rollout_ref.rollout.agent.num_workers=4", "gem.vector_workers=2")
     backend = play(range(10), "gem.vector_backend=sync")
     assert wanted == dumped(narrow) == dumped(several) == dumped(backend)
-    alone = [rows for task in range(10) for rows in dumped(play([task]))]
-    assert wanted == alone
+    alone = [rows for task in (0, 4, 9) for rows in dumped(play([task]))]
+    assert alone == [wanted[task] for task in (0, 4, 9)]
 
 
 def test_seed_and_split_decide_the_tasks(play):
@@ -466,7 +465,9 @@ def test_recording(play, tmp_path):
     for task, rows in enumerate(episodes):
         assert recorded[task].summary() == note(rows).episode
         sampled = [token for one in recorded[task].turns for token in one.response_ids]
-        assert sampled == [token for token, mask in zip(rows[0].response_ids, rows[0].response_mask, strict=True) if mask]
+        assert sampled == [
+            token for token, mask in zip(rows[0].response_ids, rows[0].response_mask, strict=True) if mask
+        ]
 
 
 def test_closing_leaves_nothing_behind(play):

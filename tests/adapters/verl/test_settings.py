@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import gem_verl
 import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError
 
+import gem_verl
 from gem_core.errors import (
     EnvError,
     EnvKwargsError,
@@ -168,12 +168,14 @@ def test_the_trainer_checks_as_well(configure):
     """It may be reached by `python -m verl.trainer.main_ppo`."""
     from gem_verl.trainer import TurnTrainer
 
-    with pytest.raises(SettingsError, match="gem.history=1"):
+    with pytest.raises(SettingsError, match=r"gem\.history=1"):
         TurnTrainer(configure("gem.history=1"))
 
 
 def test_without_an_environment_an_example_is_named():
-    with pytest.raises(SettingsError, match=r"no gem.env: for example gem.env=game:GuessTheNumber-v0-easy; .*gem-core list"):
+    with pytest.raises(
+        SettingsError, match=r"no gem.env: for example gem.env=game:GuessTheNumber-v0-easy; .*gem-core list"
+    ):
         check(gem_verl.compose(["trainer.total_training_steps=1"]))
 
 
@@ -193,7 +195,9 @@ def test_unknown_settings_are_refused(configure):
 
 def test_defaults():
     """Those of the paper: one value per turn, a batch as a whole, nothing normalised by length."""
-    config = gem_verl.compose(["gem.env=game:Corridor-v0", "trainer.total_training_steps=1", "data.train_batch_size=256"])
+    config = gem_verl.compose(
+        ["gem.env=game:Corridor-v0", "trainer.total_training_steps=1", "data.train_batch_size=256"]
+    )
     settings = check(config)
     assert (config.algorithm.adv_estimator, config.algorithm.gamma) == ("rebn", 1.0)
     assert config.actor_rollout_ref.actor.loss_agg_mode == "seq-mean-token-sum-norm"
@@ -203,7 +207,11 @@ def test_defaults():
     assert settings.train_weights == settings.eval_weights == {"game:Corridor-v0": 1}
     assert (settings.view, settings.history, settings.vector_backend) == ("episode", None, "thread")
     assert settings.failures.then is ErrorAction.TRUNCATE
-    assert (settings.failures.timeout, settings.failures.retries, settings.failures.max_failure_share) == (600.0, 0, 0.5)
+    assert (settings.failures.timeout, settings.failures.retries, settings.failures.max_failure_share) == (
+        600.0,
+        0,
+        0.5,
+    )
     # What verl's own checks say of it.
     from verl.utils.config import validate_config
 
@@ -266,14 +274,14 @@ def test_the_command_says_it_too(monkeypatch):
     from gem_verl.__main__ import main
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.8.0")
-    with pytest.raises(FrameworkVersionError, match="0.8.0 is installed"):
+    with pytest.raises(FrameworkVersionError, match=r"0\.8\.0 is installed"):
         main()
 
 
 def test_importing_the_adapter_imports_no_framework():
-    code = "import sys, gem_verl, gem_verl.plugin; print([m for m in ('verl', 'torch', 'ray', 'hydra') if m in sys.modules])"
+    code = "import sys, gem_verl, gem_verl.plugin; print({'verl', 'torch', 'ray', 'hydra'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "set()"
 
 
 def test_no_other_names():

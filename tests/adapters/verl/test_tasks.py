@@ -99,7 +99,7 @@ def test_the_same_rows_every_time(tasks):
 
 
 def test_an_environment_that_would_never_play(tasks):
-    with pytest.raises(ValueError, match="game:Corridor-v0.*never be played"):
+    with pytest.raises(ValueError, match=r"game:Corridor-v0.*never be played"):
         tasks("train", TWO, "data.train_batch_size=1")
 
 
@@ -112,7 +112,12 @@ def test_verl_batches_them(tasks, configure):
     rows = tasks("train", TWO)
     config = configure(TWO)
     loader = StatefulDataLoader(
-        rows, batch_size=8, num_workers=0, drop_last=True, collate_fn=collate_fn, sampler=create_rl_sampler(config.data, rows)
+        rows,
+        batch_size=8,
+        num_workers=0,
+        drop_last=True,
+        collate_fn=collate_fn,
+        sampler=create_rl_sampler(config.data, rows),
     )
     batches = iter(loader)
     seen: list[int] = []

@@ -1,0 +1,124 @@
+"""The same learning in every framework: one configuration, several seeds, all curves in one picture.
+
+    python benchmarks/curves.py --python trl=/path/to/python --python verl=/path/to/python [--seeds 0 1 2] [--output runs/curves]
+
+Each framework runs in its own environment, one run after another, from the same weights on disk: model, estimator, episodes
+per batch, updates per batch, optimiser and learning rate are the same, and which games are played is not. Prints the mean
+success of each run, and whether frameworks differ by more than their seeds do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+HERE = Path(__file__).parent
+TASKS = {
+    "corridor": {"env": "game:Corridor-v0", "episodes": 24, "updates": 25, "warm_start_steps": 100},
+    "guess": {"env": "game:GuessTheNumber-v0-easy", "episodes": 64, "updates": 40, "warm_start_steps": 800},
+}
+SHARED = {"advantage": "rebn", "gamma": 0.95, "response_tokens": 4, "learning_rate": 1e-3, "clip": 0.5}
+COLOURS = ["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple"]
+
+Curve = list[float]
+
+
+def main() -> None:
+    options = _options()
+    pythons = dict(pair.split("=", 1) for pair in options.python)
+    output = Path(options.output).resolve()
+    curves: dict[str, dict[str, dict[int, Curve]]] = {}
+    for task, (framework, python), seed in itertools.product(options.tasks, pythons.items(), options.seeds):
+        folder = output / f"{task}-{framework}-{seed}"
+        if not (folder / "metrics.jsonl").exists():
+            _run(python, framework, task, seed, _model(output, task, seed, next(iter(pythons.values()))), folder)
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        curve = [json.loads(line)["episode/success"] for line in lines]
+        curves.setdefault(task, {}).setdefault(framework, {})[seed] = curve
+    _report(curves)
+    _draw(curves, output / "curves.png")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="append", required=True, metavar="FRAMEWORK=PYTHON")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
+    parser.add_argument("--output", default="runs/curves", help="runs that are there already are not repeated")
+    return parser.parse_args()
+
+
+def _model(output: Path, task: str, seed: int, python: str) -> Path:
+    """The weights that all frameworks start from."""
+    folder = output / f"model-{task}-{seed}"
+    if not folder.exists():
+        settings = TASKS[task]
+        code = (
+            "import sys, torch; from gem_tiny import tiny_policy; torch.set_num_threads(1)\n"
+            f"for part in tiny_policy({settings['env']!r}, warm_start_steps={settings['warm_start_steps']}, seed={seed}):\n"
+            "    part.save_pretrained(sys.argv[1])\n"
+        )
+        subprocess.run([python, "-c", code, str(folder)], check=True, env=_environment())
+    return folder
+
+
+def _run(python: str, framework: str, task: str, seed: int, model: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {**TASKS[task], **SHARED, "seed": seed, "model": str(model), "folder": str(folder)}
+    started = time.perf_counter()
+    with (folder / "log.txt").open("wb") as log:
+        script = [python, str(HERE / f"curves_{framework}.py"), json.dumps(settings)]
+        subprocess.run(script, check=True, env=_environment(), stdout=log, stderr=subprocess.STDOUT)
+    print(f"{task} {framework} seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def _report(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]]) -> None:
+    for task, frameworks in curves.items():
+        print(f"\n{task}: success, mean over all updates / over the last ten")
+        means: dict[str, list[float]] = {}
+        for framework, runs in frameworks.items():
+            means[framework] = [statistics.fmean(curve) for curve in runs.values()]
+            ends = [statistics.fmean(curve[-10:]) for curve in runs.values()]
+            shown = "  ".join(f"{mean:.3f}/{end:.3f}" for mean, end in zip(means[framework], ends, strict=True))
+            print(f"  {framework:8s} {shown}   mean {statistics.fmean(means[framework]):.3f}")
+        for one, other in itertools.combinations(means, 2):
+            apart = abs(statistics.fmean(means[one]) - statistics.fmean(means[other]))
+            spread = max(max(means[name]) - min(means[name]) for name in (one, other))
+            verdict = "within" if apart <= spread else "BEYOND"
+            print(f"  {one} and {other} are {apart:.3f} apart, {verdict} the spread between seeds of {spread:.3f}")
+
+
+def _draw(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]], path: Path) -> None:
+    figure = Figure(figsize=(5.5 * len(curves), 4), layout="constrained")
+    for axes, (task, frameworks) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves.items(), strict=True):
+        for colour, (framework, runs) in zip(COLOURS, frameworks.items(), strict=False):
+            for curve in runs.values():
+                axes.plot(range(1, len(curve) + 1), _smooth(curve), color=colour, alpha=0.35, linewidth=1)
+            mean = [statistics.fmean(numbers) for numbers in zip(*runs.values(), strict=True)]
+            axes.plot(range(1, len(mean) + 1), _smooth(mean), color=colour, linewidth=2.5, label=framework)
+        axes.set(title=TASKS[task]["env"], xlabel="update", ylabel="success (mean of 5 updates)", ylim=(0, 1.02))
+        axes.legend(loc="lower right")
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    print(f"\nWrote {path}")
+
+
+def _smooth(curve: Curve) -> Curve:
+    return [statistics.fmean(curve[max(0, at - 4) : at + 1]) for at in range(len(curve))]
+
+
+if __name__ == "__main__":
+    main()

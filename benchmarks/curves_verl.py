@@ -1,0 +1,43 @@
+"""One run of `curves.py` in verl, on the CPU; the settings come as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/verl"))
+from verl_on_cpu import settings as cpu
+
+os.environ.update(cpu.environment())
+
+from gem_verl import compose, train
+
+
+def main(settings: dict[str, Any]) -> None:
+    flags = [
+        f"gem.env={settings['env']}",
+        f"gem.max_response_tokens={settings['response_tokens']}",
+        f"gem.report={settings['folder']}",
+        f"gem.seed={settings['seed']}",
+        f"algorithm.adv_estimator={settings['advantage']}",
+        f"algorithm.gamma={settings['gamma']}",
+        f"data.train_batch_size={settings['episodes']}",
+        f"actor_rollout_ref.model.path={settings['model']}",
+        f"actor_rollout_ref.rollout.seed={settings['seed']}",
+        f"actor_rollout_ref.actor.ppo_mini_batch_size={settings['episodes']}",
+        f"actor_rollout_ref.actor.optim.lr={settings['learning_rate']}",
+        f"actor_rollout_ref.actor.optim.clip_grad={settings['clip']}",
+        "actor_rollout_ref.actor.optim.weight_decay=0",
+        f"trainer.total_training_steps={settings['updates']}",
+        "trainer.val_before_train=False",
+    ]
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        train(compose([*cpu.overrides(folder), *flags]))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
