@@ -92,8 +92,9 @@ def _check_settings(settings: GemSettings, config: DictConfig) -> None:
         number = getattr(settings, name)
         if number is not None and number < 1:
             raise SettingsError(f"gem.{name}={number} is not at least 1")
-    if not 0.0 <= config.algorithm.gamma <= 1.0:
-        raise SettingsError(f"algorithm.gamma={config.algorithm.gamma} is not between 0 and 1")
+    for name in ("gamma", "lam"):
+        if not 0.0 <= config.algorithm[name] <= 1.0:
+            raise SettingsError(f"algorithm.{name}={config.algorithm[name]} is not between 0 and 1")
     try:
         _ = settings.failures, settings.rollout(config.data)
     except ValueError as error:

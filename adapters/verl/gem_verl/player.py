@@ -36,7 +36,6 @@ class Player:
     def __init__(self, config: DictConfig, split: str, tokenizer: Any) -> None:
         self.settings = settings = GemSettings.of(config.gem)
         settings.import_modules()
-        manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
         if settings.recording:
             _record(settings.recording)
         self.split = split
@@ -61,6 +60,8 @@ _players: dict[str, asyncio.Future[Player]] = {}
 
 async def player(config: DictConfig, split: str, tokenizer: Any) -> Player:
     """The one of this process, built on first use; raises as `Player`."""
+    if not _players:
+        manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
     if split not in _players:
         # Building environments may take a while, and blocks.
         _players[split] = asyncio.get_running_loop().run_in_executor(None, Player, config, split, tokenizer)

@@ -104,6 +104,7 @@ class TurnTrainer(PPOTrainerSync):
         values = None
         if self.use_critic:
             values = read(batch, "values")["values"].to_padded_tensor(0.0)[layout.row, layout.start].double().numpy()
+        # verl calls it by its name in the registry, with nothing but rewards and masks.
         TURN_ESTIMATOR.expect(layout, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
         batch = super()._compute_advantage(batch, metrics)
         metrics.update(TURN_ESTIMATOR.metrics)
@@ -113,6 +114,7 @@ class TurnTrainer(PPOTrainerSync):
     def _update_critic(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         if not self._turns:
             return batch
+        # Both, as the loss takes one and the number of tokens that it is divided by comes from the other.
         masks = read(batch, "response_mask", "loss_mask")
         spans = [one.get(TURNS, []) for one in extra_fields(batch)]
         rows: Any = masks["response_mask"].unbind()

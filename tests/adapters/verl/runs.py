@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,46 +51,55 @@ class Run(NamedTuple):
         return [episode for path in self.folder.glob("episodes/*.jsonl") for episode in read_episodes(path)]
 
 
-def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1, spy: bool = True) -> Run:
-    """Train in a process of its own, in which nothing of verl is replaced but what a CPU asks for."""
-    own = [
-        *(["gem.modules=[verl_spy]"] if spy else []),
-        f"gem.report={folder}/report",
-        f"gem.recording={folder}/episodes",
-        f"actor_rollout_ref.model.path={model}",
-        f"trainer.default_local_dir={folder}/checkpoints",
-        "trainer.val_before_train=False",
-    ]
-    return start([sys.executable, "-m", "gem_verl"], folder, [*own, *flags], ranks=ranks)
-
-
-def start(command: Sequence[str], folder: Path, flags: Sequence[str], *, ranks: int = 1) -> Run:
-    """Run a command with the flags for a CPU before the others."""
+def train(
+    folder: Path,
+    model: Path,
+    flags: Sequence[str],
+    *,
+    ranks: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> Run:
+    """Train in a process of its own, watched by `verl_spy`; nothing of verl is replaced but what a CPU asks for."""
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as ray_folder:
-        arguments = [*command, *cpu.overrides(ray_folder, ranks), *flags]
-        environment = {**os.environ, **cpu.environment(), "GEM_SPY": str(folder)}
+        own = [
+            "gem.modules=[verl_spy]",
+            f"gem.report={folder}/report",
+            f"gem.recording={folder}/episodes",
+            f"actor_rollout_ref.model.path={model}",
+            f"trainer.default_local_dir={folder}/checkpoints",
+            "trainer.val_before_train=False",
+        ]
+        command = [sys.executable, "-m", "gem_verl", *cpu.overrides(ray_folder, ranks), *own, *flags]
+        return launch(command, folder, environment or cpu.environment())
+
+
+def launch(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Run:
+    """Run a command to its end and leave none of its processes behind."""
+    with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
+        environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
         with (folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
-                arguments, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
             try:
                 code = process.wait(SECONDS)
             finally:
-                # Whatever happened: Ray's processes would outlive a killed driver.
-                for pid in [process.pid, *left_over(ray_folder)]:
+                # Whatever happened: Ray's processes would outlive a killed driver. All have these in their command line
+                # or environment.
+                for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
                     _kill(pid)
     return Run(folder, code, (folder / "output.txt").read_text(errors="replace"))
 
 
 def left_over(text: str) -> Iterator[int]:
-    """Processes with this text in their command line, other than this one."""
+    """Processes with this text in their command line or environment, other than this one."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                command = (entry / "cmdline").read_bytes()
+                found = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if text.encode() in command:
+            if text.encode() in found:
                 yield int(entry.name)
 
 

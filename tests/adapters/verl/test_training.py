@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from brute_force import expected, returns_to_go
-from models import byte_level_bpe
+from byte_level import byte_level_bpe
 from runs import Run, left_over, train, trained_responses
 from transformers import AutoModelForCausalLM
 
@@ -154,7 +154,7 @@ def test_a_step_is_the_policy_gradient(hostile: Run, model: Path):
 
 
 def test_nothing_is_left_behind(hostile: Run):
-    assert not [*left_over("gem_core.vector.worker")]
+    assert not [*left_over(f"GEM_SPY={hostile.folder}")]
 
 
 # -- a row per episode, with a critic ---------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""An agent learns in verl's own trainer on the CPU, by the example as a user runs it: the end-to-end test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from runs import launch
+from verl_on_cpu import settings as cpu
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "verl_guess_the_number.py"
+CORRIDOR = [
+    "gem.env=game:Corridor-v0",
+    "gem.eval_episodes=16",
+    "data.train_batch_size=24",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=24",
+    "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
+    "trainer.total_training_steps=25",
+    "trainer.test_freq=25",
+]
+
+
+def test_the_example_learns_the_corridor(tmp_path: Path):
+    flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
+    run = launch([sys.executable, str(EXAMPLE), *flags], tmp_path, {"WARM_START_STEPS": "100"})
+    assert run.code == 0, run.output[-3000:]
+    assert "rebn active: " in run.output
+    metrics = run.metrics
+    assert len(metrics) == 25
+    success = [line["episode/success"] for line in metrics]
+    assert sum(success[:3]) / 3 < 0.7
+    assert sum(success[-5:]) / 5 > 0.9
+    assert metrics[-1]["eval_episode/success"] > 0.8
+    assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    assert len(run.episodes) == 25 * 24 + 16
+    assert {episode.provenance.split(" (")[1] for episode in run.episodes} == {"plugin 'game')"}
+
+
+def test_the_example_stays_short():
+    assert len(EXAMPLE.read_text().splitlines()) < 80
+
+
+def test_wrong_flags_are_answered_well(tmp_path: Path):
+    def answer(*flags: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **cpu.environment()}
+        command = [sys.executable, "-m", "gem_verl", *flags]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    wrong = answer("gem.env=game:Corridor-v0", "gem.hystory=2")
+    assert wrong.returncode != 0
+    assert "hystory" in wrong.stderr
+    unknown = answer(
+        "gem.env=game:Corrido-v0",
+        "data.train_batch_size=8",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+        "trainer.total_training_steps=1",
+    )
+    assert unknown.returncode == 1
+    assert (
+        unknown.stderr.strip().splitlines()[-1].startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you")
+    )
