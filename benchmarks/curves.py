@@ -1,10 +1,10 @@
 """The same learning in every framework: one configuration, several seeds, all curves in one picture.
 
-    python benchmarks/curves.py --python trl=/path/to/python --python verl=/path/to/python [--seeds 0 1 2] [--output runs/curves]
+    python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON [--seeds 0 1 2] [--output runs/curves]
 
-Each framework runs in its own environment, one run after another, from the same weights on disk: model, estimator, episodes
-per batch, updates per batch, optimiser and learning rate are the same, and which games are played is not. Prints the mean
-success of each run, and whether frameworks differ by more than their seeds do.
+Each framework runs in its own environment, one run after another, from the same weights on disk. Model, estimator,
+episodes per batch, updates per batch, optimiser and learning rate are the same; which games are played is not. Prints
+the mean success of each run, and whether frameworks differ by more than their seeds do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ TASKS = {
     "guess": {"env": "game:GuessTheNumber-v0-easy", "episodes": 64, "updates": 40, "warm_start_steps": 800},
 }
 SHARED = {"advantage": "rebn", "gamma": 0.95, "response_tokens": 4, "learning_rate": 1e-3, "clip": 0.5}
+BUILD_MODEL = """
+import sys, torch
+from gem_tiny import tiny_policy
+torch.set_num_threads(1)
+env, steps, seed, folder = sys.argv[1:]
+for part in tiny_policy(env, warm_start_steps=int(steps), seed=int(seed)):
+    part.save_pretrained(folder)
+"""
 COLOURS = ["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple"]
 
 Curve = list[float]
@@ -62,12 +70,8 @@ def _model(output: Path, task: str, seed: int, python: str) -> Path:
     folder = output / f"model-{task}-{seed}"
     if not folder.exists():
         settings = TASKS[task]
-        code = (
-            "import sys, torch; from gem_tiny import tiny_policy; torch.set_num_threads(1)\n"
-            f"for part in tiny_policy({settings['env']!r}, warm_start_steps={settings['warm_start_steps']}, seed={seed}):\n"
-            "    part.save_pretrained(sys.argv[1])\n"
-        )
-        subprocess.run([python, "-c", code, str(folder)], check=True, env=_environment())
+        arguments = [str(settings["env"]), str(settings["warm_start_steps"]), str(seed), str(folder)]
+        subprocess.run([python, "-c", BUILD_MODEL, *arguments], check=True, env=_environment())
     return folder
 
 
