@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,8 +28,6 @@ from gem_verl.layout import Layout
 from gem_verl.player import close_players
 from gem_verl.rows import NOTE, TURNS, Note
 from gem_verl.storage import extra_fields, nested, read, write
-
-logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 """How often to ask whether a batch is complete: two seconds, as verl has it, are most of a small model's step."""
