@@ -51,7 +51,7 @@ def swap_for_cpu() -> list[str]:
     from verl_on_cpu import settings
 
     os.environ.update(settings.environment())
-    small = ["actor_rollout_ref.actor.entropy_coeff=0.04", "actor_rollout_ref.actor.optim.clip_grad=0.5"]
+    small = ["actor_rollout_ref.actor.entropy_coeff=0.015", "actor_rollout_ref.actor.optim.clip_grad=0.5"]
     return [*settings.overrides(tempfile.mkdtemp(prefix="ray")), *small]
 
 
