@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 HERE = Path(__file__).parent
 TASKS = {
     "corridor": {"env": "game:Corridor-v0", "episodes": 24, "updates": 25, "warm_start_steps": 100},
-    "guess": {"env": "game:GuessTheNumber-v0-easy", "episodes": 64, "updates": 40, "warm_start_steps": 800},
+    "guess": {"env": "game:GuessTheNumber-v0-easy", "episodes": 64, "updates": 25, "warm_start_steps": 800},
 }
 SHARED = {"advantage": "rebn", "gamma": 0.95, "response_tokens": 4, "learning_rate": 1e-3, "clip": 0.5}
 BUILD_MODEL = """
