@@ -23,20 +23,21 @@ def episode_metrics(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
 
 def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     count = len(episodes)
-    rewards = [reward for episode in episodes for reward in episode.rewards]
+    turns = sum(episode.turns for episode in episodes)
+    total = sum(episode.total_reward for episode in episodes)
     metrics = {
-        "episode/return": sum(episode.total_reward for episode in episodes) / count,
+        "episode/return": total / count,
         "episode/success": sum(episode.success for episode in episodes) / count,
-        "episode/turns": len(rewards) / count,
+        "episode/turns": turns / count,
         "episode/response_tokens": sum(episode.response_tokens for episode in episodes) / count,
         "env/errors": float(sum(episode.stop_reason is StopReason.ENV_ERROR for episode in episodes)),
     }
     for reason in StopReason:
         metrics[f"stop/{reason.value}"] = sum(episode.stop_reason is reason for episode in episodes) / count
-    if rewards:
-        metrics["turn/reward"] = sum(rewards) / len(rewards)
-        metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / len(rewards)
-        metrics["turn/truncated"] = sum(episode.truncated for episode in episodes) / len(rewards)
+    if turns:
+        metrics["turn/reward"] = total / turns
+        metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / turns
+        metrics["turn/truncated"] = sum(episode.truncated for episode in episodes) / turns
     return metrics
 
 

@@ -99,7 +99,8 @@ class Episode(msgspec.Struct):
             stop_reason=self.stop_reason,
             success=self.success,
             error=self.error,
-            rewards=[turn.reward for turn in self.turns],
+            turns=len(self.turns),
+            total_reward=self.total_reward,
             response_tokens=sum(len(turn.response_ids) for turn in self.turns),
             invalid=sum(turn.invalid for turn in self.turns),
             truncated=sum(turn.truncated for turn in self.turns),
@@ -115,19 +116,15 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     stop_reason: StopReason
     success: bool
     error: str | None
-    rewards: list[float]
-    """One per turn."""
+    turns: int
+    total_reward: float
+    """Undiscounted sum of rewards."""
     response_tokens: int
     """Sampled tokens of all turns."""
     invalid: int
     """Turns whose action the environment could not use."""
     truncated: int
     """Turns whose response the token limit cut off."""
-
-    @property
-    def total_reward(self) -> float:
-        """Undiscounted sum of rewards."""
-        return sum(self.rewards)
 
 
 class Run(msgspec.Struct, frozen=True):

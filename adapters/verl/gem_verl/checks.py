@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import SettingsError
 from gem_core.failures import DEFAULT_TIMEOUT
@@ -16,8 +16,42 @@ from gem_verl.settings import GemSettings
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
 """Those in which each token of a batch counts the same, whatever the length of its row."""
 
-SEQUENCE_LOSSES = ("gspo", "geo_mean")
-"""Those that average over all tokens of a row, so over all turns of an episode where that is the row."""
+LOSSES = ("vanilla", "gpg", "gspo", "clip_cov", "kl_cov", "cispo", "dppo_tv", "dppo_kl", "dro", "bypass_mode")
+"""Those that are put together as `loss_agg_mode` says; `sapo` and `geo_mean` average each row by its own length."""
+
+FIXED = {
+    "data.train_files": ("train", "rows come from environments, not from files"),
+    "data.val_files": ("eval", "rows come from environments, not from files"),
+    "data.custom_cls.path": ("pkg://gem_verl.tasks", "rows come from environments, not from another data set"),
+    "data.shuffle": (False, "tasks are in random order by their seeds"),
+    "data.gen_batch_size": (None, "a batch is played at once"),
+    "data.train_max_samples": (-1, "environments have no end; see trainer.total_training_steps"),
+    "data.val_max_samples": (-1, "see gem.eval_episodes"),
+    "data.filter_overlong_prompts": (False, "episodes that outgrow their context end truncated"),
+    "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
+    "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),
+    "reward.reward_model.enable": (False, "it would replace the rewards of the environments"),
+    "reward.custom_reward_function.path": (None, "environments give the rewards"),
+    "trainer.use_v1": (True, "only verl's V1 trainer knows turns"),
+    "trainer.v1.trainer_mode": ("gem", "verl's own modes know no turns, and asynchronous ones are not supported"),
+    "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size says how many updates"),
+    "distillation.enabled": (False, "it replaces the loss"),
+}
+"""Settings of verl that have to stay as `conf/gem.yaml` has them: another value would change the algorithm, or do
+nothing, without a word."""
+
+AT_LEAST_ONE = (
+    "data.train_batch_size",
+    "data.max_prompt_length",
+    "data.max_response_length",
+    "actor_rollout_ref.actor.ppo_mini_batch_size",
+    "actor_rollout_ref.rollout.n",
+    "actor_rollout_ref.rollout.val_kwargs.n",
+    "actor_rollout_ref.rollout.agent.num_workers",
+    "critic.ppo_mini_batch_size",
+    "trainer.total_training_steps",
+    "trainer.total_epochs",
+)
 
 
 def check(config: DictConfig) -> GemSettings:
@@ -29,33 +63,42 @@ def check(config: DictConfig) -> GemSettings:
     """
     settings = GemSettings.of(config.gem)
     settings.import_modules()
-    _check_run(config)
+    _check_fixed(config)
+    _check_numbers(config)
     _check_settings(settings, config)
     _check_groups(config)
-    for reason in [*_silent_changes(config), *_row_reasons(settings, config), *_without_effect(config)]:
+    for reason in [*_silent_changes(config), *_row_reasons(settings, config)]:
         raise SettingsError(f"{reason} This would silently change the algorithm.")
     _check_environments(settings, config)
     return settings
 
 
-def _check_run(config: DictConfig) -> None:
-    if not config.trainer.use_v1 or config.trainer.v1.trainer_mode != "gem":
-        raise SettingsError(
-            f"trainer.use_v1={config.trainer.use_v1} and trainer.v1.trainer_mode={config.trainer.v1.trainer_mode!r}: "
-            "only verl's V1 trainer in mode 'gem' knows turns. Leave both out. Asynchronous modes are not supported."
-        )
-    if not config.trainer.total_training_steps:
+def _check_fixed(config: DictConfig) -> None:
+    for name, (needed, reason) in FIXED.items():
+        found = OmegaConf.select(config, name)
+        if found not in (needed, None):
+            raise SettingsError(f"{name}={found} cannot be used: {reason}. Leave it out.")
+
+
+def _check_numbers(config: DictConfig) -> None:
+    if OmegaConf.select(config, "trainer.total_training_steps") is None:
         raise SettingsError(
             "trainer.total_training_steps is not set: environments have no epochs, so say how many steps to make"
         )
-    for path, key in ((config.data, "shuffle"), (config.data, "gen_batch_size")):
-        if path.get(key):
-            raise SettingsError(f"data.{key}={path[key]}: tasks are in random order by their seeds; leave it out")
-    for name, role in (("actor_rollout_ref.actor", config.actor_rollout_ref.actor), ("critic", config.critic)):
-        if config.data.train_batch_size % role.ppo_mini_batch_size:
+    for name in AT_LEAST_ONE:
+        found = OmegaConf.select(config, name)
+        if type(found) is not int or found < 1:
+            raise SettingsError(f"{name}={found}: a whole number of at least 1 is needed")
+    for name in ("algorithm.gamma", "algorithm.lam"):
+        found = OmegaConf.select(config, name)
+        if not isinstance(found, int | float) or not 0 <= found <= 1:
+            raise SettingsError(f"{name}={found} is not between 0 and 1")
+    for name in ("actor_rollout_ref.actor", "critic"):
+        size = OmegaConf.select(config, name).ppo_mini_batch_size
+        if config.data.train_batch_size % size:
             raise SettingsError(
                 f"data.train_batch_size={config.data.train_batch_size} is no multiple of {name}.ppo_mini_batch_size="
-                f"{role.ppo_mini_batch_size}; their quotient is the number of updates per batch"
+                f"{size}; their quotient is the number of updates per batch"
             )
 
 
@@ -92,11 +135,11 @@ def _check_settings(settings: GemSettings, config: DictConfig) -> None:
         number = getattr(settings, name)
         if number is not None and number < 1:
             raise SettingsError(f"gem.{name}={number} is not at least 1")
-    for name in ("gamma", "lam"):
-        if not 0.0 <= config.algorithm[name] <= 1.0:
-            raise SettingsError(f"algorithm.{name}={config.algorithm[name]} is not between 0 and 1")
     try:
-        _ = settings.failures, settings.rollout(config.data)
+        _ = (
+            settings.failures,
+            settings.rollout(config.data, config.data.max_prompt_length + config.data.max_response_length),
+        )
     except ValueError as error:
         raise SettingsError(f"the section gem of the configuration: {error}") from error
 
@@ -118,26 +161,38 @@ def _check_groups(config: DictConfig) -> None:
 
 
 def _silent_changes(config: DictConfig) -> Iterator[str]:
-    actor = config.actor_rollout_ref.actor
+    actor, algorithm = config.actor_rollout_ref.actor, config.algorithm
     if actor.loss_agg_mode not in AGGREGATIONS:
         yield (
             f"actor_rollout_ref.actor.loss_agg_mode={actor.loss_agg_mode} averages each row by its own length: long "
             f"answers would count less than short ones. Use one of {', '.join(AGGREGATIONS)}."
         )
-    if actor.loss_agg_mode == "seq-mean-token-sum-norm" and actor.loss_scale_factor is None:
+    if actor.policy_loss.loss_mode not in LOSSES:
         yield (
-            "actor_rollout_ref.actor.loss_scale_factor=null divides each micro-batch by its own longest row. Leave it "
-            "out, for gem.max_response_tokens, or give a number."
+            f"actor_rollout_ref.actor.policy_loss.loss_mode={actor.policy_loss.loss_mode} is not known to weigh all "
+            f"tokens alike. Use one of {', '.join(LOSSES)}."
         )
-    if config.reward.reward_model.enable:
-        yield "reward.reward_model.enable=True would replace the rewards of the environments. Leave it out."
-    if config.get("distillation", {}).get("enabled"):
-        yield "distillation.enabled=True replaces the loss. Leave it out."
+    scale = actor.loss_scale_factor
+    if actor.loss_agg_mode == "seq-mean-token-sum-norm" and not (isinstance(scale, int | float) and scale > 0):
+        yield (
+            f"actor_rollout_ref.actor.loss_scale_factor={scale} is no constant divisor (null stands for the longest row "
+            "of each micro-batch). Leave it out, for gem.max_response_tokens, or give a number above 0."
+        )
+    if not algorithm.norm_adv_by_std_in_grpo:
+        yield (
+            "algorithm.norm_adv_by_std_in_grpo=False has no effect, as the estimator decides the scale. Use "
+            "algorithm.adv_estimator=drgrpo for GRPO without the standard deviation."
+        )
+    if algorithm.filter_groups and algorithm.filter_groups.enable and config.actor_rollout_ref.rollout.n < 2:
+        yield (
+            "algorithm.filter_groups.enable=True takes out groups without differences, and with "
+            "actor_rollout_ref.rollout.n=1 a group is one episode. Use at least 2."
+        )
 
 
 def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
     """What fits one view only: a row is an episode, or a turn."""
-    algorithm, actor = config.algorithm, config.actor_rollout_ref.actor
+    algorithm, loss = config.algorithm, config.actor_rollout_ref.actor.policy_loss.loss_mode
     if settings.view == "turn":
         if algorithm.filter_groups and algorithm.filter_groups.enable and algorithm.filter_groups.metric == "reward":
             yield (
@@ -147,29 +202,13 @@ def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
         return
     correction = algorithm.rollout_correction or DictConfig({"rollout_is": None, "rollout_rs": None})
     by_row = {
-        "actor_rollout_ref.actor.policy_loss.loss_mode": (
-            actor.policy_loss.loss_mode,
-            actor.policy_loss.loss_mode in SEQUENCE_LOSSES,
-        ),
+        "actor_rollout_ref.actor.policy_loss.loss_mode": (loss, loss == "gspo"),
         "algorithm.rollout_correction.rollout_is": (correction.rollout_is, correction.rollout_is == "sequence"),
-        "algorithm.rollout_correction.rollout_rs": (correction.rollout_rs, "seq_" in (correction.rollout_rs or "")),
+        "algorithm.rollout_correction.rollout_rs": (correction.rollout_rs, "seq_" in str(correction.rollout_rs)),
     }
     for name, (value, wrong) in by_row.items():
         if wrong:
             yield f"{name}={value} takes all turns of a row together. Use gem.view=turn, or leave it out."
-
-
-def _without_effect(config: DictConfig) -> Iterator[str]:
-    algorithm = config.algorithm
-    if not algorithm.norm_adv_by_std_in_grpo:
-        yield (
-            "algorithm.norm_adv_by_std_in_grpo=False has no effect, as the estimator decides the scale. Use "
-            "algorithm.adv_estimator=drgrpo for GRPO without the standard deviation."
-        )
-    if algorithm.use_pf_ppo:
-        yield "algorithm.use_pf_ppo=True has no effect on turn-level advantages. Leave it out."
-    if config.reward.get("custom_reward_function", {}).get("path"):
-        yield "reward.custom_reward_function has no effect, as environments give the rewards. Leave it out."
 
 
 def _check_environments(settings: GemSettings, config: DictConfig) -> None:
@@ -187,4 +226,4 @@ def _check_environments(settings: GemSettings, config: DictConfig) -> None:
             raise SettingsError(f"{name}={places}: {error}") from error
     # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
     ids = [*train, *evaluation]
-    make_vec(ids, env_kwargs=settings.env_kwargs, wrappers=settings.load_wrappers()).close()
+    make_vec(ids, env_kwargs=settings.env_kwargs or {}, wrappers=settings.load_wrappers()).close()

@@ -61,3 +61,25 @@ class Layout:
         for row, start, end, number in zip(self.row, self.start, self.end, numbers, strict=True):
             table[row, start:end] = number
         return table
+
+
+def even_order(trains: Sequence[bool], ranks: int, updates: int) -> list[int]:
+    """Rows in an order in which every update of every rank has as many rows that train something, give or take one.
+
+    Each rank takes an equal part of the rows, and cuts it into equal parts for its updates. verl puts the rows with
+    which it fills a batch up at the end, so that the last updates would be empty and the others too large.
+
+    Args:
+        trains: for each row whether it has a turn; as many rows as divide by `ranks * updates`.
+        ranks: how many parts the rows are cut into first; which rows are in which part stays.
+        updates: how many parts each rank's rows are cut into.
+
+    Returns:
+        The positions of the rows.
+    """
+    size = len(trains) // ranks
+    order: list[int] = []
+    for start in range(0, len(trains), size):
+        dealt = sorted(range(start, start + size), key=lambda row: not trains[row])
+        order += [row for update in range(updates) for row in dealt[update::updates]]
+    return order

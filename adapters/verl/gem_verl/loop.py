@@ -50,7 +50,7 @@ class EnvironmentLoop(AgentLoopBase):
             return await self._play(sampling_params, row, version)
         except Exception as error:
             note = Note(fatal=_reason(error))
-            return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
+            return [report_row(note, _versions([version]))]
 
     async def _play(self, sampling: dict[str, Any], row: dict[str, Any], version: int) -> list[AgentLoopOutput]:
         one = await player(self.config, row["split"], self._tokenizer)
@@ -66,7 +66,7 @@ class EnvironmentLoop(AgentLoopBase):
         episode = await one.runner.run(policy, int(row["task"]), row["env_id"])
         if episode is None or not episode.turns:
             note = Note(dropped=True) if episode is None else Note(episode.summary())
-            return [report_row(note, self._tokenizer.eos_token_id, _versions([version]))]
+            return [report_row(note, _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
         return episode_rows(episode, one.settings.view, _versions(policy.versions), metrics)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
+from transformers import AutoConfig
 from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
@@ -44,13 +45,13 @@ class Player:
         self.runner = EpisodeRunner(
             weights,
             tokenizer,
-            settings.rollout(config.data),
+            settings.rollout(config.data, _context_limit(config)),
             seed=derive_seed(settings.seed, split),
             max_concurrent=settings.max_concurrent or _share_of_batch(config, settings, split, weights),
             backend=settings.vector_backend,
             workers=settings.vector_workers,
             failures=settings.failures,
-            env_kwargs=settings.env_kwargs,
+            env_kwargs=settings.env_kwargs or {},
             wrappers=settings.load_wrappers(),
         )
 
@@ -79,9 +80,26 @@ def close_players() -> None:
 def _share_of_batch(config: DictConfig, settings: GemSettings, split: str, weights: dict[str, float]) -> int:
     rollout = config.actor_rollout_ref.rollout
     train = split == "train"
-    episodes = config.data.train_batch_size * rollout.n if train else settings.eval_episodes * rollout.val_kwargs.n
+    tasks, episodes = (
+        (config.data.train_batch_size, rollout.n) if train else (settings.eval_episodes, rollout.val_kwargs.n)
+    )
     enough_for_all = math.ceil(sum(weights.values()) / min(weights.values()))
-    return max(math.ceil(episodes / rollout.agent.num_workers), enough_for_all)
+    # verl hands out tasks, each with all its episodes.
+    return max(math.ceil(tasks / rollout.agent.num_workers) * episodes, enough_for_all)
+
+
+def _context_limit(config: DictConfig) -> int:
+    """Tokens of a prompt and its response that the engine takes at most."""
+    model = AutoConfig.from_pretrained(
+        copy_to_local(config.actor_rollout_ref.model.path),
+        trust_remote_code=config.actor_rollout_ref.model.trust_remote_code,
+    )
+    limits = [
+        config.data.max_prompt_length + config.data.max_response_length,
+        config.actor_rollout_ref.rollout.max_model_len,
+        getattr(model.get_text_config(), "max_position_embeddings", None),
+    ]
+    return min(limit for limit in limits if limit)
 
 
 def _end_tokens(config: DictConfig, tokenizer: Any) -> set[int]:

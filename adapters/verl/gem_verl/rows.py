@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
@@ -88,24 +89,25 @@ def episode_rows(
             extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
         )
         for row in _sequences(episode.turns, view)
-        for spans in [[*_spans(row.turn_of)]]
+        for spans in (list(_spans(row.turn_of)),)
     ]
 
 
-def report_row(note: Note, token: int, fields: Mapping[str, Any]) -> AgentLoopOutput:
+def report_row(note: Note, fields: Mapping[str, Any]) -> AgentLoopOutput:
     """A row that trains nothing and tells what became of an episode without turns.
 
     verl would otherwise hear nothing of it, or stop for want of rows.
     """
-    info: dict[str, Any] = {NOTE: note.encode()}
-    if note.episode is not None and not note.dropped:
-        info |= {"acc": float(note.episode.success), "return": note.episode.total_reward}
+    # Not a number for what is to stop the run: verl's filter of groups without a signal must not take it out.
+    nothing = math.nan if note.fatal else 0.0
+    success, total = (note.episode.success, note.episode.total_reward) if note.episode else (nothing, nothing)
+    info: dict[str, Any] = {"acc": float(success), "return": total, NOTE: note.encode()}
     return AgentLoopOutput(
-        prompt_ids=[token],
-        response_ids=[token],
+        prompt_ids=[0],  # any token will do, and every vocabulary has this one
+        response_ids=[0],
         response_mask=[0],
         response_logprobs=[0.0],
-        reward_score=0.0,
+        reward_score=nothing,
         num_turns=0,  # its default would be left out, and verl then finds the column in no row
         metrics=AgentLoopMetrics(),
         extra_fields={**fields, TURNS: [], "reward_extra_info": info},

@@ -21,7 +21,7 @@ class GemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     env: str | list[str]
     env_weights: list[float]
-    env_kwargs: dict[str, Any]
+    env_kwargs: dict[str, Any] | None
     wrappers: list[str]
     modules: list[str]
     eval_env: str | list[str]
@@ -99,11 +99,11 @@ class GemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """
         return [_load(path) for path in self.wrappers]
 
-    def rollout(self, data: DictConfig) -> RolloutSettings:
+    def rollout(self, data: DictConfig, max_context_tokens: int) -> RolloutSettings:
         """How episodes become prompts; `data` is the section of that name."""
         return RolloutSettings(
             max_response_tokens=self.max_response_tokens,
-            max_context_tokens=data.max_prompt_length + data.max_response_length,
+            max_context_tokens=max_context_tokens,
             history=self.history,
             system_prompt=self.system_prompt,
             truncated_is_invalid=self.truncated_is_invalid,

@@ -8,6 +8,7 @@ import torch
 from omegaconf import DictConfig
 from torch.utils.data import Dataset
 
+from gem_core.errors import SettingsError
 from gem_core.vector import share_places
 
 # verl imports this module in every process that plays, before it looks the agent loop up by its name.
@@ -32,6 +33,8 @@ class EnvTasks(Dataset[dict[str, Any]]):
 
     def __init__(self, data_files: str, config: DictConfig, **kwargs: Any) -> None:
         settings = GemSettings.of(config.gem)
+        if data_files not in ("train", "eval"):
+            raise SettingsError(f"no tasks {data_files!r}: rows come from environments, not from files")
         self.split = data_files
         train = self.split == "train"
         weights = settings.train_weights if train else settings.eval_weights

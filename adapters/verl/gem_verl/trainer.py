@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import ray
 import torch
 from omegaconf import DictConfig, open_dict
-from ray.exceptions import RayError
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop import AgentLoopManager
@@ -24,10 +22,13 @@ from gem_core.report import RunReport
 from gem_core.rollout import episode_metrics
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.layout import Layout
+from gem_verl.layout import Layout, even_order
 from gem_verl.player import close_players
 from gem_verl.rows import NOTE, TURNS, Note
 from gem_verl.storage import extra_fields, nested, read, write
+
+CLOSE_SECONDS = 30.0
+"""How long agent workers may take to close their environments at the end."""
 
 POLL_SECONDS = 0.5
 """How often to ask whether a batch is complete: two seconds, as verl has it, are most of a small model's step."""
@@ -59,7 +60,6 @@ class TurnTrainer(PPOTrainerSync):
             # verl compares this name to tell whether rollouts and updates take turns.
             config.trainer.v1.trainer_mode = "sync"
             config.critic.enable = advantage_spec(self._advantage).needs_values
-            config.algorithm.adv_estimator = ESTIMATOR
         super().__init__(config)
         self.replay_buffer.poll_interval = POLL_SECONDS
 
@@ -73,17 +73,24 @@ class TurnTrainer(PPOTrainerSync):
             self.critic_wg.train_mini_batch = self._split_evenly(self.critic_wg.train_mini_batch, "critic")
 
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
-        """Train; environments are closed and the report is written at the end, whatever it is."""
+        """Train. At the end, and after an error, environments are closed and the report is written."""
         if self._settings.report:
             self._report = RunReport(self.total_training_steps, ", ".join(self._settings.train_weights))
         try:
             super().fit(agent_loop_manager)
         finally:
+            closing = [one.__ray_call__.remote(_close) for one in agent_loop_manager.agent_loop_workers]
+            ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)  # a dead worker has none left to close
             self._save_report()
-            with contextlib.suppress(RayError):  # a dead worker has no environments left
-                ray.get([one.__ray_call__.remote(_close) for one in agent_loop_manager.agent_loop_workers])
 
     # -- overrides of private methods -------------------------------------------------------------------------------
+
+    def _balance_batch(self, batch: KVBatchMeta, *args: Any, **kwargs: Any) -> KVBatchMeta:
+        batch = super()._balance_batch(batch, *args, **kwargs)
+        ranks = max(self.actor_rollout_wg._dispatch_info["actor"]) + 1
+        updates = math.lcm(*map(self._updates, self._roles()))
+        batch.reorder(even_order([bool(one.get(TURNS)) for one in extra_fields(batch)], ranks, updates))
+        return batch
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         extra = extra_fields(batch)
@@ -103,7 +110,11 @@ class TurnTrainer(PPOTrainerSync):
             values = read(batch, "values")["values"].to_padded_tensor(0.0)[layout.row, layout.start].double().numpy()
         # verl calls it by its name in the registry, with nothing but rewards and masks.
         TURN_ESTIMATOR.expect(layout, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
-        batch = super()._compute_advantage(batch, metrics)
+        algorithm.adv_estimator = ESTIMATOR
+        try:
+            batch = super()._compute_advantage(batch, metrics)
+        finally:
+            algorithm.adv_estimator = self._advantage
         metrics.update(TURN_ESTIMATOR.metrics)
         self._announce(metrics)
         return batch
@@ -127,9 +138,13 @@ class TurnTrainer(PPOTrainerSync):
         return super()._update_actor(batch, metrics) if self._turns else batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        rollout = self.config.actor_rollout_ref.rollout
-        multiples = [_micro_batch(rollout.log_prob_use_dynamic_bsz, rollout.log_prob_micro_batch_size_per_gpu)]
-        for role in ("actor", "critic") if self.use_critic else ("actor",):
+        log_probs = [self.config.actor_rollout_ref.rollout]
+        if self.use_reference_policy:
+            log_probs.append(self.config.actor_rollout_ref.ref)
+        multiples = [
+            _micro_batch(one.log_prob_use_dynamic_bsz, one.log_prob_micro_batch_size_per_gpu) for one in log_probs
+        ]
+        for role in self._roles():
             section = self._section(role)
             size = _micro_batch(section.use_dynamic_bsz, section.ppo_micro_batch_size_per_gpu)
             multiples.append(self._updates(role) * size)
@@ -155,6 +170,9 @@ class TurnTrainer(PPOTrainerSync):
             self._report.update(self.global_steps, numbers)
 
     # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _roles(self) -> list[str]:
+        return ["actor", "critic"] if self.use_critic else ["actor"]
 
     def _section(self, role: str) -> DictConfig:
         return self.config.critic if role == "critic" else self.config.actor_rollout_ref.actor
@@ -204,7 +222,7 @@ def _rollout_metrics(notes: Sequence[Note]) -> dict[str, float]:
     return {
         **episode_metrics(episodes),
         "rollout/episodes": float(len(episodes)),
-        "rollout/turns": float(sum(len(episode.rewards) for episode in episodes)),
+        "rollout/turns": float(sum(episode.turns for episode in episodes)),
         "rollout/dropped": float(sum(note.dropped for note in notes)),
     }
 
