@@ -175,7 +175,7 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
     scale = actor.loss_scale_factor
     if actor.loss_agg_mode == "seq-mean-token-sum-norm" and not (isinstance(scale, int | float) and scale > 0):
         yield (
-            f"actor_rollout_ref.actor.loss_scale_factor={scale} is no constant divisor (null stands for the longest row "
+            f"actor_rollout_ref.actor.loss_scale_factor={scale} is no constant divisor (null is the longest row "
             "of each micro-batch). Leave it out, for gem.max_response_tokens, or give a number above 0."
         )
     if not algorithm.norm_adv_by_std_in_grpo:

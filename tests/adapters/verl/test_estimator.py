@@ -47,7 +47,7 @@ class Step:
         members: dict[int, int] = {}
         for number, episode in enumerate(episodes):
             member = members[episode.group] = members.get(episode.group, -1) + 1
-            rows = [report_row(Note(episode.summary()), 1, VERSIONS)]
+            rows = [report_row(Note(episode.summary()), VERSIONS)]
             if episode.turns:
                 rows = episode_rows(episode, config.gem.view, VERSIONS, AgentLoopMetrics())
             stored = hand_over(queue, rows, f"task{episode.group}", member)

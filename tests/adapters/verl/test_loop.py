@@ -169,7 +169,7 @@ def test_the_ids_that_were_sampled(play, words, view, history):
             for _, start, end in row.extra_fields[TURNS]:
                 trained.append((row.prompt_ids + row.response_ids[:start], row.response_ids[start:end]))
     assert sorted(trained) == sorted((prompt, ids) for _, prompt, _, ids in client.calls)
-    turns = [len(note(rows).episode.rewards) for rows in episodes]
+    turns = [note(rows).episode.turns for rows in episodes]
     assert len(trained) == sum(turns) > 20
     assert [len(rows) for rows in episodes] == (turns if view == "turn" else [1] * 12)
     assert [rows[0].num_turns for rows in episodes] == turns
@@ -260,7 +260,7 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
             return await super().generate(*args, **kwargs)
 
     (rows,) = play([1], client=Moving(words, version=4))
-    turns = len(note(rows).episode.rewards)
+    turns = note(rows).episode.turns
     assert turns > 1
     assert (rows[0].extra_fields["min_global_steps"], rows[0].extra_fields["max_global_steps"]) == (5, 4 + turns)
 
@@ -268,7 +268,7 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
 def test_a_response_that_the_limit_cuts_off_is_an_empty_action(play, words):
     full = [9] * MAX_TOKENS
     (rows,) = play([0], client=Client(words, token_ids=full, log_probs=[-1.0] * MAX_TOKENS))
-    assert note(rows).episode.truncated == len(note(rows).episode.rewards)
+    assert note(rows).episode.truncated == note(rows).episode.turns
     # One that ends exactly at the limit is whole.
     (rows,) = play([0], client=Client(words, token_ids=[*full[1:], words.eos_token_id], log_probs=None))
     assert note(rows).episode.truncated == 0
@@ -301,7 +301,7 @@ def test_environments_that_raise_cost_their_episode(play):
         assert rows[0].extra_fields["max_global_steps"] == 0
     failed = next(rows for rows, error in zip(episodes, errors, strict=True) if error and "connection" in error)
     assert note(failed).episode.stop_reason is StopReason.ENV_ERROR
-    assert note(failed).episode.rewards == [0.0]
+    assert note(failed).episode.turns == 1
 
 
 def test_environments_that_hang_cost_their_episode(play):
@@ -343,7 +343,7 @@ def test_environments_that_never_start_stop_the_run(play):
     assert len(fatal) == 4
     assert "test:Ruin-v0 failed 21 times" in fatal[0]
     told = [one.episode for one in found if one.episode]
-    assert all(one.error.startswith("OSError: no file \udcff for ") and not one.rewards for one in told)
+    assert all(one.error.startswith("OSError: no file \udcff for ") and not one.turns for one in told)
 
 
 def test_dropped_episodes_say_so(play):
@@ -424,7 +424,7 @@ def test_several_environments_share_a_worker(play):
     [
         ([], "train", 8),
         (["actor_rollout_ref.rollout.n=3"], "train", 24),
-        (["actor_rollout_ref.rollout.n=3", "actor_rollout_ref.rollout.agent.num_workers=5"], "train", 5),
+        (["actor_rollout_ref.rollout.n=3", "actor_rollout_ref.rollout.agent.num_workers=5"], "train", 6),
         (["actor_rollout_ref.rollout.n=3"], "eval", 8),
         (["gem.eval_episodes=9", "actor_rollout_ref.rollout.val_kwargs.n=2"], "eval", 18),
         (["actor_rollout_ref.rollout.agent.num_workers=100"], "train", 1),

@@ -133,7 +133,7 @@ def test_ids_that_no_encoding_gives(bpe):
 
 def test_a_report_row_trains_nothing_and_has_the_columns_of_the_others():
     # TransferQueue leaves out a column that one of the rows does not have, and verl then misses it.
-    told = report_row(Note(episode().summary()), 2, VERSIONS).as_dict()
+    told = report_row(Note(episode().summary()), VERSIONS).as_dict()
     played = rows(THREE)[0].as_dict()
     assert told.keys() == played.keys()
     assert told["extra_fields"].keys() == played["extra_fields"].keys()
@@ -143,11 +143,15 @@ def test_a_report_row_trains_nothing_and_has_the_columns_of_the_others():
     assert told["extra_fields"][TURNS] == []
 
 
-def test_validation_counts_an_episode_without_turns_but_not_a_dropped_one():
-    info = {"acc", "return"}
-    assert info < {*report_row(Note(episode().summary()), 2, VERSIONS).extra_fields["reward_extra_info"]}
-    for note in (Note(dropped=True), Note(fatal="no")):
-        assert not info & {*report_row(note, 2, VERSIONS).extra_fields["reward_extra_info"]}
+def test_every_row_has_the_numbers_that_verl_may_filter_groups_by():
+    def numbers(note: Note) -> tuple[float, float]:
+        info = report_row(note, VERSIONS).extra_fields["reward_extra_info"]
+        return info["acc"], info["return"]
+
+    assert numbers(Note(episode().summary())) == (1.0, 0.0)
+    assert numbers(Note(dropped=True)) == (0.0, 0.0)
+    # A group of nothing but these would be taken out for having no differences, and nobody would hear of the error.
+    assert all(map(math.isnan, numbers(Note(fatal="no"))))
 
 
 def test_what_verl_reads_of_an_episode():
@@ -187,7 +191,7 @@ TEXTS = ["", "plain", 'quotes " and \\ and\nlines', "\x00", "日本", "\ud83d", 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_notes_survive_any_text(text):
-    summary = EpisodeSummary(text, 2**63 - 1, 1 << 39, StopReason.ENV_ERROR, False, text, [0.5], 4, 0, 1)
+    summary = EpisodeSummary(text, 2**63 - 1, 1 << 39, StopReason.ENV_ERROR, False, text, 1, 0.5, 4, 0, 1)
     for note in (Note(summary), Note(fatal=text), Note(summary, dropped=True), Note()):
         assert note.encode().isascii(), "verl may write it to a file"
         assert Note.decode(note.encode()) == note
@@ -195,15 +199,15 @@ def test_notes_survive_any_text(text):
 
 @pytest.mark.parametrize("reward", [1e-300, -1e250, 1 / 3, math.inf, -math.inf])
 def test_notes_keep_rewards_exactly(reward):
-    summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, [reward, 0.0], 1, 0, 0)
+    summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, 2, reward, 1, 0, 0)
     assert Note.decode(Note(summary).encode()).episode == summary
 
 
 def test_notes_keep_what_is_no_number():
-    summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, [math.nan], 1, 0, 0)
+    summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, 1, math.nan, 1, 0, 0)
     again = Note.decode(Note(summary).encode()).episode
     assert again is not None
-    assert math.isnan(again.rewards[0])
+    assert math.isnan(again.total_reward)
 
 
 def test_truncated_completion_is_what_the_summary_counts():

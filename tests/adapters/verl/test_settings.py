@@ -40,11 +40,11 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
     ("flags", "says"),
     [
         # the run
-        (["trainer.use_v1=False"], "trainer.use_v1=False.*Leave both out"),
-        (["trainer.v1.trainer_mode=separate_async"], "'separate_async'.*Asynchronous modes are not supported"),
+        (["trainer.use_v1=False"], "trainer.use_v1=False.*Leave it out"),
+        (["trainer.v1.trainer_mode=separate_async"], "separate_async.*asynchronous ones are not supported"),
         (["trainer.total_training_steps=null"], "no epochs, so say how many steps"),
-        (["data.shuffle=True"], "data.shuffle=True.*leave it out"),
-        (["data.gen_batch_size=4"], "data.gen_batch_size=4.*leave it out"),
+        (["data.shuffle=True"], "data.shuffle=True.*Leave it out"),
+        (["data.gen_batch_size=4"], "data.gen_batch_size=4.*Leave it out"),
         ([f"{ACTOR}.ppo_mini_batch_size=3"], f"train_batch_size=8 is no multiple of {ACTOR}.ppo_mini_batch_size=3"),
         (["critic.ppo_mini_batch_size=16"], "no multiple of critic.ppo_mini_batch_size=16"),
         # the section gem
@@ -73,7 +73,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.env_failure=retry"], "Invalid enum value 'retry'.*env_failure"),
         (["gem.vector_backend=threads"], "Invalid enum value 'threads'.*vector_backend"),
         (["gem.seed=one"], "Expected `int`, got `str`.*seed"),
-        (["gem.env_kwargs=[1]"], "Expected `object`, got `array`.*env_kwargs"),
+        (["gem.env_kwargs=[1]"], "Expected `object.*got `array`.*env_kwargs"),
         (["gem.wrappers=a:b"], "Expected `array`, got `str`.*wrappers"),
         (["gem.truncated_is_invalid=3"], "Expected `bool`, got `int`.*truncated_is_invalid"),
         # groups and values
@@ -83,17 +83,33 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["critic.enable=True"], "rebn does not use values; leave critic.enable out"),
         # the loss
         ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*Use one of .*token-mean.*silently change"),
-        ([f"{ACTOR}.loss_scale_factor=null"], "own longest row.*silently change"),
-        (["reward.reward_model.enable=True"], "replace the rewards of the environments.*silently change"),
+        ([f"{ACTOR}.loss_scale_factor=null"], "no constant divisor.*silently change"),
+        (["reward.reward_model.enable=True"], "replace the rewards of the environments. Leave it out"),
         (["distillation.enabled=True"], "replaces the loss"),
         ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo takes all turns.*Use gem.view=turn"),
-        ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "loss_mode=geo_mean takes all turns"),
+        ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "geo_mean is not known to weigh all tokens alike"),
+        ([TURN, f"{ACTOR}.policy_loss.loss_mode=sapo"], "sapo is not known to weigh all tokens alike"),
+        ([f"{ACTOR}.loss_scale_factor=0"], "loss_scale_factor=0 is no constant divisor"),
+        ([TURN, "algorithm.filter_groups.enable=True"], "with actor_rollout_ref.rollout.n=1 a group is one episode"),
+        (["data.train_files=/data/train.parquet"], "train_files=/data/train.parquet.*environments, not from files"),
+        (["data.val_files=train"], "data.val_files=train cannot be used"),
+        (["data.train_max_samples=100"], "environments have no end"),
+        (["critic.loss_agg_mode=seq-mean-token-mean"], "one value per turn"),
+        (["algorithm.rollout_correction.rollout_rs=[token_k1,seq_mean_k1]"], "takes all turns"),
+        (["data.train_batch_size=null"], "data.train_batch_size=None: a whole number of at least 1"),
+        ([f"{ACTOR}.ppo_mini_batch_size=0"], "ppo_mini_batch_size=0: a whole number of at least 1"),
+        (["algorithm.gamma=much"], "algorithm.gamma=much is not between 0 and 1"),
+        (["algorithm.lam=1.5"], "algorithm.lam=1.5 is not between 0 and 1"),
+        (["trainer.total_training_steps=-1"], "total_training_steps=-1: a whole number"),
         (["algorithm.rollout_correction.rollout_is=sequence"], "rollout_is=sequence takes all turns"),
         (["algorithm.rollout_correction.rollout_rs=seq_mean_k1"], "rollout_rs=seq_mean_k1 takes all turns"),
-        ([TURN, "algorithm.filter_groups.enable=True", "algorithm.filter_groups.metric=reward"], "metric=return"),
+        (
+            [TURN, "actor_rollout_ref.rollout.n=2", "algorithm.filter_groups={enable: True, metric: reward}"],
+            "metric=return",
+        ),
         # what would be ignored
         (["algorithm.norm_adv_by_std_in_grpo=False"], "has no effect.*adv_estimator=drgrpo"),
-        (["algorithm.use_pf_ppo=True"], "has no effect on turn-level advantages"),
+        (["algorithm.use_pf_ppo=True"], "no effect on turn-level advantages"),
         (["reward.custom_reward_function.path=rewards.py"], "environments give the rewards"),
         # the environments
         ([TWO, "data.train_batch_size=1", f"{ACTOR}.ppo_mini_batch_size=1", "critic.ppo_mini_batch_size=1"], "data.tr"),
@@ -133,7 +149,7 @@ def test_refused(checked, flags, says):
         [TURN, "algorithm.rollout_correction.rollout_is=sequence"],
         ["algorithm.rollout_correction.rollout_is=token"],
         ["algorithm.rollout_correction=null"],
-        ["algorithm.filter_groups.enable=True", "algorithm.filter_groups.metric=return", TURN],
+        ["algorithm.filter_groups={enable: True, metric: return}", "actor_rollout_ref.rollout.n=2", TURN],
         ["algorithm.filter_groups=null", TURN],
         ["gem.env_timeout=null", "gem.max_env_failure_share=null"],
         ["gem.vector_backend=sync"],
@@ -226,21 +242,29 @@ def test_response_limit_of_the_loss_follows_the_setting(configure):
 
 def test_context_is_prompt_and_response(configure):
     settings = check(configure("gem.system_prompt=Be brief."))
-    rollout = settings.rollout(configure().data)
+    rollout = settings.rollout(configure().data, 384)
     assert (rollout.max_response_tokens, rollout.max_context_tokens) == (8, 128 + 256)
     assert rollout.system_prompt == "Be brief."
     data = configure("data.apply_chat_template_kwargs={enable_thinking: false}").data
-    assert settings.rollout(data).template_options == {"enable_thinking": False}
+    assert settings.rollout(data, 384).template_options == {"enable_thinking": False}
 
 
-def test_the_trainer_turns_the_names_into_verls(configure):
+def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
+    from gem_verl.player import _context_limit
+
+    assert _context_limit(configure()) == 128 + 256
+    assert _context_limit(configure("actor_rollout_ref.rollout.max_model_len=200")) == 200
+    assert _context_limit(configure("data.max_response_length=4096")) == 1024, "the tiny model's positions"
+
+
+def test_the_trainer_keeps_the_name_of_the_estimator(configure):
     from gem_verl.trainer import TurnTrainer
 
     for name, critic in (("rebn", False), ("gae", True)):
         config = configure(f"algorithm.adv_estimator={name}")
         made = TurnTrainer(config)
         assert made.use_critic is critic
-        assert (config.algorithm.adv_estimator, config.trainer.v1.trainer_mode) == ("gem", "sync")
+        assert (config.algorithm.adv_estimator, config.trainer.v1.trainer_mode) == (name, "sync")
         assert made.replay_buffer.poll_interval < 2
 
 
