@@ -17,8 +17,9 @@ CORRIDOR = [
     "data.train_batch_size=24",
     "actor_rollout_ref.actor.ppo_mini_batch_size=24",
     "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
-    "trainer.total_training_steps=25",
-    "trainer.test_freq=25",
+    "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
+    "trainer.total_training_steps=36",
+    "trainer.test_freq=36",
 ]
 
 
@@ -28,13 +29,13 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     assert run.code == 0, run.output[-3000:]
     assert "rebn active: " in run.output
     metrics = run.metrics
-    assert len(metrics) == 25
+    assert len(metrics) == 36
     success = [line["episode/success"] for line in metrics]
     assert sum(success[:3]) / 3 < 0.7
     assert sum(success[-5:]) / 5 > 0.9
     assert metrics[-1]["eval_episode/success"] > 0.8
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    assert len(run.episodes) == 25 * 24 + 16
+    assert len(run.episodes) == 36 * 24 + 16
     assert {episode.provenance.split(" (")[1] for episode in run.episodes} == {"plugin 'game')"}
 
 
