@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runs import launch
+import pytest
+from runs import SECONDS, launch
 from verl_on_cpu import settings as cpu
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "verl_guess_the_number.py"
 CORRIDOR = [

@@ -11,11 +11,13 @@ import pytest
 import torch
 from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
-from runs import Run, left_over, train, trained_responses
+from runs import SECONDS, Run, left_over, train, trained_responses
 from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode, StopReason
 from gem_tiny import tiny_model
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 GAMMA = 0.9
 
