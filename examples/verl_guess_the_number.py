@@ -28,8 +28,7 @@ FLAGS = [
     "data.max_response_length=512",  # tokens of all that follows the first prompt of an episode
     "actor_rollout_ref.actor.ppo_mini_batch_size=128",  # the whole batch, so one update for each
     "actor_rollout_ref.actor.optim.lr=1e-3",  # for a real model about 1e-6
-    "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
-    "trainer.total_training_steps=70",
+    "trainer.total_training_steps=90",
     "trainer.val_before_train=False",
 ]
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))

@@ -20,7 +20,6 @@ CORRIDOR = [
     "data.train_batch_size=24",
     "actor_rollout_ref.actor.ppo_mini_batch_size=24",
     "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
-    "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
     "trainer.total_training_steps=36",
     "trainer.test_freq=36",
 ]
