@@ -59,14 +59,16 @@ class TurnEstimator:
         Raises:
             AdvantageError: as gem-core's estimator.
         """
-        layout, shape = self._layout, (len(response_mask), response_mask.shape[1])
+        layout = self._layout
         rewards = layout.sums(token_level_rewards.double().numpy())
         batch = TurnBatch(rewards, layout.episode, layout.turn, layout.group, self._values)
         options: dict[str, Any] = {"lam": self._lam} if self._takes_lambda() else {}
         advantages, self.metrics = compute_advantages(self._name, batch, gamma=self._gamma, **options)
         returns = returns_to_go(batch, self._gamma) if self._values is None else advantages + self._values
-        tables = (torch.from_numpy(layout.spread(numbers, shape)) * response_mask for numbers in (advantages, returns))
-        return next(tables), next(tables)
+        return self._table(advantages, response_mask), self._table(returns, response_mask)
+
+    def _table(self, numbers: NDArray[np.float64], mask: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self._layout.spread(numbers, (mask.shape[0], mask.shape[1]))) * mask
 
     def _takes_lambda(self) -> bool:
         return "lam" in inspect.signature(advantage_spec(self._name).resolve()).parameters

@@ -39,7 +39,6 @@ class Player:
         settings.import_modules()
         if settings.recording:
             _record(settings.recording)
-        self.split = split
         self.ends = _end_tokens(config, tokenizer)
         weights = settings.train_weights if split == "train" else settings.eval_weights
         self.runner = EpisodeRunner(

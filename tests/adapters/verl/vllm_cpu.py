@@ -14,7 +14,6 @@ from verl_on_cpu import vllm
 
 os.environ.update(cpu.environment())
 
-from babble import WORDS  # noqa: F401  the environments that `verl_spy` makes known
 from byte_level import byte_level_bpe
 from runs import train, trained_responses
 from transformers import Qwen3Config, Qwen3ForCausalLM
