@@ -1,0 +1,117 @@
+"""What the games have in common: a box with the move, a turn limit, and how episodes end."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from enum import Enum, auto
+from typing import Any, ClassVar, TypeAlias
+
+from gem_core.env import Env, Info, ResetResult, StepResult
+
+FORMAT_ERROR_REWARD = -0.1
+"""Reward of an action that has no box of the game's form; it ends the episode."""
+
+
+class Outcome(Enum):
+    """What a move made of the game."""
+
+    GOES_ON = auto()
+    INVALID = auto()
+    """The move is of the right form and not allowed now: it costs the turn and nothing else."""
+    SOLVED = auto()
+    LOST = auto()
+
+
+Move: TypeAlias = tuple[str, float, Outcome]
+"""What is shown, the reward, and the outcome."""
+
+GOES_ON, INVALID, SOLVED, LOST = Outcome
+
+
+class Game(Env):
+    """A game whose moves stand in `\\boxed{...}`; the last box of the right form counts.
+
+    | move | reward | episode |
+    | --- | --- | --- |
+    | no box of the right form | -0.1 | terminated (and truncated, if it was the last turn) |
+    | not allowed now | 0 | goes on, the turn is spent |
+    | allowed | the game's | goes on, or terminated where it is solved or lost |
+    | on the last turn, neither solved nor lost | as above, plus the game's consolation | terminated and truncated |
+
+    The first observation is the rules; the present board is `info["suffix"]`, so that histories do not repeat it.
+    """
+
+    ACTION: ClassVar[re.Pattern[str]]
+    """The form of a move; its groups are what `play` reads."""
+    FORM: ClassVar[str]
+    """The same for a reader, for example `\\boxed{row column}`."""
+    max_turns: int
+    turn: int = 0
+
+    @abstractmethod
+    def deal(self) -> None:
+        """Draw a new game from `self.rng`."""
+
+    @abstractmethod
+    def rules(self) -> str:
+        """The first observation; shows the form of a move in an example."""
+
+    @abstractmethod
+    def play(self, move: re.Match[str]) -> Move | None:
+        """Make the move; `None` where it turns out not to be of the right form, which changes nothing."""
+
+    def board(self) -> str | None:
+        """What the player sees of the present state; `None` where the observations say it all."""
+        return None
+
+    def consolation(self) -> float:
+        """Reward for what was reached when the turns are used up."""
+        return 0.0
+
+    def farewell(self, observation: str) -> str:
+        """What is shown when the turns are used up, in place of the last move's observation."""
+        return f"{observation} No turns are left."
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Start a new game."""
+        super().reset(seed=seed)
+        self.turn = 0
+        self.deal()
+        board = self.board()
+        return self.rules(), {} if board is None else {"suffix": board}
+
+    def step(self, action: str) -> StepResult:
+        """Make a move."""
+        self.turn += 1
+        last = self.turn >= self.max_turns
+        matches = [*self.ACTION.finditer(action)]
+        move = self.play(matches[-1]) if matches else None
+        if move is None:
+            return self._no_move(last)
+        observation, reward, outcome = move
+        info: Info = {"success": outcome is SOLVED}
+        if (board := self.board()) is not None:
+            info["suffix"] = board
+        if outcome is INVALID:
+            info["invalid_action"] = True
+        elif outcome is not GOES_ON:
+            return observation, reward, True, False, info
+        if last:
+            return self.farewell(observation), reward + self.consolation(), True, True, info
+        return observation, reward, False, False, info
+
+    def render(self) -> str:
+        """The board and the turns so far, for a person."""
+        return f"{self.board() or ''}\nturn {self.turn} of {self.max_turns}".strip()
+
+    def _no_move(self, last: bool) -> StepResult:
+        info: Info = {"success": False, "invalid_action": True}
+        if (board := self.board()) is not None:
+            info["suffix"] = board
+        return f"There is no move of the form {self.FORM}.", FORMAT_ERROR_REWARD, True, last, info
+
+
+def boxed(content: object) -> str:
+    """`\\boxed{content}`."""
+    return f"\\boxed{{{content}}}"
