@@ -68,6 +68,9 @@ class Env(ABC):
 
     spec: EnvSpec | None = None
     """What `make` built this environment from; `None` for one built by hand."""
+    takes_task: bool = False
+    """Over a data set: the engine calls `reset(seed=..., task=k)`, where `k` counts the episodes of a run, each number
+    once over all environments and processes (and once per group), so that no row repeats before all had their turn."""
 
     _rng: random.Random | None = None
 
@@ -190,6 +193,11 @@ class Wrapper(Env):
     @spec.setter
     def spec(self, value: EnvSpec | None) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self._spec = value
+
+    @property
+    def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the wrapped environment says."""
+        return self.env.takes_task
 
     @property
     def rng(self) -> random.Random:

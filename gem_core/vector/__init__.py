@@ -49,6 +49,8 @@ def make_vec(
     autoreset: Autoreset | str = Autoreset.SAME_STEP,
     seed: int | None = None,
     group_size: int = 1,
+    first_episode: int = 0,
+    shard: tuple[int, int] = (0, 1),
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
     workers: int | None = None,
@@ -66,6 +68,9 @@ def make_vec(
         seed: the episode `k` of environment `i` has the seed `derive_seed(seed, i // group_size, k)`, in every
             backend and at every width; `None` draws a seed from the operating system.
         group_size: so many neighbours in a row play the same seeds, for estimators that compare episodes of one task.
+        first_episode: number of the first episode of each environment; a run that is resumed goes on where it was.
+        shard: `(number, count)` of this vector among several that share the tasks, for example one on each rank.
+            Environments over a data set (`Env.takes_task`) play different rows in all of them.
         wrappers: applied to each environment in this order.
         env_kwargs: override the specs' keyword arguments.
         workers: how many threads (by default one per environment), processes (one per core) or Ray actors (one per
@@ -83,6 +88,7 @@ def make_vec(
     weights = weights_of(env_ids)
     count = fewest_places(weights) * group_size if num_envs is None else num_envs
     whole = {"num_envs": count, "group_size": group_size, "workers": 1 if workers is None else workers}
+    whole |= {"first_episode": first_episode, "shard[0]": shard[0], "shard[1]": shard[1]}
     if wrong := {name: value for name, value in whole.items() if type(value) is not int}:
         raise ValueError(f"whole numbers are needed, not {wrong}")
     if seed is not None and not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -92,6 +98,10 @@ def make_vec(
     if count < 1 or group_size < 1 or count % group_size:
         raise ValueError(
             f"cannot make {count} environments in groups of {group_size}: both must be at least 1, and the groups full"
+        )
+    if first_episode < 0 or not 0 <= shard[0] < shard[1]:
+        raise ValueError(
+            f"first_episode must be at least 0, and shard a number below its count: {first_episode}, {shard}"
         )
     if backend not in BACKENDS:
         raise ValueError(
@@ -104,11 +114,22 @@ def make_vec(
     for env_spec in specs.values():
         _try(env_spec, wrappers, env_kwargs or {})
     run_seed = fresh_seed() if seed is None else seed
-    seats = [Seat(places[index // group_size], index // group_size, run_seed) for index in range(count)]
+    seats = _seats(places, group_size, run_seed, first_episode, shard)
     builders = {env_id: partial(build, one, dict(env_kwargs or {}), tuple(wrappers)) for env_id, one in specs.items()}
     mode = _mode(autoreset)
     settings: dict[str, Any] = {"autoreset": mode, "group_size": group_size, "failures": policy}
     return _build(backend, seats, builders, workers, settings)
+
+
+def _seats(places: Sequence[str], group_size: int, seed: int, first_episode: int, shard: tuple[int, int]) -> list[Seat]:
+    """One seat per environment; those of one id share its tasks, across all shards."""
+    own, shards = shard
+    seats: list[Seat] = []
+    for stream, env_id in enumerate(places):
+        task = places[:stream].count(env_id) * shards + own
+        stride = places.count(env_id) * shards
+        seats += [Seat(env_id, stream, seed, task, stride, first_episode - 1) for _ in range(group_size)]
+    return seats
 
 
 def _build(

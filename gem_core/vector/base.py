@@ -149,13 +149,13 @@ class VectorEnv(ABC):
         Args:
             indices: which environments.
             streams: for each, a sequence of seeds to begin at its first episode, instead of going on with its own:
-                `derive_seed(seed, stream, 0)`.
+                `derive_seed(seed, stream, 0)`, and with the task of that number.
         """
         if streams is not None and len(streams) != len(indices):
             raise ValueError(f"got {len(streams)} streams of seeds for {len(indices)} environments")
         self._claim(indices)
         for index, stream in zip(indices, streams or (), strict=False):
-            self._seats[index].stream, self._seats[index].episode = stream, -1
+            self._seats[index].switch(stream)
         self._start_episodes(indices)
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:

@@ -7,6 +7,7 @@ import zlib
 from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Info, ResetResult
+from gem_core.seeding import derive_seed
 
 
 class Transition(NamedTuple):
@@ -45,7 +46,7 @@ Outcome: TypeAlias = ResetResult | Transition | Failure
 
 
 class Reset(NamedTuple):
-    """Start an episode; answered with observation and info. Its seed is `derive_seed` of these three."""
+    """Start an episode; answered with observation and info."""
 
     seed: int
     """The vector's seed."""
@@ -53,6 +54,19 @@ class Reset(NamedTuple):
     """Which sequence of seeds it belongs to; members of one group share it."""
     episode: int
     """Number of the episode, from 0."""
+    task: int
+    """Which task, for environments that take one."""
+    stride: int
+    """How far the next episode's task is from this one's."""
+
+    @property
+    def episode_seed(self) -> int:
+        """The seed that the environment is given."""
+        return derive_seed(self.seed, self.stream, self.episode)
+
+    def next(self) -> Reset:
+        """The start of the episode after this one."""
+        return self._replace(episode=self.episode + 1, task=self.task + self.stride)
 
 
 class Replay(NamedTuple):

@@ -11,7 +11,6 @@ from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import EnvFailure
-from gem_core.seeding import derive_seed
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of, new_transition
 
 _FROZEN = {str, int, float, bool, type(None)}
@@ -37,7 +36,7 @@ class Member:
         self._autoreset = autoreset
         self._portable = portable
         self._env: Env | None = None
-        self._start = Reset(0, 0, -1)
+        self._start = Reset(0, 0, -1, 0, 1)
         self.tick: Callable[[bool], None] = _nothing
         """Called before each turn of a replay, and with `True` before the opening that follows an ending: the time
         limit is one of single calls."""
@@ -48,7 +47,7 @@ class Member:
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
             emit(self.index, outcome._replace(info=_own(outcome.info)))
             self.tick(True)
-            outcome = self.answer(self._start._replace(episode=self._start.episode + 1))
+            outcome = self.answer(self._start.next())
         emit(self.index, outcome)
 
     def answer(self, call: Call) -> Outcome:
@@ -69,8 +68,9 @@ class Member:
         self._start = start
         if self._env is None:
             self._env = self._build()
-        seed = derive_seed(*start)
-        observation, info = _checked_reset(self._env.reset(seed=seed))
+        seed = start.episode_seed
+        options = {"task": start.task} if self._env.takes_task else {}
+        observation, info = _checked_reset(self._env.reset(seed=seed, **options))
         return observation, {**info, "seed": seed, "episode": start.episode}
 
     def _replay(self, call: Replay) -> Transition | Failure:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gem_core.env import ResetResult
-from gem_core.seeding import derive_seed
 from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
 
 
@@ -18,6 +17,10 @@ class Seat:
     """Which sequence of seeds it plays."""
     seed: int
     """The vector's seed."""
+    first_task: int = 0
+    """The task of its episode 0."""
+    stride: int = 1
+    """How far its tasks are apart."""
     episode: int = -1
     over: bool = True
     """No episode is under way."""
@@ -41,18 +44,23 @@ class Seat:
     @property
     def start(self) -> Reset:
         """The call that began this episode."""
-        return Reset(self.seed, self.stream, self.episode)
+        task = self.first_task + self.episode * self.stride
+        return Reset(self.seed, self.stream, self.episode, task, self.stride)
 
     @property
     def episode_seed(self) -> int:
         """The seed that the environment was given."""
-        return derive_seed(*self.start)
+        return self.start.episode_seed
 
     def next_start(self) -> Reset:
         """Go on to the next episode, and say how to open it."""
         self.episode += 1
         self.over, self.steady, self.error, self.attempts = True, False, None, 0
         return self.start
+
+    def switch(self, stream: int) -> None:
+        """Go on with the first episode of another sequence of seeds, and with the task of that number."""
+        self.stream, self.first_task, self.episode = stream, stream, -1
 
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""

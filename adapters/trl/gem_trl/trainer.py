@@ -197,7 +197,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
         # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
-        stream = self.state.global_step if train else 0
+        first = self.state.global_step if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
             self._share_of(self._weights(mode), count // group_size),
@@ -205,8 +205,10 @@ class TurnGRPOTrainer(GRPOTrainer):
             backend=args.vector_backend,
             workers=args.vector_workers,
             failures=args.failures,
-            seed=derive_seed(args.seed, mode, rank, stream),
+            seed=derive_seed(args.seed, mode, rank),
             group_size=group_size,
+            first_episode=first,
+            shard=(rank, self.accelerator.num_processes),
             wrappers=self._wrappers,
             env_kwargs=_env_kwargs(args),
         )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 from gem_core.adapters import require
+from gem_core.errors import AdapterError
 from gem_verl.plugin import VERL
 
 
 def main() -> None:
     """Compose the configuration from the command line, and train."""
-    require(VERL)
+    try:
+        require(VERL)
+    except AdapterError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
     from gem_verl.launch import command
 
     command()

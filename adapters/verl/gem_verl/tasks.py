@@ -22,8 +22,8 @@ ENDLESS = 1 << 40
 class EnvTasks(Dataset[dict[str, Any]]):
     """The tasks of training or validation; what verl calls with `data.custom_cls`.
 
-    Row `i` names an environment and a task number, from which agent workers derive the seed. Environments share each
-    batch by their weights.
+    A row names an environment and one of its tasks, from which agent workers derive the seed. Environments share each
+    batch by their weights, and each counts its own tasks, so that one over a data set leaves out no row.
 
     Args:
         data_files: `train` or `eval`.
@@ -47,12 +47,13 @@ class EnvTasks(Dataset[dict[str, Any]]):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """One task, as verl wants a row."""
-        env_id = self._envs[index % len(self._envs)]
+        batch, place = divmod(index, len(self._envs))
+        env_id = self._envs[place]
         return {
             "agent_name": NAME,
             "split": self.split,
             "env_id": env_id,
-            "task": index,
+            "task": batch * self._envs.count(env_id) + self._envs[:place].count(env_id),
             # What verl reads: the columns of a prompt, and the name under which it logs a validation.
             "data_source": env_id,
             "index": index,

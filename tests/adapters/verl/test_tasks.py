@@ -69,6 +69,14 @@ def test_environments_share_each_batch_by_weight(tasks):
         assert shares == {"test:Babble-v0": 6, "game:Corridor-v0": 2}
 
 
+def test_each_environment_counts_its_own_tasks(tasks):
+    rows = tasks("train", TWO, "gem.env_weights=[3,1]", "data.train_batch_size=8")
+    played: dict[str, list[int]] = {}
+    for index in range(24):
+        played.setdefault(rows[index]["env_id"], []).append(rows[index]["task"])
+    assert played == {"test:Babble-v0": [*range(18)], "game:Corridor-v0": [*range(6)]}
+
+
 def test_list_that_names_one_twice_weighs_it_twice(tasks):
     rows = tasks("train", "gem.env=[test:Babble-v0,game:Corridor-v0,test:Babble-v0]", "data.train_batch_size=9")
     assert Counter(names(rows, 9)) == {"test:Babble-v0": 6, "game:Corridor-v0": 3}

@@ -1,0 +1,139 @@
+"""Which task each episode plays, for environments over a data set: none twice before all had their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from vector_envs import SEED
+
+import gem_core
+from gem_core import Env, make_vec
+from gem_core.failures import FailurePolicy
+from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
+from gem_core.wrappers import TurnLimit
+
+backends = pytest.mark.parametrize("backend", ["sync", "thread", "process"])
+
+
+class Row(Env):
+    """Shows its task; one turn."""
+
+    takes_task = True
+
+    def reset(self, seed: int | None = None, task: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        return f"row {task}", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "", 0.0, True, False, {"success": False}
+
+    def sample_random_action(self) -> str:
+        return "a"
+
+
+class Fragile(Row):
+    """Fails in its first turn, whatever the task."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        raise OSError("gone")
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    gem_core.register("demo-tasks:Row-v0", Row)
+    gem_core.register("demo-tasks:Other-v0", Row)
+    gem_core.register("demo-tasks:Fragile-v0", Fragile)
+
+
+def rows(rounds: int, env_ids: Any = "demo-tasks:Row-v0", width: int = 4, **kwargs: Any) -> list[list[int]]:
+    """The rows that each environment of a vector shows."""
+    with make_vec(env_ids, width, seed=SEED, **kwargs) as vec:
+        shown = [vec.reset()[0]]
+        shown += [vec.step(["a"] * width)[0] for _ in range(rounds - 1)]
+    return [[int(text.split()[1]) for text in place] for place in zip(*shown, strict=True)]
+
+
+@backends
+def test_no_row_twice_in_a_vector(backend: Any) -> None:
+    played = rows(10, width=64, backend=backend)
+    assert sorted(row for place in played for row in place) == list(range(640))
+
+
+def test_rows_go_on_in_order() -> None:
+    assert rows(3, width=2) == [[0, 2, 4], [1, 3, 5]]
+
+
+def test_a_group_shares_its_rows() -> None:
+    assert rows(3, width=4, group_size=2) == [[0, 2, 4], [0, 2, 4], [1, 3, 5], [1, 3, 5]]
+
+
+def test_each_id_of_a_mixture_counts_its_own() -> None:
+    weights = {"demo-tasks:Row-v0": 2.0, "demo-tasks:Other-v0": 1.0}
+    with make_vec(weights, 6, seed=SEED) as vec:
+        ids = vec.env_ids
+    played = rows(5, weights, 6)
+    for env_id, count in {"demo-tasks:Row-v0": 20, "demo-tasks:Other-v0": 10}.items():
+        own = [row for place, one in zip(played, ids, strict=True) if one == env_id for row in place]
+        assert sorted(own) == list(range(count))
+
+
+def test_shards_share_the_rows() -> None:
+    played = [row for number in range(3) for place in rows(4, width=4, shard=(number, 3)) for row in place]
+    assert sorted(played) == list(range(48))
+
+
+def test_a_resumed_run_goes_on() -> None:
+    assert rows(3, width=2, first_episode=2) == [[4, 6, 8], [5, 7, 9]]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"first_episode": -1}, {"shard": (2, 2)}, {"shard": (-1, 2)}, {"first_episode": 0.5}]
+)
+def test_numbers_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"first_episode|shard"):
+        rows(1, **wrong)
+
+
+def test_wrapped_environments_take_tasks_too() -> None:
+    assert rows(2, width=2, wrappers=[lambda env: TurnLimit(env, 3)]) == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("then", ["truncate", "drop"])
+def test_a_failure_leaves_out_no_row(then: Any) -> None:
+    failures = FailurePolicy(then=then, max_failure_share=None)
+    assert rows(3, "demo-tasks:Fragile-v0", 2, failures=failures) == [[0, 2, 4], [1, 3, 5]]
+
+
+def test_other_environments_are_told_nothing() -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Plain(Row):
+        takes_task = False
+
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            seen.append(options)
+            return super().reset(seed=seed)
+
+    gem_core.register("demo-tasks:Plain-v0", Plain)
+    with make_vec("demo-tasks:Plain-v0", 2, seed=SEED) as vec:
+        vec.reset()
+    assert seen == [{}, {}]
+
+
+def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
+    async def policy(prompt: Any) -> Completion:
+        return Completion([words.eos_token_id])
+
+    async def main(tasks: list[int]) -> list[str]:
+        runner = EpisodeRunner(
+            "demo-tasks:Row-v0", words, RolloutSettings(max_response_tokens=4), seed=SEED, max_concurrent=2
+        )
+        episodes = await runner.run_all(policy, tasks)
+        runner.close()
+        return [episode.turns[0].observation for episode in episodes]
+
+    shown = asyncio.run(main([0, 3, 7, 3]))
+    assert Counter(shown) == {"row 0": 1, "row 3": 2, "row 7": 1}
