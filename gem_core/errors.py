@@ -10,7 +10,8 @@
     ├── EnvError                   an environment
     │   ├── EnvKwargsError         was given an argument it does not have
     │   ├── EnvFailure             raised, or returned what is not a transition
-    │   └── ClosedError            was used after `close()`
+    │   ├── ClosedError            was used after `close()`
+    │   └── GradingError           asked for a grading function that cannot be called
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -69,6 +70,10 @@ class EnvFailure(EnvError):
 
 class ClosedError(EnvError):
     """An environment was used after `close()`."""
+
+
+class GradingError(EnvError):
+    """A grading function cannot be imported, or be sent its arguments; what an answer does is never an error."""
 
 
 class PolicyError(GemError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_tiny.model import tiny_model
@@ -10,17 +12,18 @@ from gem_tiny.warm_start import warm_start
 
 
 def tiny_policy(
-    env_id: str, *, warm_start_steps: int = 800, seed: int = 0
+    env_ids: str | Sequence[str], *, warm_start_steps: int = 800, seed: int = 0
 ) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
-    """A tiny model and its tokenizer, warm-started on random valid play of one environment.
+    """A tiny model and its tokenizer, warm-started on random valid play.
 
     Args:
-        env_id: the environment whose words and action format it learns.
+        env_ids: the environment, or environments, whose words and action formats it learns.
         warm_start_steps: see `warm_start`; 0 leaves the weights random.
         seed: of the weights and the play.
     """
-    tokenizer = tiny_tokenizer([env_id])
+    env_ids = [env_ids] if isinstance(env_ids, str) else [*env_ids]
+    tokenizer = tiny_tokenizer(env_ids)
     model = tiny_model(tokenizer, seed=seed)
     if warm_start_steps:
-        warm_start(model, tokenizer, env_id, steps=warm_start_steps, seed=seed)
+        warm_start(model, tokenizer, env_ids, steps=warm_start_steps, seed=seed)
     return model, tokenizer

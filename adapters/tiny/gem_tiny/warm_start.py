@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ _IGNORED = -100  # label that the loss of transformers leaves out
 def warm_start(
     model: Qwen3ForCausalLM,
     tokenizer: PreTrainedTokenizerFast,
-    env_id: str,
+    env_ids: Sequence[str],
     *,
     steps: int = 800,
     batch: int = 32,
@@ -37,7 +38,7 @@ def warm_start(
     Args:
         model: changed in place.
         tokenizer: its tokenizer.
-        env_id: environment to play.
+        env_ids: environments to play in turn.
         steps: optimiser steps.
         batch: episodes per step.
         learning_rate: of AdamW, falling linearly to zero.
@@ -50,11 +51,12 @@ def warm_start(
     numbers = itertools.count()
     pad_id: Any = tokenizer.pad_token_id
     model.train()
-    with gem_core.make(env_id) as env:
+    with ExitStack() as stack:
+        envs = [stack.enter_context(gem_core.make(env_id)) for env_id in env_ids]
         for step in range(steps):
             rows = [
-                _transcript(env, template, tokenizer, derive_seed(seed, "warm-start", next(numbers)))
-                for _ in range(batch)
+                _transcript(envs[number % len(envs)], template, tokenizer, derive_seed(seed, "warm-start", number))
+                for number in itertools.islice(numbers, batch)
             ]
             loss = _loss(model, rows, pad_id)
             loss.backward()

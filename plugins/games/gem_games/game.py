@@ -103,7 +103,7 @@ class Game(Env):
 
     def render(self) -> str:
         """The board and the turns so far, for a person."""
-        return f"{self.board() or ''}\nturn {self.turn} of {self.max_turns}".strip()
+        return f"{self.board() or ''}\nturn {self.turn} of {self.max_turns}".strip("\n")
 
     def _no_move(self, last: bool) -> StepResult:
         info: Info = {"success": False, "invalid_action": True}

@@ -1,0 +1,132 @@
+"""Writes docs/environments/: a page per namespace, from the environments' own docstrings and from playing them.
+
+python docs/pages.py            # write
+python docs/pages.py --check    # fail if a page is not what it would write
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import gem_core
+from gem_core.env import Env, shown_text
+from gem_core.errors import GemError
+from gem_core.plugins import manager
+from gem_core.specs import EnvSpec
+
+FOLDER = Path(__file__).parent / "environments"
+NAMESPACES = ("game", "math", "code", "qa", "logic", "eval", "rg")
+SEED = 0
+TURNS = 3
+PACKAGED = "package:"
+"""What the name of a data set in this distribution begins with."""
+LONGEST = 1500
+"""Characters of one observation; a longer one is cut in the transcript."""
+SHOWN_IDS = 40
+"""Ids of one class; of more, only the names are listed."""
+
+
+def page(namespace: str) -> str:
+    """The page of a namespace, as Markdown."""
+    specs: list[EnvSpec] = [offer.spec for offer in manager.offers("gem_envs", namespace)]
+    parts = [f"# {namespace}", "<!-- Written by docs/pages.py; change the docstrings instead. -->"]
+    for entry_point, group in groupby(specs, key=lambda spec: spec.entry_point):
+        parts += section(str(entry_point).rpartition(":")[2], list(group))
+    return "\n\n".join(parts) + "\n"
+
+
+def section(name: str, specs: list[EnvSpec]) -> Iterator[str]:
+    """What there is to say about one class: its ids, its docstring, an episode."""
+    yield f"## {name}"
+    yield names(specs) if len(specs) > SHOWN_IDS else table(specs)
+    yield from prose(inspect.cleandoc(specs[0].resolve().__doc__))
+    yield transcript(specs)
+
+
+def table(specs: list[EnvSpec]) -> str:
+    """Ids and their arguments."""
+    rows = [
+        f"| `{spec.id}` | {', '.join(f'`{key}={value!r}`' for key, value in spec.kwargs.items()) or 'defaults'} |"
+        for spec in specs
+    ]
+    extra = f"\n\nNeeds the extra `{specs[0].extra}`." if specs[0].extra else ""
+    return "\n".join(["| id | arguments |", "| --- | --- |", *rows]) + extra
+
+
+def names(specs: list[EnvSpec]) -> str:
+    """Ids alone, where they are many."""
+    return ", ".join(f"`{spec.id}`" for spec in specs) + f".\n\nNeeds the extra `{specs[0].extra}`."
+
+
+def prose(docstring: str) -> Iterator[str]:
+    """A docstring as Markdown; its sections of arguments and errors become lists."""
+    for part in re.split(r"\n\n(?=\S)", docstring):
+        title, _, body = part.partition("\n")
+        if title not in ("Args:", "Raises:", "Example:"):
+            yield part
+        elif title == "Args:":
+            items = re.split(r"\n(?=\S)", textwrap.dedent(body))
+            yield "Arguments:\n\n" + "\n".join(re.sub(r"^([a-z][\w, ]*):", r"- `\1`:", item) for item in items)
+
+
+def transcript(specs: list[EnvSpec]) -> str:
+    """The first turns of an episode, with random valid actions, of the first id that needs nothing from elsewhere."""
+    for spec in specs:
+        if not str(spec.kwargs.get("dataset", PACKAGED)).startswith(PACKAGED):
+            continue
+        try:
+            with gem_core.make(spec.id) as env:
+                shown = "\n".join(turns(env))
+        except GemError:  # it has to be told what data to read
+            continue
+        return f"First turns of `{spec.id}`, seed {SEED}, random actions:\n\n{fenced(shown)}"
+    return "No episode is shown, as the data is not part of this package."
+
+
+def fenced(text: str) -> str:
+    """A block of text that may hold fences of its own."""
+    fence = "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def turns(env: Env) -> Iterator[str]:
+    """Observations, actions and rewards, a line or more each."""
+    observation, info = env.reset(seed=SEED)
+    yield cut(shown_text(observation, info))
+    for _ in range(TURNS):
+        action = env.sample_random_action()
+        observation, reward, terminated, truncated, info = env.step(action)
+        yield f"> {action}"
+        yield f"[reward {reward:.3g}{', the end' if terminated or truncated else ''}]"
+        yield cut(shown_text(observation, info))
+        if terminated or truncated:
+            return
+
+
+def cut(text: str) -> str:
+    """A text that is not too long to read, without white space at line ends."""
+    short = text if len(text) <= LONGEST else f"{text[:LONGEST]} [...]"
+    return "\n".join(line.rstrip() for line in short.rstrip().split("\n"))
+
+
+def main(arguments: list[str]) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    stale = []
+    for namespace in NAMESPACES:
+        path, text = FOLDER / f"{namespace}.md", page(namespace)
+        if not path.exists() or path.read_text() != text:
+            stale.append(path.name)
+            if arguments != ["--check"]:
+                path.write_text(text)
+    if stale and arguments == ["--check"]:
+        sys.exit(f"{', '.join(stale)} in {FOLDER} are out of date. Next: python docs/pages.py")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Programming problems whose answer is a program, graded by tests."""

@@ -1,0 +1,32 @@
+"""What this package registers: ids and data sets, as data.
+
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import EnvSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+_TAGS = ("code", "single-turn")
+_CLASS = "gem_code.env:CodeEnv"
+
+_HUB = {
+    "CodeContest": "axon-rl/CodeContest",
+    "Taco8k": "axon-rl/TACO-8k",
+    "PrimeIntellect15k": "axon-rl/PrimeIntellect-15k",
+}
+
+
+@hookimpl
+def gem_envs() -> Iterable[EnvSpec]:
+    """Upstream's data sets, a bundled sample, and any data set of the user's."""
+    yield EnvSpec("code:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="data")
+    yield EnvSpec("code:Sample", _CLASS, {"dataset": "package:gem_code/sample.jsonl"}, (*_TAGS, "bundled"))
+    for name, dataset in _HUB.items():
+        kwargs = {"dataset": dataset, "split": "train"}
+        yield EnvSpec(f"code:{name}", _CLASS, kwargs, (*_TAGS, dataset), "data")

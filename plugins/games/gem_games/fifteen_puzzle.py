@@ -1,0 +1,155 @@
+"""The fifteen puzzle: slide numbered tiles into order."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from operator import eq
+
+from gem_core.errors import EnvError
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+
+_DRAWN = ((2, 10), (3, 20), (4, 50))
+"""Rows and turns that are drawn from."""
+
+
+class FifteenPuzzle(Game):
+    """A square board of `num_rows` rows with one gap, to be put in order within `max_turns` slides.
+
+    Action: the last `\\boxed{up}` (`down`, `left`, `right`) in the text, in lower case: where the tile goes that slides
+    into the gap. The order is 1, 2, ... row by row with the gap last.
+
+    | slide | reward | episode |
+    | --- | --- | --- |
+    | puts the board in order | 1 | terminated |
+    | another | 0 | goes on |
+    | no tile on that side of the gap | 0 | goes on, the turn is spent |
+    | no box | -0.1 | terminated (and truncated, if it was the last turn) |
+    | on the last turn, not in order | share of cells as they should be, the gap's included | terminated and truncated |
+
+    Boards are dealt as upstream deals them: every arrangement alike, so that half of them cannot be put in order, and a
+    few are in order already. Those go on all the same.
+
+    Args:
+        num_rows, max_turns: the size and the limit; both `None` draws one of (2, 10), (3, 20) and (4, 50) for each
+            episode.
+
+    Raises:
+        EnvError: fewer than two rows or one turn, or only one of the two given.
+    """
+
+    ACTION = re.compile(r"\\boxed\{(up|down|left|right)\}")
+    FORM = boxed("up") + ", " + boxed("down") + ", " + boxed("left") + " or " + boxed("right")
+
+    def __init__(self, max_turns: int | None = 20, num_rows: int | None = 2) -> None:
+        if (max_turns is None) != (num_rows is None):
+            raise EnvError("give max_turns and num_rows, or None for both to draw them")
+        self._drawn = num_rows is None
+        if num_rows is not None and max_turns is not None:
+            self._set_limits(num_rows, max_turns)
+
+    def deal(self) -> None:
+        """Draw a board, and where asked its size."""
+        if self._drawn:
+            self._set_limits(*self.rng.choice(_DRAWN))
+        self._ordered = [*_ordered(self.num_rows)]
+        self.tiles = [*self._ordered]
+        self.gap = len(self.tiles) - 1
+        self.shuffle()
+
+    def shuffle(self) -> None:
+        """Bring the tiles, which are in order, out of it."""
+        self.rng.shuffle(self.tiles)
+        self.gap = self.tiles.index(self._ordered[-1])
+
+    def rules(self) -> str:
+        """Goal, limit and form."""
+        return (
+            f"Slide the tiles into order: 1 to {self.num_rows**2 - 1} row by row, the gap {self._ordered[-1]} in the "
+            f"bottom right corner, within {self.max_turns} moves. A move slides a tile next to the gap into it: up, "
+            f"down, left or right is the way the tile goes. Put it in a box, for example {boxed('up')} to slide the "
+            "tile below the gap up."
+        )
+
+    def play(self, move: re.Match[str]) -> Move | None:
+        """Slide a tile."""
+        way = move[1].lower()
+        tile = _slides(self.num_rows)[way][self.gap]
+        if tile is None:
+            return f"There is no tile to slide {way}.", 0.0, INVALID
+        self._slide(tile)
+        if self.tiles == self._ordered:
+            return "The tiles are in order.", 1.0, SOLVED
+        return f"You slid a tile {way}.", 0.0, GOES_ON
+
+    def board(self) -> str:
+        """The tiles in rows."""
+        return _frame(self.num_rows) % tuple(self.tiles)
+
+    def consolation(self) -> float:
+        """The share of cells that are as they should be."""
+        return sum(map(eq, self.tiles, self._ordered)) / len(self.tiles)
+
+    def sample_random_action(self) -> str:
+        """One of the slides that the gap allows."""
+        return boxed(
+            self.rng.choice([way for way, tiles in _slides(self.num_rows).items() if tiles[self.gap] is not None])
+        )
+
+    def _set_limits(self, rows: int, turns: int) -> None:
+        if rows < 2 or turns < 1:
+            raise EnvError(f"cannot play {rows} rows in {turns} turns: it needs num_rows >= 2 and max_turns >= 1")
+        self.num_rows, self.max_turns = rows, turns
+
+    def _slide(self, tile: int) -> None:
+        tiles, gap = self.tiles, self.gap
+        tiles[gap], tiles[tile] = tiles[tile], tiles[gap]
+        self.gap = tile
+
+
+class FifteenPuzzleV1(FifteenPuzzle):
+    """The same, dealt so that it can be won: a board out of order that `max_turns` slides put in order.
+
+    A board is the ordered one after a random walk of at least half that many slides, and at most that many, none of
+    which undoes the one before. In the box, upper case and white space are read too.
+    """
+
+    ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE | re.ASCII)
+
+    def shuffle(self) -> None:
+        """Slide tiles at random, until they are out of order."""
+        most = min(self.max_turns, 10 * len(self.tiles))  # enough to mix a board, however many turns there are
+        while self.tiles == self._ordered:
+            before = None
+            for _ in range(self.rng.randint((most + 1) // 2, most)):
+                gap = self.gap
+                near = [tiles[gap] for tiles in _slides(self.num_rows).values()]
+                self._slide(self.rng.choice([tile for tile in near if tile is not None and tile != before]))
+                before = gap
+
+
+@cache
+def _ordered(rows: int) -> tuple[str, ...]:
+    """The tiles in order, each as wide as the widest."""
+    width = max(2, len(str(rows * rows - 1)))
+    return *(str(tile).rjust(width) for tile in range(1, rows * rows)), "_" * width
+
+
+@cache
+def _frame(rows: int) -> str:
+    """The board's text, with a `%s` for every tile."""
+    return "\n".join([" ".join(["%s"] * rows)] * rows)
+
+
+@cache
+def _slides(rows: int) -> dict[str, list[int | None]]:
+    """For every way to slide, and every cell of the gap: the cell of the tile that slides, if there is one."""
+    ways = {"up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)}
+    cells = [(row, column) for row in range(rows) for column in range(rows)]
+    return {
+        way: [
+            (row + down) * rows + column + right if 0 <= row + down < rows and 0 <= column + right < rows else None
+            for row, column in cells
+        ]
+        for way, (down, right) in ways.items()
+    }

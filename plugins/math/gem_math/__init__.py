@@ -1,0 +1,1 @@
+"""Mathematical questions whose answer stands in a box."""

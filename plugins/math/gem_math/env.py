@@ -1,0 +1,107 @@
+"""Mathematical questions, graded by exact comparison first and by math-verify where that does not tell."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from gem_core.env import Info
+from gem_core.errors import MissingExtraError
+from gem_core.grading import grade
+from gem_math import exact
+from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
+from gem_questions.extraction import last_box
+from gem_questions.rows import Row
+
+_GRADER = "gem_math.verification:any_equal"
+
+
+class MathEnv(QuestionEnv):
+    """A question whose answer is a number or an expression.
+
+    Action: the answer in the last `\\boxed{...}`.
+
+    | answer | reward |
+    | --- | --- |
+    | equal to one of the accepted ones: the same text, the same number, or the same for math-verify | 1 |
+    | another, longer than 1,000 characters, or one that exceeds a limit of the grader | 0 |
+    | none | `format_reward` |
+
+    Args:
+        answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
+            counts by what is in it.
+        verify: ask math-verify where exact comparison does not tell; without it such answers are wrong, and nothing
+            needs to be installed.
+        timeout: seconds that math-verify may take; ordinary answers take 0.05 to 0.3 on a free core.
+
+    The others, and the errors: see `gem_questions.env.QuestionEnv`.
+
+    Raises:
+        MissingExtraError: `verify`, and math-verify is not installed.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        *,
+        split: str | None = None,
+        subset: str | None = None,
+        question: str = "problem",
+        answer: str = "answer",
+        template: str | None = None,
+        format_reward: float = 0.0,
+        shuffle_seed: int | None = 0,
+        streaming: bool = False,
+        verify: bool = True,
+        timeout: float = 3.0,
+    ) -> None:
+        super().__init__(
+            dataset,
+            split=split,
+            subset=subset,
+            question=question,
+            answer=answer,
+            template=template,
+            format_reward=format_reward,
+            shuffle_seed=shuffle_seed,
+            streaming=streaming,
+        )
+        if verify and importlib.util.find_spec("math_verify") is None:
+            raise MissingExtraError(
+                "grading mathematics needs the module 'math_verify', which is not installed. "
+                'Next: pip install "gem-core[math]", or verify=False, which compares texts and plain numbers only'
+            )
+        self.verify, self.timeout = verify, timeout
+
+    def begin(self, row: Row) -> Info:
+        """Read the accepted answers."""
+        self.golds = [_unboxed(str(each)) for each in as_list(self.answer)]
+        return {}
+
+    def grade(self, action: str) -> Verdict:
+        """Compare with every accepted answer."""
+        given = last_box(action)
+        if given is None:
+            return self.no_answer
+        outcomes = [exact.equal(given, gold) for gold in self.golds]
+        if True in outcomes:
+            return RIGHT
+        unclear = [gold for gold, outcome in zip(self.golds, outcomes, strict=True) if outcome is None]
+        if not self.verify or not unclear or not given.strip() or len(given) > exact.MAX_CHARACTERS:
+            return WRONG
+        return self._verified(given, unclear)
+
+    def sample_random_action(self) -> str:
+        """A number in a box."""
+        return f"\\boxed{{{self.rng.randrange(100)}}}"
+
+    def _verified(self, given: str, golds: Sequence[str]) -> Verdict:
+        equal, error = grade(_GRADER, given, list(golds), timeout=self.timeout)
+        if error is not None:
+            return Verdict(0.0, error=error)
+        return RIGHT if equal is True else WRONG
+
+
+def _unboxed(gold: str) -> str:
+    inside = last_box(gold)
+    return gold if inside is None else inside

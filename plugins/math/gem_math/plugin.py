@@ -1,0 +1,37 @@
+"""What this package registers: ids and data sets, as data.
+
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import EnvSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+_TAGS = ("math", "single-turn")
+_CLASS = "gem_math.env:MathEnv"
+
+_HUB = {
+    "ASDiv2K": "axon-rl/ASDIV-2k",
+    "GSM8K": "axon-rl/GSM-8k",
+    "Math12K": "axon-rl/MATH-12k",
+    "Math8K-3to5": "axon-rl/MATH-lvl3to5-8k",
+    "Orz57K": "axon-rl/ORZ-57k",
+    "DeepScaleR40K": "axon-rl/DeepScaleR-40K",
+}
+
+
+@hookimpl
+def gem_envs() -> Iterable[EnvSpec]:
+    """Upstream's data sets, a bundled sample, and any data set of the user's."""
+    yield EnvSpec("math:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="math")
+    yield EnvSpec("math:Sample", _CLASS, {"dataset": "package:gem_math/sample.jsonl"}, (*_TAGS, "bundled"), "math")
+    for name, dataset in _HUB.items():
+        yield EnvSpec(f"math:{name}", _CLASS, {"dataset": dataset}, (*_TAGS, dataset), "math")
+    geometry = {"dataset": "axon-rl/geometry3k", "split": "train"}
+    tags = (*_TAGS, "images", "axon-rl/geometry3k")
+    yield EnvSpec("math:Geometry3K", "gem_math.geometry:GeometryEnv", geometry, tags, "math")

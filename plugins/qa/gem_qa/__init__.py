@@ -1,0 +1,1 @@
+"""Questions that a few words answer."""

@@ -1,0 +1,1 @@
+"""What the environments over data sets share: the questions, their order, and an episode of one answer."""

@@ -1,0 +1,209 @@
+"""Reading data sets: files, hub data sets and bundled samples become rows.
+
+Files of JSON lines, JSON and CSV are read as they are and need nothing installed. Everything else goes through the
+`datasets` library, which is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import importlib.resources
+import importlib.util
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import msgspec
+
+from gem_core.errors import EnvError, MissingExtraError, near_matches
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Row: TypeAlias = Mapping[str, Any]
+"""One question: its columns by name."""
+
+PACKAGE = "package:"
+"""What the name of a bundled sample starts with: `package:gem_math/sample.jsonl`."""
+_FILES = (".jsonl", ".json", ".csv", ".parquet")
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where questions come from, as plain data.
+
+    Args:
+        dataset: a hub id (`owner/name`), the path of a .jsonl, .json, .csv or .parquet file or of a folder that
+            `datasets.load_dataset` reads, or `package:<package>/<file>`.
+        split: of a data set that has several; a file is one split, so this does not apply to it.
+        subset: configuration of a hub data set.
+        streaming: read rows as they are asked for instead of downloading all of them first.
+    """
+
+    dataset: str
+    split: str | None = None
+    subset: str | None = None
+    streaming: bool = False
+
+    def __str__(self) -> str:
+        parts = [self.dataset, *(f"{name} {value!r}" for name, value in self._parts() if value)]
+        return ", ".join(parts)
+
+    def _parts(self) -> list[tuple[str, str | None]]:
+        return [("subset", self.subset), ("split", self.split)]
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder, or `None` for a hub id.
+
+        Raises:
+            EnvError: it is the name of a file that is not there, or nothing that names a data set.
+        """
+        if self.dataset.startswith(PACKAGE):
+            package, _, name = self.dataset.removeprefix(PACKAGE).partition("/")
+            return Path(str(importlib.resources.files(package) / name))
+        path = Path(self.dataset).expanduser()
+        if self.dataset and path.exists():
+            if path.is_file() and path.suffix not in _FILES:
+                raise EnvError(f"{self.dataset}: a file of questions ends in one of {', '.join(_FILES)}. Convert it.")
+            return path
+        if path.suffix in _FILES or not _HUB_ID.fullmatch(self.dataset):
+            raise EnvError(_no_file(path, self.dataset))
+        return None
+
+
+def read(source: Source) -> Sequence[Row]:
+    """All rows of a source; those of `datasets` stay on disk until they are looked at.
+
+    Raises:
+        EnvError: there is no such data set, it cannot be read, or it has no rows.
+        MissingExtraError: `datasets` is needed and not installed.
+    """
+    path = source.path
+    if path is not None and path.suffix in _READERS:
+        rows = _from_file(path)
+    else:
+        rows = cast("Sequence[Row]", _through_datasets(source, path))
+    if not len(rows):
+        raise EnvError(f"{source} has no rows, so there is nothing to ask. Give a data set with at least one.")
+    return rows
+
+
+def stream(source: Source, shuffle_seed: int | None, epoch: int, window: int) -> Iterator[Row]:
+    """The rows of a source one after another, as they arrive.
+
+    Args:
+        source: the data set.
+        shuffle_seed: shuffles through a window of rows, differently in each epoch; `None` keeps the order of the data.
+        epoch: how often the rows were gone through before.
+        window: number of rows that are shuffled at a time.
+
+    Raises: as `read`.
+    """
+    rows = _through_datasets(source, source.path)
+    if shuffle_seed is not None:
+        rows = rows.shuffle(seed=shuffle_seed, buffer_size=window)
+        rows.set_epoch(epoch)
+    yield from rows
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def _from_file(path: Path) -> Sequence[Row]:
+    try:
+        rows = _READERS[path.suffix](path)
+    except (msgspec.DecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise EnvError(f"{path} cannot be read: {error}. A {path.suffix} file of questions has {_FORM}.") from error
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in cast("list[Any]", rows)):
+        raise EnvError(f"{path} holds no rows. A {path.suffix} file of questions has {_FORM}.")
+    return cast("list[Row]", rows)
+
+
+_FORM = "one JSON object per line (.jsonl), a list of objects (.json), or a line of column names first (.csv)"
+
+
+def _read_jsonl(path: Path) -> Any:
+    rows: list[Any] = []
+    decoder = msgspec.json.Decoder()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                try:
+                    rows.append(decoder.decode(line))
+                except msgspec.DecodeError as error:
+                    raise msgspec.DecodeError(f"line {number}: {error}") from error
+    return rows
+
+
+def _read_json(path: Path) -> Any:
+    return msgspec.json.decode(path.read_bytes())
+
+
+def _read_csv(path: Path) -> Any:
+    # Not through datasets, which would read 007 as 7 and an empty answer as nothing.
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+_READERS = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
+
+
+def _no_file(path: Path, given: str) -> str:
+    siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"there is no file or folder {given!r} (looked for {path.absolute()}).{near_matches(path.name, siblings)}"
+
+
+# -- the datasets library ------------------------------------------------------------------------------------------
+
+
+def _through_datasets(source: Source, path: Path | None) -> Any:
+    library = _library(source)
+    kind: str | None = {".jsonl": "json", ".json": "json"}.get(path.suffix, path.suffix[1:]) if path else None
+    options: dict[str, Any] = {"streaming": source.streaming}
+    try:
+        if path is not None and path.is_file():
+            return library.load_dataset(kind, data_files=str(path), split="train", **options)
+        name = str(path) if path is not None else source.dataset
+        return _one_split(source, library.load_dataset(name, source.subset, **options))
+    except EnvError:
+        raise
+    except Exception as error:
+        raise EnvError(_not_loaded(source, path, error)) from error
+
+
+def _one_split(source: Source, splits: Mapping[str, Any]) -> Any:
+    names = list(splits)
+    if source.split is not None:
+        if source.split not in names:
+            hint = near_matches(source.split, names)
+            raise EnvError(f"{source.dataset} has no split {source.split!r}.{hint} It has: {', '.join(names)}")
+        return splits[source.split]
+    if len(names) == 1:
+        return splits[names[0]]
+    raise EnvError(f"{source.dataset} has the splits {', '.join(names)}. Name one: split={names[0]!r}")
+
+
+def _library(source: Source) -> ModuleType:
+    if importlib.util.find_spec("datasets") is None:
+        raise MissingExtraError(
+            f"reading {source} needs the module 'datasets', which is not installed. "
+            'Next: pip install "gem-core[data]", or give a .jsonl, .json or .csv file, which need nothing'
+        )
+    return importlib.import_module("datasets")
+
+
+def _not_loaded(source: Source, path: Path | None, error: Exception) -> str:
+    reason = f"{type(error).__name__}: {str(error).strip()[:500]}"
+    if path is not None:
+        return f"{path} cannot be read: {reason}"
+    return (
+        f"the data set {source} could not be loaded from the Hugging Face hub or its cache on this machine: {reason}. "
+        f"Next: check the name, and load it once on a machine with network (in Python: "
+        f"`datasets.load_dataset({source.dataset!r})`; the cache is in HF_HOME), "
+        "or give a file: dataset='my.jsonl'"
+    )

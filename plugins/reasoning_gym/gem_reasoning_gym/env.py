@@ -1,0 +1,106 @@
+"""A question of a reasoning-gym data set, and one answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gem_core.env import Env, Info, ResetResult, StepResult
+from gem_core.errors import EnvError
+from gem_core.grading import Grade, grade
+from gem_questions.extraction import last_box
+from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
+from gem_reasoning_gym.scoring import function_name
+
+SECONDS = 1.5
+"""Time that grading an answer may take."""
+_RIGHT = 1.0 - 1e-9
+
+
+class ReasoningGym(Env):
+    """Shows a question; the content of the last `\\boxed{...}` of the answer is scored by the data set.
+
+    | answer | reward | episode |
+    | --- | --- | --- |
+    | has a box | the data set's score, 0 to 1 | terminated and truncated, as upstream |
+    | has none, or it is not closed | 0 | the same, `info["invalid_action"]` |
+    | cannot be graded in 1.5 s, or makes the data set's scoring raise | 0 | the same, `info["grading_error"]` |
+
+    `info["score"]` is the score, and `info["success"]` says that it is 1: many data sets pay a part for less.
+
+    | `reset(...)` | entry of the data set |
+    | --- | --- |
+    | `task=k`, as the engine calls it | number `k`; they never end |
+    | `seed=s` | drawn |
+    | nothing | the next number |
+    | `index=k` | number `k`, for evaluation |
+
+    Args:
+        dataset: its name in reasoning-gym.
+        data_seed: the data set's own seed; another one gives other entries.
+        settings: fields of the data set's configuration, for example its difficulty.
+
+    Raises:
+        EnvKwargsError: the data set has no such setting; the message names the near match.
+        EnvError: it refuses a value.
+    """
+
+    takes_task = True
+
+    def __init__(self, dataset: str, *, data_seed: int = 42, **settings: Any) -> None:
+        if not 0 <= data_seed < HIGHEST:
+            raise EnvError(f"data_seed must be from 0 to {HIGHEST - 1}, not {data_seed!r}")
+        self._definition = Definition.of(dataset, settings)
+        self._grader = function_name(self._definition)
+        self._data_seed = data_seed
+        self._next = 0
+        self._entry: Entry = {"question": "", "answer": None}
+
+    def reset(
+        self, seed: int | None = None, *, task: int | None = None, index: int | None = None, **options: Any
+    ) -> ResetResult:
+        """Show a question; the table above says which.
+
+        Raises:
+            EnvError: there is no entry of that number.
+        """
+        super().reset(seed=seed, **options)
+        number = task if index is None else index
+        if number is None and seed is not None:
+            self._entry = drawn(self._definition, self._data_seed, self.rng)
+        else:
+            self._entry = entry(self._definition, self._data_seed, self._next if number is None else number)
+        self._next += number is None and seed is None
+        return self._entry["question"], {}
+
+    def step(self, action: str) -> StepResult:
+        """Grade the answer."""
+        answer = last_box(action)
+        if answer is None:
+            return "", 0.0, True, True, {"success": False, "score": 0.0, "invalid_action": True}
+        value, error = self._checked(grade(self._grader, answer, self._entry, timeout=SECONDS))
+        info: Info = {"success": value >= _RIGHT, "score": value}
+        if error is not None:
+            info["grading_error"] = error
+        return "", value, True, True, info
+
+    def sample_random_action(self) -> str:
+        """A number in a box, or, half of the time where the data set tells one, the right answer."""
+        answer, number = self._entry["answer"], self.rng.randint(0, 99)
+        told = isinstance(answer, str) and last_box(_boxed(answer)) == answer
+        return _boxed(answer if told and self.rng.random() < 0.5 else number)
+
+    def render(self) -> str:
+        """The question."""
+        return self._entry["question"]
+
+    @staticmethod
+    def _checked(graded: Grade) -> tuple[float, str | None]:
+        # An answer that took hold of its process may have said anything.
+        value = graded.value
+        if graded.error is None and isinstance(value, float) and 0 <= value <= 1:
+            return value, None
+        return 0.0, graded.error or f"the score must be from 0 to 1, and is {value!r:.80}"
+
+
+def _boxed(content: object) -> str:
+    return f"\\boxed{{{content}}}"

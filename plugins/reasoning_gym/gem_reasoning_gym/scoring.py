@@ -1,0 +1,42 @@
+"""Grading functions, one per data set and settings, for `gem_core.grading`.
+
+reasoning-gym evaluates some answers (`eval`, sympy's parser), so its scoring runs where that does no harm.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from gem_reasoning_gym.entries import Definition, Entry
+
+Score: TypeAlias = Callable[[str, Entry], float]
+"""From 0 to 1 for an answer."""
+
+_PREFIX = "score_"
+
+
+def function_name(definition: Definition) -> str:
+    """Name of the grading function of a data set."""
+    return f"{__name__}:{_PREFIX}{pickle.dumps(definition).hex()}"
+
+
+def __getattr__(name: str) -> Score:
+    # Asked for in the template, once: its forks find the data set built.
+    if not name.startswith(_PREFIX):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    definition: Definition = pickle.loads(bytes.fromhex(name.removeprefix(_PREFIX)))
+    return _MENDED.get(definition.name) or _score_of(definition.build(0))
+
+
+def _score_of(dataset: Any) -> Score:
+    return lambda answer, entry: float(dataset.score_answer(answer, entry))
+
+
+def _same_word(answer: str, entry: Entry) -> float:
+    """True or False; reasoning-gym 0.1.25 pays for any text that is not empty."""
+    return float(answer.strip().lower() == entry["answer"].lower())
+
+
+_MENDED: dict[str, Score] = {"game_of_life_halting": _same_word}
