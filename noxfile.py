@@ -30,7 +30,8 @@ ADAPTER_PYTHON = "3.11"
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym"]
 # The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
 TORCH = "torch==2.13.0"
-UPSTREAM = "gem-llm==0.1.0"
+# With what it imports and does not declare.
+UPSTREAM = ["gem-llm==0.1.0", "pandas", "pylatexenc"]
 
 
 @nox.session
@@ -97,7 +98,7 @@ def verl_vllm(session: nox.Session) -> None:
 @nox.session
 def parity(session: nox.Session) -> None:
     """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
-    python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[[UPSTREAM]])
+    python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[UPSTREAM])
     run(session, python, "-m", "pytest", "tests/parity", *session.posargs)
 
 
