@@ -51,11 +51,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types, and which package may import which."""
+    """Style, types, pages that are up to date, and which package may import which."""
     python = trl_environment(session)
     run(session, python, "-m", "ruff", "check")
     run(session, python, "-m", "ruff", "format", "--check")
     pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl")
+    run(session, python, "docs/pages.py", "--check")
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
 
 

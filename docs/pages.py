@@ -78,7 +78,8 @@ def prose(docstring: str) -> Iterator[str]:
 def transcript(specs: list[EnvSpec]) -> str:
     """The first turns of an episode, with random valid actions, of the first id that needs nothing from elsewhere."""
     for spec in specs:
-        if not str(spec.kwargs.get("dataset", PACKAGED)).startswith(PACKAGED):
+        dataset = str(spec.kwargs.get("dataset", ""))
+        if "/" in dataset and not dataset.startswith(PACKAGED):  # of the hub
             continue
         try:
             with gem_core.make(spec.id) as env:

@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from gem_core.grading.messages import Call, receive, send
+from gem_core.grading.messages import Call, framed, receive, send
 from gem_core.grading.permissions import Watch, seal
 
 FILES = 4096
@@ -62,7 +62,7 @@ def run(duty: Duty) -> NoReturn:
         arguments = pickle.loads(receive(duty.arguments))
         _die_with_the_caller(duty.arguments)
         seal(duty.watch)
-        send(duty.results, _outcome(duty.function, arguments))
+        send(duty.results, framed(_outcome(duty.function, arguments)))
     finally:
         os._exit(0)
 

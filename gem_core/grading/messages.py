@@ -48,15 +48,20 @@ class Call(NamedTuple):
         return cls(*json.loads(message))
 
 
-def send(file: int, message: bytes) -> None:
-    """Write a message and its length. Raises `BrokenPipeError` where nobody reads any more."""
-    rest = memoryview(HEADER.pack(len(message)) + message)
+def framed(message: bytes) -> memoryview:
+    """A message and its length."""
+    return memoryview(HEADER.pack(len(message)) + message)
+
+
+def send(file: int, message: bytes | memoryview) -> None:
+    """Write all of it. Raises `BrokenPipeError` where nobody reads any more."""
+    rest = memoryview(message)
     while rest:
         rest = rest[os.write(file, rest) :]
 
 
 def receive(file: int) -> bytearray:
-    """Read what `send` wrote. Raises `EOFError` where the writer is gone."""
+    """Read a framed message. Raises `EOFError` where the writer is gone."""
     size: int = HEADER.unpack(os.read(file, HEADER.size) or _end())[0]
     data = bytearray(size)
     rest = memoryview(data)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pickle
+import select
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from io import FileIO
 from typing import Any, NamedTuple
 
 from gem_core.errors import GradingError
-from gem_core.grading.messages import FAILED, RESULT, UNKNOWN, Call, receive, send
+from gem_core.grading.messages import FAILED, RESULT, UNKNOWN, Call, framed, receive, send
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.grading.template import main; main()"
 _END_SECONDS = 2.0
@@ -63,6 +64,9 @@ class _Template:
     def ask(self, call: Call, arguments: bytes) -> tuple[bytes, bytes]:
         """A reply's kind and text. Raises `_TemplateDied`."""
         with _pipe() as (theirs, mine), _pipe() as (replies, their_replies):
+            # As much as any pipe holds goes first, so that the clock does not run while this thread waits for a core.
+            message = framed(arguments)
+            send(mine.fileno(), message[: select.PIPE_BUF])
             try:
                 socket.send_fds(self._control, [call.encoded()], [theirs.fileno(), their_replies.fileno()])
             except OSError as error:
@@ -70,7 +74,7 @@ class _Template:
             theirs.close()
             their_replies.close()
             with contextlib.suppress(BrokenPipeError):  # the reply says why
-                send(mine.fileno(), arguments)
+                send(mine.fileno(), message[select.PIPE_BUF :])
             try:
                 reply = receive(replies.fileno())  # `mine` stays open until then: closing it ends the child
             except EOFError as error:
@@ -149,14 +153,15 @@ _pool = _Pool()
 def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 << 30) -> Grade:
     """Call a function on an answer, in a process of its own that cannot do harm to this one.
 
-    The time that a call waits for a free core does not count. Safe in threads, in worker processes, in Ray's actors and
-    after `os.fork`; each process that grades has one template process, which ends with it.
+    Several calls run at once, one per core; the others wait, and their clocks with them. Safe in threads, in worker
+    processes, in Ray's actors and after `os.fork`; each process that grades has one template process, which ends with
+    it.
 
     Args:
         function: `"package.module:name"`; imported once, in the template, before the clock starts. It returns plain
             data: `None`, a bool, number or string, or lists and dicts (with strings for keys) of them.
         arguments: plain data, pickled.
-        timeout: seconds it may take.
+        timeout: seconds it may take, without those that it waits for a core.
         memory: bytes it may take, on top of what its module needed when it was imported.
 
     Raises:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from gem_core.grading import child
-from gem_core.grading.messages import CALL_BYTES, FAILED, HEADER, MAX_RESULT, RESULT, UNKNOWN, Call, send
+from gem_core.grading.messages import CALL_BYTES, FAILED, HEADER, MAX_RESULT, RESULT, UNKNOWN, Call, framed, send
 from gem_core.grading.permissions import Watch, prepare, watcher
 
 Verdict: TypeAlias = tuple[bytes, bytes]
@@ -46,10 +46,12 @@ class Child:
         self._status: int | None = None
         self.results, results = os.pipe()
         duty = child.Duty(function, arguments, results, child.limits(call), watch)
-        self.deadline = time.monotonic() + call.timeout
         self._pid = os.fork()
         if self._pid == 0:
             child.run(duty)
+        self._start = time.monotonic()
+        self.deadline = self._start + call.timeout
+        """When to look how long it took, on the monotonic clock."""
         os.close(results)
         os.close(arguments)
 
@@ -68,8 +70,13 @@ class Child:
             return None
         return RESULT, bytes(self._received[HEADER.size : HEADER.size + size])
 
-    def overrun(self) -> Verdict:
-        """Its time is up."""
+    def late(self) -> Verdict | None:
+        """Its end, if its time is up: what it waited for a core does not count, or a busy machine would fail it."""
+        now = time.monotonic()
+        left = self._timeout - (now - self._start - _waited(self._pid))
+        if left > 0:
+            self.deadline = now + left
+            return None
         self.kill()
         return FAILED, f"time limit: no result within {self._timeout:g} s".encode()
 
@@ -115,8 +122,8 @@ class Template:
                     elif verdict := self._children[key.fd].read():
                         self._end(key.fd, verdict)
                 for file, one in [*self._children.items()]:
-                    if one.deadline <= time.monotonic():
-                        self._end(file, one.overrun())
+                    if one.deadline <= time.monotonic() and (verdict := one.late()):
+                        self._end(file, verdict)
         except EOFError:
             for one in self._children.values():
                 one.kill()
@@ -165,8 +172,17 @@ class Template:
 
 def _answer(reply: int, kind: bytes, text: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):  # the caller may have given up
-        send(reply, kind + text)
+        send(reply, framed(kind + text))
     os.close(reply)
+
+
+def _waited(pid: int) -> float:
+    """Seconds that a process was ready to run and had no core, where the kernel tells."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0
 
 
 def _ending(status: int) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from gem_core.rollout import read_episodes
 
@@ -28,6 +31,21 @@ def test_it_trains_and_writes_its_files(tmp_path):
     episodes = list(read_episodes(tmp_path / "out" / "episodes.jsonl"))
     assert len(episodes) == 24
     assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
+
+
+@pytest.mark.parametrize(
+    "env_ids",
+    [["math:Sample"], ["game:Minesweeper-v1-easy"], ["qa:Sample", "rg:simple_equations", "game:TowerofHanoi-v0-easy"]],
+    ids=["math", "game", "mixture"],
+)
+def test_other_environments_are_a_flag(env_ids, tmp_path):
+    done = _run(
+        tmp_path, "--env", *env_ids, "--updates", "2", "--episodes", "6", "--warm-start-steps", "5", "--output", "out"
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    episodes = list(read_episodes(tmp_path / "out" / "episodes.jsonl"))
+    assert Counter(episode.env_id for episode in episodes) == dict.fromkeys(env_ids, 12 // len(env_ids))
+    assert not any(episode.error for episode in episodes)
 
 
 def test_wrong_flags_are_answered_well(tmp_path):

@@ -27,7 +27,7 @@ Entry: TypeAlias = dict[str, Any]
 DATASETS = cast("dict[str, tuple[Any, Any]]", factory.DATASETS)  # pyright: ignore[reportUnknownMemberType]
 """Class and class of the configuration, by name."""
 
-_one_at_a_time = threading.RLock()
+_one_at_a_time = threading.Lock()
 _OURS = {"seed": "data_seed=...", "size": "nothing: the entries never end"}
 
 
@@ -66,7 +66,8 @@ class Definition:
         settings = dict(pickle.loads(self.settings))
         try:
             config = DATASETS[self.name][1](**settings, seed=seed, size=BLOCK)
-            config.validate()
+            if hasattr(config, "validate"):
+                config.validate()
         except Exception as error:
             raise EnvError(f"rg:{self.name} refuses {settings!r}: {type(error).__name__}: {error}") from error
         return config
@@ -85,12 +86,8 @@ def entry(definition: Definition, data_seed: int, number: int) -> Entry:
     """
     if not 0 <= number < HIGHEST:
         raise EnvError(f"rg:{definition.name} has no entry {number}: they are numbered from 0 to {HIGHEST - 1}")
-    with _one_at_a_time, _randomness(data_seed + number):
-        try:
-            return _block(definition, data_seed)[number]
-        except IndexError:  # it makes all of them at once
-            block, row = divmod(number, BLOCK)
-            return _block(definition, data_seed + block * BLOCK)[row]
+    with _one_at_a_time:
+        return _kept_entry(definition, data_seed, number)
 
 
 def drawn(definition: Definition, data_seed: int, rng: random.Random) -> Entry:
@@ -102,6 +99,16 @@ def drawn(definition: Definition, data_seed: int, rng: random.Random) -> Entry:
             return block[number]
         except IndexError:
             return block[number % BLOCK]
+
+
+@functools.lru_cache(maxsize=256)  # a group of episodes plays one entry, and some take seconds to make
+def _kept_entry(definition: Definition, data_seed: int, number: int) -> Entry:
+    with _randomness(data_seed + number):
+        try:
+            return _block(definition, data_seed)[number]
+        except IndexError:  # it makes all of them at once
+            block, row = divmod(number, BLOCK)
+            return _block(definition, data_seed + block * BLOCK)[row]
 
 
 @functools.lru_cache(maxsize=32)

@@ -11,7 +11,7 @@ from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import function_name
 
-SECONDS = 1.5
+SECONDS = 1.0
 """Time that grading an answer may take."""
 _RIGHT = 1.0 - 1e-9
 
@@ -23,7 +23,7 @@ class ReasoningGym(Env):
     | --- | --- | --- |
     | has a box | the data set's score, 0 to 1 | terminated and truncated, as upstream |
     | has none, or it is not closed | 0 | the same, `info["invalid_action"]` |
-    | cannot be graded in 1.5 s, or makes the data set's scoring raise | 0 | the same, `info["grading_error"]` |
+    | cannot be graded in a second, or makes the data set's scoring raise | 0 | the same, `info["grading_error"]` |
 
     `info["score"]` is the score, and `info["success"]` says that it is 1: many data sets pay a part for less.
 
