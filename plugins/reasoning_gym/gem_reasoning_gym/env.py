@@ -6,13 +6,15 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_core.grading import Grade, grade
+from gem_core.grading import grade
 from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import function_name
 
 SECONDS = 1.0
 """Time that grading an answer may take."""
+LONGEST = 32_768
+"""Characters of an answer; those of reasoning-gym's own answers stay below 5,000."""
 _RIGHT = 1.0 - 1e-9
 
 
@@ -23,7 +25,7 @@ class ReasoningGym(Env):
     | --- | --- | --- |
     | has a box | the data set's score, 0 to 1 | terminated and truncated, as upstream |
     | has none, or it is not closed | 0 | the same, `info["invalid_action"]` |
-    | cannot be graded in a second, or makes the data set's scoring raise | 0 | the same, `info["grading_error"]` |
+    | is too long, takes a second, or makes the scoring raise | 0 | the same, `info["grading_error"]` |
 
     `info["score"]` is the score, and `info["success"]` says that it is 1: many data sets pay a part for less.
 
@@ -77,7 +79,7 @@ class ReasoningGym(Env):
         answer = last_box(action)
         if answer is None:
             return "", 0.0, True, True, {"success": False, "score": 0.0, "invalid_action": True}
-        value, error = self._checked(grade(self._grader, answer, self._entry, timeout=SECONDS))
+        value, error = self._score(answer)
         info: Info = {"success": value >= _RIGHT, "score": value}
         if error is not None:
             info["grading_error"] = error
@@ -93,13 +95,14 @@ class ReasoningGym(Env):
         """The question."""
         return self._entry["question"]
 
-    @staticmethod
-    def _checked(graded: Grade) -> tuple[float, str | None]:
+    def _score(self, answer: str) -> tuple[float, str | None]:
+        if len(answer) > LONGEST:
+            return 0.0, f"the answer has {len(answer)} characters, and {LONGEST} are graded"
+        value, error = grade(self._grader, answer, self._entry, timeout=SECONDS)
         # An answer that took hold of its process may have said anything.
-        value = graded.value
-        if graded.error is None and isinstance(value, float) and 0 <= value <= 1:
+        if error is None and isinstance(value, float) and 0 <= value <= 1:
             return value, None
-        return 0.0, graded.error or f"the score must be from 0 to 1, and is {value!r:.80}"
+        return 0.0, error or f"the score must be from 0 to 1, and is {value!r:.80}"
 
 
 def _boxed(content: object) -> str:
