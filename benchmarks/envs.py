@@ -2,10 +2,10 @@
 
     python benchmarks/envs.py [--only steps resets math memory] [--quick] [--json out.json]
 
-It needs what `nox -s parity` installs, and pylatexenc for upstream's grader. Steps and resets are CPU time, in blocks
-of ours and upstream's by turns so that a host which changes speed changes both; medians count, and a ratio is that
-within a turn. Grading is the time until the verdict, most of which is another process's. A ratio says how many times
-better ours is. Moves are those of a random player; states are the same on both sides (envs_pairs.py says how).
+It needs what `nox -s parity` installs. Steps and resets are CPU time, in blocks of ours and upstream's by turns so that
+a host which changes speed changes both; medians count, and a ratio is that within a turn. Grading is the time until the
+verdict, most of which is another process's. A ratio says how many times better ours is. Moves are those of a random
+player; states are the same on both sides (envs_pairs.py says how).
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def _named(game: str, what: str, target: float, seeds: int, known: dict[str, flo
     theirs = f"game:{game}".replace("-v1-", "-v0-")
     note = f"mean {mean:.2f}, max {most:.1f} of {seeds} seeds; upstream in the study: {STUDIED[theirs]:g}"
     note += "; one solution each" if game.startswith("Sudoku") else ""
-    return with_ratio(Line(f"{game}: {what}", value, known[theirs], None, f"<= {target:g}", value <= target, note))
+    line = Line(f"{game}: {what}", value, known[theirs], None, f"<= {target:g}", value <= target, note)
+    return with_ratio(line) if what == "mean" else line
 
 
 def _by_turns(mine: Callable[[], float], theirs: Callable[[], float], blocks: int) -> tuple[list[float], list[float]]:

@@ -6,6 +6,7 @@ python docs/pages.py --check    # fail if a page is not what it would write
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -36,8 +37,13 @@ def page(namespace: str) -> str:
     """The page of a namespace, as Markdown."""
     specs: list[EnvSpec] = [offer.spec for offer in manager.offers("gem_envs", namespace)]
     parts = [f"# {namespace}", "<!-- Written by docs/pages.py; change the docstrings instead. -->"]
+    shared: dict[str, str] = {}
     for entry_point, group in groupby(specs, key=lambda spec: spec.entry_point):
-        parts += section(str(entry_point).rpartition(":")[2], list(group))
+        own = list(group)
+        parts += section(str(entry_point).rpartition(":")[2], own)
+        shared |= dict(re.findall(r"see `([\w.]+)\.(\w+)`", docstring(own[0].resolve())))
+    for module, name in shared.items():
+        parts += [f"## {name}", *prose(docstring(getattr(importlib.import_module(module), name)))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -45,23 +51,37 @@ def section(name: str, specs: list[EnvSpec]) -> Iterator[str]:
     """What there is to say about one class: its ids, its docstring, an episode."""
     yield f"## {name}"
     yield names(specs) if len(specs) > SHOWN_IDS else table(specs)
-    yield from prose(inspect.cleandoc(specs[0].resolve().__doc__))
+    yield from prose(docstring(specs[0].resolve()))
     yield transcript(specs)
+
+
+def docstring(of: object) -> str:
+    """What a class says about itself."""
+    return inspect.getdoc(of) or ""
 
 
 def table(specs: list[EnvSpec]) -> str:
     """Ids and their arguments."""
-    rows = [
-        f"| `{spec.id}` | {', '.join(f'`{key}={value!r}`' for key, value in spec.kwargs.items()) or 'defaults'} |"
-        for spec in specs
-    ]
-    extra = f"\n\nNeeds the extra `{specs[0].extra}`." if specs[0].extra else ""
-    return "\n".join(["| id | arguments |", "| --- | --- |", *rows]) + extra
+    rows = [f"| `{spec.id}` | {arguments(spec)} |" for spec in specs]
+    return "\n".join(["| id | arguments |", "| --- | --- |", *rows]) + extra(specs[0])
+
+
+def arguments(spec: EnvSpec) -> str:
+    """Those that the id sets, and those that it leaves to be given."""
+    parameters = inspect.signature(spec.resolve()).parameters.values()
+    open_ones = [one.name for one in parameters if one.default is one.empty and one.name not in spec.kwargs]
+    named = [f"`{key}={value!r}`" for key, value in spec.kwargs.items()]
+    return ", ".join([*named, *(f"`{name}` has to be given" for name in open_ones)]) or "defaults"
+
+
+def extra(spec: EnvSpec) -> str:
+    """What to install."""
+    return f"\n\nThe extra `{spec.extra}` installs all that these may need." if spec.extra else ""
 
 
 def names(specs: list[EnvSpec]) -> str:
     """Ids alone, where they are many."""
-    return ", ".join(f"`{spec.id}`" for spec in specs) + f".\n\nNeeds the extra `{specs[0].extra}`."
+    return ", ".join(f"`{spec.id}`" for spec in specs) + "." + extra(specs[0])
 
 
 def prose(docstring: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ are all that the rest of the project reads from `info`.
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: what the ended episode showed last |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
+| `task` | int | the same, for environments that take one |
 
 The keys that the engine sets are its own (`RESERVED`): where an environment's info has one, vectors and rollouts
 show it as `env_<key>`, so that an environment's own `error` is not taken for its failure.
@@ -34,7 +35,7 @@ Info: TypeAlias = dict[str, Any]
 ResetResult: TypeAlias = tuple[Observation, Info]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, Info]
 
-RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode"})
+RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode", "task"})
 """Keys of `info` that the engine sets, and an environment does not."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from gem_core.env import Env
 from gem_core.errors import EnvError, EnvKwargsError, GemError, NotFoundError, near_matches
@@ -85,6 +85,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
         if env is None:
             constructor = env_spec.resolve()
             _check_kwargs(env_spec.id, constructor, merged)
+            _check_types(env_spec.id, constructor, merged)
             env = constructor(**merged)
     except GemError:
         raise
@@ -98,6 +99,23 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
     for wrap in wrappers:
         env = wrap(env)
     return env
+
+
+_PLAIN = frozenset({int, float, str, bool, type(None)})
+
+
+def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+    """Plain values against plain annotations, which is what a configuration file gets wrong."""
+    try:
+        hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor)
+    except Exception:  # names that only a type checker sees
+        return
+    for name, value in kwargs.items():
+        accepted = set(get_args(hints.get(name))) or {hints.get(name)}
+        fits = type(value) in accepted or (type(value) is int and float in accepted)
+        if type(value) in _PLAIN and accepted <= _PLAIN and not fits:
+            wanted = " or ".join(sorted(one.__name__ for one in accepted if one is not type(None)))
+            raise EnvKwargsError(f"{env_id}: {name}={value!r} is of the wrong type; give {wanted}")
 
 
 def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:

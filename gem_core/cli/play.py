@@ -140,9 +140,9 @@ def _play_episode(env: Env, player: Player, seed: int | None) -> Outcome:
 def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
-    picture = env.render()
-    if picture is not None and picture.strip() != observation.strip():
-        say(picture, dim=True)
+    picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
+    if picture:  # what the text does not show anyway
+        say("\n".join(picture), dim=True)
 
 
 def _print_totals(outcomes: Sequence[Outcome]) -> None:

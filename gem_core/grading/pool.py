@@ -22,6 +22,8 @@ from gem_core.grading.messages import FAILED, RESULT, UNKNOWN, Call, framed, rec
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.grading.template import main; main()"
 _END_SECONDS = 2.0
+_DAY = 86_400
+_MOST_MEMORY = 1 << 44
 _SETTINGS = {
     # Threads of a library would be missing in the children.
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -167,8 +169,11 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
     Raises:
         GradingError: no such function, or arguments that cannot be pickled. Whatever an answer does is `Grade.error`.
     """
-    if timeout <= 0 or memory <= 0:
-        raise GradingError(f"a call needs time and memory, not timeout={timeout!r} and memory={memory!r}")
+    if not _is_limit(timeout, _DAY) or type(memory) is not int or not _is_limit(memory, _MOST_MEMORY):
+        raise GradingError(
+            f"a call needs seconds (up to {_DAY}) and a whole number of bytes (up to {_MOST_MEMORY}), not "
+            f"timeout={timeout!r} and memory={memory!r}"
+        )
     try:
         pickled = pickle.dumps(arguments, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
@@ -182,6 +187,10 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
             "Name it as 'package.module:name', in an installed module."
         )
     return _read(text) if kind == RESULT else Grade(None, text.decode())
+
+
+def _is_limit(value: object, most: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
 
 
 def close_pool() -> None:

@@ -26,6 +26,7 @@ class EpisodeBuilder:
         self, episode: Episode, template: ChatTemplate, settings: RolloutSettings, observation: str, info: Info
     ) -> None:
         self.episode = episode
+        episode.task = info.get("task")
         self._settings = settings
         self._conversation = Conversation(template, settings.history)
         self._message = self._conversation.observe(observation, info)

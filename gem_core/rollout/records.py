@@ -66,7 +66,9 @@ class Episode(msgspec.Struct):
 
     env_id: str
     seed: int
-    """`env.reset(seed=...)` with the same actions plays it again."""
+    """`env.reset(seed=...)` with the same actions plays it again, with `task=...` where there is one."""
+    task: int | None = None
+    """Which task it was told to play, where the environment takes one."""
     slot: int = 0
     """Index of the environment that played it."""
     number: int = 0

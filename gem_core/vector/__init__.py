@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -72,7 +72,7 @@ def make_vec(
         shard: `(number, count)` of this vector among several that share the tasks, for example one on each rank.
             Environments over a data set (`Env.takes_task`) play different rows in all of them.
         wrappers: applied to each environment in this order.
-        env_kwargs: override the specs' keyword arguments.
+        env_kwargs: override the specs' keyword arguments: of all environments, or `{id: {...}}` of those named.
         workers: how many threads (by default one per environment), processes (one per core) or Ray actors (one per
             CPU of the cluster) share the environments, neighbours together.
         failures: what becomes of environments that raise, hang, die or return garbage; see `FailurePolicy`.
@@ -88,7 +88,8 @@ def make_vec(
     weights = weights_of(env_ids)
     count = fewest_places(weights) * group_size if num_envs is None else num_envs
     whole = {"num_envs": count, "group_size": group_size, "workers": 1 if workers is None else workers}
-    whole |= {"first_episode": first_episode, "shard[0]": shard[0], "shard[1]": shard[1]}
+    number, shards = _pair(shard)
+    whole |= {"first_episode": first_episode, "shard[0]": number, "shard[1]": shards}
     if wrong := {name: value for name, value in whole.items() if type(value) is not int}:
         raise ValueError(f"whole numbers are needed, not {wrong}")
     if seed is not None and not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -99,7 +100,7 @@ def make_vec(
         raise ValueError(
             f"cannot make {count} environments in groups of {group_size}: both must be at least 1, and the groups full"
         )
-    if first_episode < 0 or not 0 <= shard[0] < shard[1]:
+    if first_episode < 0 or not 0 <= number < shards:
         raise ValueError(
             f"first_episode must be at least 0, and shard a number below its count: {first_episode}, {shard}"
         )
@@ -111,14 +112,30 @@ def make_vec(
     _check_backend(backend, workers, policy)
     places = share_places(weights, count // group_size)
     specs = {env_id: find_spec(env_id) for env_id in weights}
-    for env_spec in specs.values():
-        _try(env_spec, wrappers, env_kwargs or {})
+    kwargs = {env_id: _kwargs_of(env_id, weights, env_kwargs or {}) for env_id in weights}
+    for env_id, env_spec in specs.items():
+        _try(env_spec, wrappers, kwargs[env_id])
     run_seed = fresh_seed() if seed is None else seed
-    seats = _seats(places, group_size, run_seed, first_episode, shard)
-    builders = {env_id: partial(build, one, dict(env_kwargs or {}), tuple(wrappers)) for env_id, one in specs.items()}
+    seats = _seats(places, group_size, run_seed, first_episode, (number, shards))
+    builders = {env_id: partial(build, one, kwargs[env_id], tuple(wrappers)) for env_id, one in specs.items()}
     mode = _mode(autoreset)
     settings: dict[str, Any] = {"autoreset": mode, "group_size": group_size, "failures": policy}
     return _build(backend, seats, builders, workers, settings)
+
+
+def _pair(shard: object) -> tuple[Any, Any]:
+    if not isinstance(shard, tuple | list) or len(shard) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        raise ValueError(f"shard must be (number, count), for example (0, 2), not {shard!r}")
+    return tuple(shard)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _kwargs_of(env_id: str, env_ids: Iterable[str], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of one environment, from those of all or of each."""
+    if not any(":" in name for name in env_kwargs):  # no id
+        return dict(env_kwargs)
+    if unknown := [name for name in env_kwargs if name not in env_ids]:
+        raise ValueError(f"env_kwargs names {unknown}, and the environments are {[*env_ids]}")
+    return dict(env_kwargs.get(env_id, {}))
 
 
 def _seats(places: Sequence[str], group_size: int, seed: int, first_episode: int, shard: tuple[int, int]) -> list[Seat]:

@@ -71,7 +71,7 @@ class Member:
         seed = start.episode_seed
         options = {"task": start.task} if self._env.takes_task else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options))
-        return observation, {**info, "seed": seed, "episode": start.episode}
+        return observation, {**info, "seed": seed, "episode": start.episode, **options}
 
     def _replay(self, call: Replay) -> Transition | Failure:
         self.close()

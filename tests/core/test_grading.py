@@ -443,11 +443,14 @@ def test_a_killed_process_leaves_nothing_not_even_answers_that_hang(hanging: int
 def test_ctrl_c_interrupts_a_call_and_ends_its_process() -> None:
     rest = """
     try:
+        print("begun", flush=True)
         grade("grading_functions:evaluate", "9**9**9**9", timeout=600)
     except KeyboardInterrupt:
         print(grade("grading_functions:same", "7", "7", timeout=60), flush=True)
     """
     process, template = script(textwrap.dedent(rest).strip())
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
     assert eventually(lambda: bool(children(template)))
     grader = children(template)
     process.send_signal(signal.SIGINT)

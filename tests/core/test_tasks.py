@@ -97,6 +97,20 @@ def test_numbers_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
         rows(1, **wrong)
 
 
+@pytest.mark.parametrize("shard", [(0,), 3, None, "ab"])
+def test_a_shard_is_a_pair(shard: Any) -> None:
+    with pytest.raises(ValueError, match="shard"):
+        rows(1, shard=shard)
+
+
+def test_an_episode_says_how_to_play_it_again() -> None:
+    with make_vec("math:Sample", 4, seed=SEED) as vec:
+        observations, infos = vec.reset()
+    for observation, info in zip(observations, infos, strict=True):
+        with gem_core.make("math:Sample") as env:
+            assert env.reset(seed=info["seed"], task=info["task"])[0] == observation
+
+
 def test_wrapped_environments_take_tasks_too() -> None:
     assert rows(2, width=2, wrappers=[lambda env: TurnLimit(env, 3)]) == [[0, 2], [1, 3]]
 
@@ -133,7 +147,7 @@ def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
         )
         episodes = await runner.run_all(policy, tasks)
         runner.close()
-        return [episode.turns[0].observation for episode in episodes]
+        return [f"{episode.turns[0].observation}, task {episode.task}" for episode in episodes]
 
     shown = asyncio.run(main([0, 3, 7, 3]))
-    assert Counter(shown) == {"row 0": 1, "row 3": 2, "row 7": 1}
+    assert Counter(shown) == {"row 0, task 0": 1, "row 3, task 3": 2, "row 7, task 7": 1}

@@ -197,7 +197,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
         # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
-        first = self.state.global_step if train else 0
+        first = self._rounds_played() if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
             self._share_of(self._weights(mode), count // group_size),
@@ -213,6 +213,12 @@ class TurnGRPOTrainer(GRPOTrainer):
             env_kwargs=_env_kwargs(args),
         )
         return BatchCollector(vec, policy, self.processing_class, self._settings, min_batch=args.min_generation_batch)
+
+    def _rounds_played(self) -> int:
+        """Batches of episodes that the updates so far were made of."""
+        args = self.args
+        updates = self.state.global_step * args.gradient_accumulation_steps
+        return -(-updates // ((args.steps_per_generation or 1) * self.num_iterations))
 
     def _weights(self, mode: str) -> dict[str, float]:
         args = self.args

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, cast
 
 from gem_code.running import Test, run_tests
 from gem_core.env import Info
-from gem_core.errors import EnvError
-from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict
+from gem_questions import checks
+from gem_questions.env import RIGHT, QuestionEnv, Verdict
 from gem_questions.extraction import last_fence
 from gem_questions.rows import Row
 
@@ -25,21 +26,31 @@ class CodeEnv(QuestionEnv):
     | does not, or exceeds a limit | 0 |
     | there is none | `format_reward` |
 
+    `info["program_error"]` says what a program did wrong: the exception that it raised, or `wrong output`. Where it hit
+    a limit or died, `info["grading_error"]` says so instead.
+
+    Until programs run in a sandbox (issue 5 of 8), they cannot use the file descriptors 0 and 1 directly, `os._exit`,
+    asyncio, or threads where the platform forbids them, and cannot recurse deeply. A right program that needs one of
+    these is paid 0.
+
     Args:
         answer: the column of the tests: `{"inputs": [...], "outputs": [...]}`, as an object or as JSON text, each entry
             a text or a list of lines; or a list of `{"input": ..., "output": ...}`.
-        max_tests: of more tests, those with the longest inputs are run.
-        timeout: seconds for each test.
-        memory: bytes for each test.
+        max_tests: of more tests, those with the longest inputs are run; 1 at least.
+        timeout: seconds for each test, above 0 and 3600 at most.
+        memory: bytes for each test, 1 MiB at least.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.
     """
 
+    answer_form = (
+        'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}'
+    )
     tests: list[Test]
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -64,17 +75,17 @@ class CodeEnv(QuestionEnv):
             shuffle_seed=shuffle_seed,
             streaming=streaming,
         )
-        if max_tests < 1 or timeout <= 0 or memory <= 0:
-            raise EnvError(f"max_tests={max_tests}, timeout={timeout} and memory={memory} must all be above 0")
-        self.max_tests, self.timeout, self.memory = max_tests, timeout, memory
+        self.max_tests = checks.whole("max_tests", max_tests, 1)
+        self.timeout = checks.seconds("timeout", timeout)
+        self.memory = checks.whole("memory", memory, 1 << 20)
+
+    def accepts(self, answer: Any) -> bool:
+        """Are there tests?"""
+        return bool(_tests(answer))
 
     def begin(self, row: Row) -> Info:
         """Read the tests."""
-        tests = _tests(self.answer)
-        if not tests:
-            raise EnvError(
-                f"{self.questions.source}: column {self.columns[1]!r} {_FORM}, and one is {self.answer!r:.80}"
-            )
+        tests = _tests(self.answer) or []
         self.tests = sorted(tests, key=_size, reverse=True)[: self.max_tests] if len(tests) > self.max_tests else tests
         return {}
 
@@ -86,14 +97,11 @@ class CodeEnv(QuestionEnv):
         outcome = run_tests(program, self.tests, timeout=self.timeout, memory=self.memory)
         if outcome.passed:
             return RIGHT
-        return WRONG if outcome.error is None else Verdict(0.0, error=outcome.error)
+        return Verdict(0.0, info={"program_error" if outcome.graded else "grading_error": outcome.error})
 
     def sample_random_action(self) -> str:
         """A program that prints a number."""
         return f"```python\nprint({self.rng.randrange(100)})\n```"
-
-
-_FORM = 'must hold {"inputs": [...], "outputs": [...]} of equal length or a list of {"input": ..., "output": ...}'
 
 
 def _tests(column: Any) -> list[Test] | None:

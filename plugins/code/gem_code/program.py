@@ -19,11 +19,26 @@ _FLAT = _LIBRARY[:8]
 """Modules whose names programs use without saying where they come from."""
 
 
-def run(program: str, given: str) -> str:
-    """What a program prints. Raises what it raises, `SystemExit` of a failure included.
+_ERROR_CHARACTERS = 500
+
+
+def run(program: str, given: str) -> dict[str, str]:
+    """What a program `printed`, or the exception that it `raised`, `SystemExit` of a failure included.
 
     A program that misses an import is run again with the usual ones, as upstream does.
+
+    Raises:
+        MemoryError: the program needs more than it may have.
     """
+    try:
+        return {"printed": _run(program, given)}
+    except MemoryError:
+        raise
+    except BaseException as error:
+        return {"raised": f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]}
+
+
+def _run(program: str, given: str) -> str:
     code = compile(program, "<program>", "exec")
     try:
         return _printed(code, given, {})

@@ -28,8 +28,10 @@ class Outcome(NamedTuple):
 
     passed: bool
     """It printed what was wanted in every test."""
-    error: str | None
-    """Why it did not come to the end of a test: an exception or a limit."""
+    error: str | None = None
+    """Why it did not: the exception that it raised, `wrong output`, or the limit that it hit."""
+    graded: bool = True
+    """Every test that was run came to an end; otherwise it hit a limit, or died."""
 
 
 def run_tests(program: str, tests: Sequence[Test], *, timeout: float, memory: int) -> Outcome:
@@ -44,9 +46,14 @@ def run_tests(program: str, tests: Sequence[Test], *, timeout: float, memory: in
         memory: bytes for each test.
     """
     for test in tests:
-        printed, error = grade("gem_code.program:run", program, test.given, timeout=timeout, memory=memory)
+        result, error = grade("gem_code.program:run", program, test.given, timeout=timeout, memory=memory)
         if error is not None:
-            return Outcome(False, error)
-        if not isinstance(printed, str) or printed.strip() != test.wanted.strip():
-            return Outcome(False, None)
-    return Outcome(True, None)
+            return Outcome(False, error, graded=False)
+        match result:
+            case {"printed": str(printed)} if printed.strip() == test.wanted.strip():
+                continue
+            case {"raised": str(raised)}:
+                return Outcome(False, raised)
+            case _:
+                return Outcome(False, "wrong output")
+    return Outcome(True)

@@ -1,6 +1,7 @@
 """What this package registers: splits to evaluate on, in the order of the data.
 
-Ids, data sets and columns are those of gem-llm 0.1.0, so that published results can be compared.
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published results can be compared. With a file of
+one's own as `dataset`, `split=None` belongs to it.
 """
 
 from __future__ import annotations

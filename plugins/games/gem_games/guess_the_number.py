@@ -91,8 +91,10 @@ class GuessTheNumber(Game):
 
     def sample_random_action(self) -> str:
         """A number in range that was not guessed before."""
-        left = [number for number in range(self.min_number, self.max_number + 1) if number not in self.guesses]
-        return boxed(self.rng.choice(left))
+        # Some number is left to be drawn, as the right one never counts as guessed.
+        while (guess := self.rng.randint(self.min_number, self.max_number)) in self.guesses:
+            pass
+        return boxed(guess)
 
     def render(self) -> str:
         """Range, guesses and turns so far."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import os
 from collections.abc import Sequence
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.grading import grade
 from gem_math import exact
+from gem_math.degenerate import is_degenerate
+from gem_questions import checks
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
 from gem_questions.extraction import last_box
 from gem_questions.rows import Row
@@ -24,8 +28,11 @@ class MathEnv(QuestionEnv):
     | answer | reward |
     | --- | --- |
     | equal to one of the accepted ones: the same text, the same number, or the same for math-verify | 1 |
-    | another, longer than 1,000 characters, or one that exceeds a limit of the grader | 0 |
+    | another, longer than 1,000 characters, degenerate, or one that exceeds a limit of the grader | 0 |
     | none | `format_reward` |
+
+    Degenerate are brackets that do not close or nest more than 40 deep, towers of more than two powers, and more than
+    three factorials in a row. Where the grader fails or takes too long, `info["grading_error"]` says why.
 
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
@@ -42,7 +49,7 @@ class MathEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -71,7 +78,7 @@ class MathEnv(QuestionEnv):
                 "grading mathematics needs the module 'math_verify', which is not installed. "
                 'Next: pip install "gem-core[math]", or verify=False, which compares texts and plain numbers only'
             )
-        self.verify, self.timeout = verify, timeout
+        self.verify, self.timeout = verify, checks.seconds("timeout", timeout)
 
     def begin(self, row: Row) -> Info:
         """Read the accepted answers."""
@@ -89,17 +96,29 @@ class MathEnv(QuestionEnv):
         unclear = [gold for gold, outcome in zip(self.golds, outcomes, strict=True) if outcome is None]
         if not self.verify or not unclear or not given.strip() or len(given) > exact.MAX_CHARACTERS:
             return WRONG
-        return self._verified(given, unclear)
+        return WRONG if is_degenerate(given) else self._verified(given, unclear)
 
     def sample_random_action(self) -> str:
         """A number in a box."""
         return f"\\boxed{{{self.rng.randrange(100)}}}"
 
     def _verified(self, given: str, golds: Sequence[str]) -> Verdict:
-        equal, error = grade(_GRADER, given, list(golds), timeout=self.timeout)
-        if error is not None:
-            return Verdict(0.0, error=error)
-        return RIGHT if equal is True else WRONG
+        try:
+            return RIGHT if _are_equal(given, tuple(golds), self.timeout) else WRONG
+        except _Ungraded as failure:
+            return Verdict(0.0, info={"grading_error": str(failure)})
+
+
+class _Ungraded(Exception):
+    """The grader came to no verdict."""
+
+
+@functools.lru_cache(maxsize=4096)  # the answers of a group repeat each other; failures are raised, so not kept
+def _are_equal(given: str, golds: tuple[str, ...], timeout: float) -> bool:
+    equal, error = grade(_GRADER, given, list(golds), timeout=timeout)
+    if error is not None:
+        raise _Ungraded(error)
+    return equal is True
 
 
 def _unboxed(gold: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 from typing import Any
 
 from gem_core.env import Info
@@ -27,7 +28,7 @@ class GeometryEnv(MathEnv):
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         subset: str | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import string
 
@@ -42,7 +43,7 @@ class QaEnv(QuestionEnv):
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         subset: str | None = None,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+import os
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
+from gem_questions import checks
 from gem_questions.questions import Questions
-from gem_questions.rows import Row, Source
+from gem_questions.rows import Row, Source, check
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,8 @@ class Verdict:
     correct: bool = False
     found: bool = True
     """There was an answer in the text."""
-    error: str | None = None
-    """Why grading failed; the answer counts as wrong."""
+    info: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    """What else to say."""
 
 
 RIGHT, WRONG = Verdict(1.0, correct=True), Verdict(0.0)
@@ -44,13 +49,17 @@ class QuestionEnv(Env):
 
     The data is loaded at the first reset. All environments of a process that use it share one copy.
 
+    The shuffled order depends on `shuffle_seed` alone, and not on the seed of a run: give each run another one, or all
+    ask the same questions in the same order. `len(env.unwrapped.questions)` is the number of questions, and loads them:
+    an evaluation of so many episodes asks each once.
+
     `info` has `success` and, the same by upstream's name, `correct`; `invalid_action` where the text has no answer;
     `grading_error` where grading failed, which counts as wrong.
 
     Args:
         dataset: a hub id, the path of a .jsonl, .json, .csv or .parquet file or of a data set folder, or
-            `package:<package>/<file>`.
-        split, subset: of a data set that has several.
+            `package:<package>/<file>`; a text or a `pathlib.Path`.
+        split, subset: of a data set that has several; a file is the split `train`.
         question, answer: names of the columns.
         template: what is shown, with `{question}` where the question stands; `None` shows the question alone.
         format_reward: reward of a text without an answer.
@@ -59,16 +68,19 @@ class QuestionEnv(Env):
             and cannot take `index`.
 
     Raises:
-        EnvError: the template does not say where the question stands; on the first reset, the data cannot be had or has
-            no such columns.
-        MissingExtraError: on the first reset, `datasets` is needed and not installed.
+        EnvError: a value that cannot be; there is no such file, folder or bundled sample; the template does not say
+            where the question stands. On the first reset: the data cannot be had, or a row of a file lacks a column or
+            holds what is no question or no answer. What `datasets` reads is checked row by row, as it is asked.
+        MissingExtraError: `datasets` is needed and not installed.
     """
 
     takes_task = True
+    answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
+    """What the column of the answer holds, in words."""
 
     def __init__(
         self,
-        dataset: str,
+        dataset: str | os.PathLike[str],
         *,
         split: str | None = None,
         subset: str | None = None,
@@ -81,15 +93,22 @@ class QuestionEnv(Env):
     ) -> None:
         if template is not None and "{question}" not in template:
             raise EnvError(f"the template {template!r} does not show the question: put {{question}} where it belongs")
-        self.questions = Questions(Source(dataset, split, subset, streaming), shuffle_seed)
+        source = Source(_name(dataset), split, subset, streaming)
+        check(source)
+        self.questions = Questions(source, shuffle_seed)
         self.columns = (question, answer)
         self.template = template
-        self.no_answer = Verdict(format_reward, found=False)
+        self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
         self._next = 0
 
     @abstractmethod
     def grade(self, action: str) -> Verdict:
         """Grade a text against `self.answer`."""
+
+    def accepts(self, answer: Any) -> bool:
+        """Is this an answer to grade against?"""
+        answers = as_list(answer)
+        return bool(answers) and all(_is_plain(each) for each in answers)
 
     def begin(self, row: Row) -> Info:
         """Take what else is needed from a row; the info to show with the question."""
@@ -100,10 +119,11 @@ class QuestionEnv(Env):
     ) -> ResetResult:
         """Show a question; the table above says which."""
         super().reset(seed=seed, **options)
+        sound = self.questions.checked((type(self), self.columns), self._fault)
         row = self._row(seed, task, index)
-        question, self.answer = (self.column(row, name) for name in self.columns)
-        if not isinstance(question, str):
-            raise EnvError(f"{self.questions.source}: the question must be text, and one is {question!r:.80}")
+        if not sound and (fault := self._fault(row)) is not None:
+            raise EnvError(f"{self.questions.source}: {fault}")
+        question, self.answer = (row[name] for name in self.columns)
         info = self.begin(row)
         return question if self.template is None else self.template.replace("{question}", question), info
 
@@ -113,26 +133,56 @@ class QuestionEnv(Env):
         info: Info = {"success": verdict.correct, "correct": verdict.correct}
         if not verdict.found:
             info["invalid_action"] = True
-        if verdict.error is not None:
-            info["grading_error"] = verdict.error
+        info.update(verdict.info)
         return "", verdict.reward, True, True, info
 
     def column(self, row: Row, name: str) -> Any:
         """The value of a column. Raises `EnvError` where there is none, with the names of those there are."""
         if name not in row:
-            known = [str(column) for column in row]
-            raise EnvError(
-                f"{self.questions.source} has no column {name!r}.{near_matches(name, known)} "
-                f"It has: {', '.join(known)}. Name the ones to use, for example question='problem', answer='answer'"
-            )
+            raise EnvError(f"{self.questions.source}: {_no_column(row, name)}")
         return row[name]
+
+    def _fault(self, row: Row) -> str | None:
+        for name in self.columns:
+            if name not in row:
+                return _no_column(row, name)
+        question, answer = self.columns
+        if not isinstance(row[question], str):
+            return f"column {question!r} must hold a text, and holds {row[question]!r:.80}"
+        if not self.accepts(row[answer]):
+            return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
+        return None
 
     def _row(self, seed: int | None, task: int | None, index: int | None) -> Row:
         if index is not None:
-            return self.questions.at(index)
+            return self.questions.at(checks.whole("index", index, 0))
         if task is not None:
-            return self.questions.ask(task)
+            return self.questions.ask(checks.whole("task", task, 0))
         if seed is not None:
             return self.questions.draw(self.rng)
         self._next += 1
         return self.questions.ask(self._next - 1)
+
+
+def _name(dataset: Any) -> str:
+    try:
+        name = cast("object", os.fspath(dataset))
+    except TypeError:
+        name = None
+    if not isinstance(name, str):
+        raise EnvError(f"dataset must be the name of a data set or the path of a file, and is {dataset!r:.80}")
+    return name
+
+
+def _is_plain(answer: Any) -> bool:
+    if isinstance(answer, str):
+        return bool(answer.strip())
+    return isinstance(answer, numbers.Number) and not (isinstance(answer, float) and not math.isfinite(answer))
+
+
+def _no_column(row: Row, name: str) -> str:
+    known = [str(column) for column in row]
+    return (
+        f"there is no column {name!r}.{near_matches(name, known)} "
+        f"It has: {', '.join(known)}. Name the ones to use, for example question='problem', answer='answer'"
+    )

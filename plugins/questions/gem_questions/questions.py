@@ -7,7 +7,7 @@ import random
 import threading
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ class Questions:
         source: the data set.
         shuffle_seed: one order of the questions per seed, a new one each time all were asked; `None` is that of the
             data.
+
+    `len` of it is the number of questions, and loads them. Raises `EnvError` for a stream, which does not know it.
     """
 
     source: Source
@@ -40,6 +42,21 @@ class Questions:
         if self._rows is None:
             self._rows = _stream(self.source, self.shuffle_seed) if self.source.streaming else _table(self.source)
         return self._rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def checked(self, key: Hashable, fault: Callable[[Row], str | None]) -> bool:
+        """Were all rows found to be without fault? Those in memory are looked at once for each key.
+
+        Args:
+            key: what the faults depend on.
+            fault: what is wrong with a row.
+
+        Raises:
+            EnvError: a row has a fault.
+        """
+        return self.rows.checked(key, fault)
 
     def ask(self, place: int) -> Row:
         """The question at a place of the endless order, from 0. None comes twice before all came once."""
@@ -63,6 +80,21 @@ class Table:
 
     source: Source
     rows: Sequence[Row]
+    _sound: set[Hashable] = field(default_factory=lambda: set[Hashable](), init=False, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def checked(self, key: Hashable, fault: Callable[[Row], str | None]) -> bool:
+        """See `Questions.checked`. What `datasets` keeps on disk is not gone through."""
+        if not isinstance(self.rows, list):
+            return False
+        if key not in self._sound:
+            for number, row in enumerate(self.rows):
+                if (found := fault(row)) is not None:
+                    raise EnvError(f"{self.source}, row {number} (the first is 0): {found}")
+            self._sound.add(key)
+        return True
 
     def ask(self, place: int, shuffle_seed: int | None) -> Row:
         """See `Questions.ask`."""
@@ -93,6 +125,13 @@ class Stream:
         self._shuffle_seed = shuffle_seed
         self._lock = threading.Lock()
         self._restart()
+
+    def __len__(self) -> int:
+        raise EnvError(f"{self.source} is streamed, so the number of its questions is unknown. Use streaming=False")
+
+    def checked(self, key: Hashable, fault: Callable[[Row], str | None]) -> bool:
+        """See `Questions.checked`: most rows have not arrived."""
+        return False
 
     def ask(self, place: int, shuffle_seed: int | None) -> Row:
         """See `Questions.ask`."""

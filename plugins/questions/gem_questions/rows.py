@@ -6,22 +6,21 @@ Files of JSON lines, JSON and CSV are read as they are and need nothing installe
 
 from __future__ import annotations
 
+import codecs
 import csv
 import importlib
 import importlib.resources
 import importlib.util
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
 from gem_core.errors import EnvError, MissingExtraError, near_matches
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 Row: TypeAlias = Mapping[str, Any]
 """One question: its columns by name."""
@@ -39,7 +38,7 @@ class Source:
     Args:
         dataset: a hub id (`owner/name`), the path of a .jsonl, .json, .csv or .parquet file or of a folder that
             `datasets.load_dataset` reads, or `package:<package>/<file>`.
-        split: of a data set that has several; a file is one split, so this does not apply to it.
+        split: of a data set that has several; a file is the split `train` and nothing else.
         subset: configuration of a hub data set.
         streaming: read rows as they are asked for instead of downloading all of them first.
     """
@@ -64,16 +63,31 @@ class Source:
             EnvError: it is the name of a file that is not there, or nothing that names a data set.
         """
         if self.dataset.startswith(PACKAGE):
-            package, _, name = self.dataset.removeprefix(PACKAGE).partition("/")
-            return Path(str(importlib.resources.files(package) / name))
-        path = Path(self.dataset).expanduser()
-        if self.dataset and path.exists():
+            return _bundled(self.dataset)
+        path = Path(os.path.expanduser(self.dataset))
+        if self.dataset and os.path.exists(path):
             if path.is_file() and path.suffix not in _FILES:
                 raise EnvError(f"{self.dataset}: a file of questions ends in one of {', '.join(_FILES)}. Convert it.")
+            if path.is_dir() and path.suffix in _FILES:
+                raise EnvError(f"{self.dataset} is a folder, and ends as a file of questions does. Rename it.")
             return path
         if path.suffix in _FILES or not _HUB_ID.fullmatch(self.dataset):
             raise EnvError(_no_file(path, self.dataset))
         return None
+
+
+def check(source: Source) -> None:
+    """Find out what can be known without network and without reading.
+
+    Raises:
+        EnvError: there is no such file, folder or bundled sample, or a file was given a split or a subset.
+        MissingExtraError: `datasets` is needed and not installed.
+    """
+    path = source.path
+    if path is not None and path.is_file() and (source.subset is not None or source.split not in (None, "train")):
+        raise EnvError(f"{source}: a file has neither subsets nor splits. Next: split=None, subset=None")
+    if source.streaming or not _is_text(path):
+        _need_datasets(source)
 
 
 def read(source: Source) -> Sequence[Row]:
@@ -84,7 +98,7 @@ def read(source: Source) -> Sequence[Row]:
         MissingExtraError: `datasets` is needed and not installed.
     """
     path = source.path
-    if path is not None and path.suffix in _READERS:
+    if path is not None and _is_text(path):
         rows = _from_file(path)
     else:
         rows = cast("Sequence[Row]", _through_datasets(source, path))
@@ -117,35 +131,55 @@ def stream(source: Source, shuffle_seed: int | None, epoch: int, window: int) ->
 def _from_file(path: Path) -> Sequence[Row]:
     try:
         rows = _READERS[path.suffix](path)
-    except (msgspec.DecodeError, UnicodeDecodeError, csv.Error) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, csv.Error, RecursionError, OSError) as error:
         raise EnvError(f"{path} cannot be read: {error}. A {path.suffix} file of questions has {_FORM}.") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in cast("list[Any]", rows)):
         raise EnvError(f"{path} holds no rows. A {path.suffix} file of questions has {_FORM}.")
     return cast("list[Row]", rows)
 
 
-_FORM = "one JSON object per line (.jsonl), a list of objects (.json), or a line of column names first (.csv)"
+_FORM = (
+    'one JSON object per line (.jsonl, .json), a list of objects or {"data": [...]} (.json), '
+    "or a line of column names first (.csv)"
+)
+
+
+_LONGEST_FIELD = (1 << 31) - 1
 
 
 def _read_jsonl(path: Path) -> Any:
+    with path.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        return _lines(file)
+
+
+def _lines(lines: Iterable[bytes]) -> list[Any]:
     rows: list[Any] = []
     decoder = msgspec.json.Decoder()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                try:
-                    rows.append(decoder.decode(line))
-                except msgspec.DecodeError as error:
-                    raise msgspec.DecodeError(f"line {number}: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                rows.append(decoder.decode(line))
+            except msgspec.DecodeError as error:
+                raise msgspec.DecodeError(f"line {number}: {error}") from error
     return rows
 
 
 def _read_json(path: Path) -> Any:
-    return msgspec.json.decode(path.read_bytes())
+    text = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    try:
+        rows = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        if not text.lstrip().startswith(b"{"):
+            raise
+        return _lines(text.splitlines())  # many name a file of JSON lines so
+    return cast("dict[str, Any]", rows).get("data") if isinstance(rows, dict) else rows
 
 
 def _read_csv(path: Path) -> Any:
     # Not through datasets, which would read 007 as 7 and an empty answer as nothing.
+    csv.field_size_limit(_LONGEST_FIELD)  # of this process, whose other readers can do with longer fields
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -153,8 +187,26 @@ def _read_csv(path: Path) -> Any:
 _READERS = {".jsonl": _read_jsonl, ".json": _read_json, ".csv": _read_csv}
 
 
+def _is_text(path: Path | None) -> bool:
+    return path is not None and path.suffix in _READERS
+
+
+def _bundled(dataset: str) -> Path:
+    package, _, name = dataset.removeprefix(PACKAGE).partition("/")
+    try:
+        path = Path(str(importlib.resources.files(package) / name))
+    except Exception as error:  # importing a package runs what it likes
+        raise EnvError(f"{dataset!r}: there is no package {package!r} ({error}). {_BUNDLED}") from error
+    if not path.is_file():
+        raise EnvError(f"{dataset!r}: the package {package!r} has no file {name!r}. {_BUNDLED}")
+    return path
+
+
+_BUNDLED = "A bundled file is named package:<package>/<file>, for example package:gem_math/sample.jsonl"
+
+
 def _no_file(path: Path, given: str) -> str:
-    siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    siblings = os.listdir(path.parent) if os.access(path.parent, os.R_OK) and os.path.isdir(path.parent) else []
     return f"there is no file or folder {given!r} (looked for {path.absolute()}).{near_matches(path.name, siblings)}"
 
 
@@ -162,7 +214,8 @@ def _no_file(path: Path, given: str) -> str:
 
 
 def _through_datasets(source: Source, path: Path | None) -> Any:
-    library = _library(source)
+    _need_datasets(source)
+    library = importlib.import_module("datasets")
     kind: str | None = {".jsonl": "json", ".json": "json"}.get(path.suffix, path.suffix[1:]) if path else None
     options: dict[str, Any] = {"streaming": source.streaming}
     try:
@@ -188,13 +241,12 @@ def _one_split(source: Source, splits: Mapping[str, Any]) -> Any:
     raise EnvError(f"{source.dataset} has the splits {', '.join(names)}. Name one: split={names[0]!r}")
 
 
-def _library(source: Source) -> ModuleType:
+def _need_datasets(source: Source) -> None:
     if importlib.util.find_spec("datasets") is None:
         raise MissingExtraError(
             f"reading {source} needs the module 'datasets', which is not installed. "
             'Next: pip install "gem-core[data]", or give a .jsonl, .json or .csv file, which need nothing'
         )
-    return importlib.import_module("datasets")
 
 
 def _not_loaded(source: Source, path: Path | None, error: Exception) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import gem_core
 from gem_core.env import Env, StepResult
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, EnvKwargsError
 
 SEEDS = range(25)
 # Lowest and highest number, turns: upstream GEM's table, and the two ids of its paper that it dropped later.
@@ -333,3 +333,16 @@ def test_render_shows_the_game_to_a_person() -> None:
     shown = env.render()
     assert shown is not None
     assert {"1", "10", str(wrong), "4"} <= set(re.findall(r"\d+", shown))
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"max_turns": 2.5}, r"max_turns=2.5 is of the wrong type; give int"),
+        ({"max_turns": "3"}, r"max_turns='3' is of the wrong type"),
+        ({"max_turns": True}, r"max_turns=True is of the wrong type"),
+    ],
+)
+def test_plain_values_of_the_wrong_type_are_refused(kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(EnvKwargsError, match=message):
+        gem_core.make(EASY, **kwargs)

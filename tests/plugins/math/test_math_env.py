@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import gem_core
 import gem_math
 from gem_core.env import Env
 from gem_core.errors import EnvError, MissingExtraError
+from gem_core.grading import Grade
 from gem_core.testing import EnvConformance, check_env
+from gem_math.degenerate import is_degenerate
+from gem_questions.extraction import last_box
 
 pytest.importorskip("math_verify")
 
@@ -149,8 +153,66 @@ def test_a_hostile_answer_costs_itself_and_nothing_else(tmp_path: Path, kind: st
 
 
 def test_an_answer_that_takes_too_long_says_so(tmp_path: Path) -> None:
-    info = asked(tmp_path, "x^2 + 1", timeout=0.3).step(boxed("9^{9^{9^{9}}} x"))[4]
+    info = asked(tmp_path, "x^2 + 1", timeout=0.3).step(boxed("99999999999! + x"))[4]
     assert "time" in info["grading_error"] or "memory" in info["grading_error"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["(1", "x^{2", "]5", "(" * 41 + "1" + ")" * 41, "5!!!!", "5! ! ! !", "9^{9^{9^9}} x", "9**9**9**9", "9^(9^(9^9))"],
+)
+def test_a_degenerate_answer_is_wrong_without_asking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr("gem_math.env.grade", None)
+    assert is_degenerate(answer)
+    if last_box(boxed(answer)) == answer:
+        assert asked(tmp_path, "x^2 + 1").step(boxed(answer))[1:4] == (0.0, True, True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[0, 1)",
+        "]0, 1[",
+        "x^2y^3z^4",
+        "a^{2}b^{3}c^{4}",
+        "2^{3^{4}}",
+        "3!!!",
+        "\\!\\!\\!\\!5",
+        "\\left\\{ \\begin{array}{c} 1 \\end{array} \\right.",
+        *(row["answer"] for row in SAMPLE),
+    ],
+)
+def test_an_ordinary_answer_is_not_degenerate(answer: str) -> None:
+    assert not is_degenerate(answer)
+
+
+@pytest.mark.parametrize("piece", ["^{", "^9", "**", "! ", "(", "^ ", "9.", "\\left."])
+def test_a_degenerate_answer_is_found_in_one_pass(piece: str) -> None:
+    start = time.process_time()
+    is_degenerate(piece * (1_000_000 // len(piece)))
+    assert time.process_time() - start < 1.0
+
+
+def test_an_answer_that_is_repeated_is_graded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def counting(*arguments: Any, **limits: Any) -> Grade:
+        calls.append(arguments)
+        return Grade(None, "time limit") if len(calls) == 1 else Grade(True, None)
+
+    monkeypatch.setattr("gem_math.env.grade", counting)
+    env = asked(tmp_path, "q^2 + 17")
+    infos = [env.step(boxed("17 + q^2"))[4] for _ in range(5)]
+    assert [info["success"] for info in infos] == [False, True, True, True, True]  # a failure is not remembered
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), 3601, "3", None, True])
+def test_a_time_limit_that_cannot_be_is_refused(tmp_path: Path, timeout: Any) -> None:
+    with pytest.raises(EnvError, match="timeout"):
+        asked(tmp_path, "5", timeout=timeout)
 
 
 # -- ids ---------------------------------------------------------------------------------------------------------------
@@ -163,12 +225,12 @@ class TestSample(EnvConformance):
 @pytest.mark.parametrize("env_id", [f"math:{name}" for name in HUB] + [f"eval:{name}" for name in EVAL])
 def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(f'{{"problem": "{n} + 0?", "answer": "{n}"}}\n' for n in range(50)))
-    check_env(env_id, dataset=str(tmp_path / "q.jsonl"), verify=False)  # the sample's is with it
+    check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None, verify=False)  # the sample's is with it
 
 
 def test_evaluation_goes_through_the_data_in_order(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(f'{{"problem": "{n}?", "answer": "{n}"}}\n' for n in range(50)))
-    env = gem_core.make("eval:MATH500", dataset=str(tmp_path / "q.jsonl"))
+    env = gem_core.make("eval:MATH500", dataset=str(tmp_path / "q.jsonl"), split=None)
     assert [env.reset(task=task)[0] for task in range(50)] == [f"{n}?" for n in range(50)]
 
 

@@ -109,10 +109,23 @@ def test_an_index_is_a_row_of_the_data(path: str) -> None:
     assert asked(env, seed=3, task=7, index=5) == 5
 
 
-@pytest.mark.parametrize("index", [-1, COUNT, 10**9])
+@pytest.mark.parametrize("index", [COUNT, 10**9])
 def test_an_index_outside_the_data_is_refused(path: str, index: int) -> None:
     with pytest.raises(EnvError, match=f"{COUNT} rows"):
         make(path).reset(index=index)
+
+
+@pytest.mark.parametrize("which", [{"index": -1}, {"task": -1}, {"task": 1.5}, {"index": "0"}, {"task": True}])
+def test_a_place_that_cannot_be_is_refused(path: str, which: dict[str, Any]) -> None:
+    with pytest.raises(EnvError, match=f"{next(iter(which))} must be a whole number"):
+        make(path).reset(**which)
+
+
+def test_as_many_episodes_as_there_are_questions_ask_each_once(path: str) -> None:
+    env: Any = make(path)
+    count = len(env.unwrapped.questions)
+    assert count == COUNT
+    assert {asked(env, task=task) for task in range(count)} == set(range(COUNT))
 
 
 # -- one copy ----------------------------------------------------------------------------------------------------------
@@ -218,6 +231,8 @@ def test_processes_see_one_stream(streamed: Source) -> None:
 def test_a_stream_has_no_index_but_can_be_drawn_from(streamed: Source) -> None:
     handle = Questions(streamed, 0)
     with pytest.raises(EnvError, match="streaming=False"):
+        len(handle)
+    with pytest.raises(EnvError, match="streaming=False"):
         handle.at(0)
     assert handle.draw(random.Random(0)) == handle.draw(random.Random(0))
     assert WINDOW > COUNT  # it was drawn from more than one round
@@ -272,6 +287,48 @@ def test_a_question_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"problem": null, "answer": "2"}\n')
     with pytest.raises(EnvError, match="None"):
         make(str(tmp_path / "q.jsonl")).reset()
+
+
+UNUSABLE = [None, "", " ", [], {}, {"a": 1}, [""], ["5", ""], ["5", None], [["5"]]]
+
+
+@pytest.mark.parametrize("env_id", ["math:Dataset", "qa:Dataset"])
+@pytest.mark.parametrize("gold", UNUSABLE, ids=repr)
+def test_a_row_without_a_usable_answer_is_told_before_any_is_asked(env_id: str, tmp_path: Path, gold: Any) -> None:
+    rows = [{"problem": "?", "answer": 5}, {"problem": "?", "answer": gold}]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    env = gem_core.make(env_id, dataset=tmp_path / "q.jsonl", question="problem")
+    with pytest.raises(EnvError, match=r"row 1 .*'answer'"):
+        env.reset(index=0)
+
+
+def test_a_row_that_lacks_a_column_is_told_before_any_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"problem": "?", "answer": 5}\n{"problem": "?"}\n')
+    with pytest.raises(EnvError, match=r"row 1 .*no column 'answer'"):
+        make(str(tmp_path / "q.jsonl")).reset(index=0)
+
+
+def test_the_rows_of_a_file_are_checked_once_for_each_pair_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"problem": "?", "answer": 5, "note": null}\n')
+    make(str(tmp_path / "q.jsonl")).reset()
+    with pytest.raises(EnvError, match="'note'"):
+        make(str(tmp_path / "q.jsonl"), answer="note").reset()
+
+
+def test_a_stream_tells_an_unusable_answer_when_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    (tmp_path / "q.jsonl").write_text('{"problem": "?", "answer": "5"}\n{"problem": "?", "answer": ""}\n')
+    env = make(str(tmp_path / "q.jsonl"), streaming=True, shuffle_seed=None)
+    env.reset()
+    with pytest.raises(EnvError, match="'answer'"):
+        env.reset()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "0", None, True])
+def test_a_reward_that_is_no_number_is_refused(path: str, value: Any) -> None:
+    with pytest.raises(EnvError, match="format_reward"):
+        make(path, format_reward=value)
 
 
 def test_any_answer_ends_the_episode(path: str) -> None:

@@ -99,6 +99,24 @@ def test_streams_are_shuffled_by_seed_and_epoch(tmp_path: Path) -> None:
     assert sorted(answers(0, 0)) == sorted(in_order)
 
 
+@pytest.mark.parametrize("name", ["q.jsonl", "q.json", "q.csv"])
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path, name: str) -> None:
+    path = Path(write(tmp_path / name))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert [dict(row) for row in read(Source(str(path)))] == ROWS
+
+
+@pytest.mark.parametrize("text", ["\n".join(map(json.dumps, ROWS)), json.dumps({"data": ROWS})])
+def test_json_may_hold_lines_or_an_object_with_data(tmp_path: Path, text: str) -> None:
+    (tmp_path / "q.json").write_text(text)
+    assert read(Source(str(tmp_path / "q.json"))) == ROWS
+
+
+def test_csv_fields_may_be_long(tmp_path: Path) -> None:
+    write(tmp_path / "q.csv", [{"problem": "x" * 200_000, "answer": "1"}])
+    assert len(read(Source(str(tmp_path / "q.csv")))[0]["problem"]) == 200_000
+
+
 # -- what is said when there is nothing to read ------------------------------------------------------------------------
 
 
@@ -119,6 +137,48 @@ def test_a_path_that_leads_nowhere_is_not_taken_for_a_hub_id() -> None:
     assert "no file or folder" in refusal("/no/such/folder")
     assert "no file or folder" in refusal("../questions")
     assert "no file or folder" in refusal("")
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        None,
+        5,
+        b"q.jsonl",
+        "",
+        "missing.jsonl",
+        Path("missing.parquet"),
+        "./questions",
+        "~nobody/questions",
+        "a\0b",
+        "/" + "x" * 5000,
+        "package:",
+        "package:gem_math",
+        "package:gem_math/",
+        "package:gem_math/missing.jsonl",
+        "package:no_such_package/sample.jsonl",
+        "package:.relative/sample.jsonl",
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_a_data_set_is_refused_by_the_constructor(dataset: Any) -> None:
+    with pytest.raises(EnvError):
+        gem_core.make("qa:Dataset", dataset=dataset)
+
+
+def test_a_folder_that_is_named_like_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").mkdir()
+    with pytest.raises(EnvError, match="is a folder"):
+        gem_core.make("qa:Dataset", dataset=tmp_path / "q.jsonl")
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.parquet"])
+def test_a_file_has_no_split_but_train(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name)
+    assert gem_core.make("math:Dataset", dataset=Path(path), split="train").reset(index=0)[0] == ROWS[0]["problem"]
+    for given in ({"split": "test"}, {"subset": "main"}):
+        with pytest.raises(EnvError, match="split=None"):
+            gem_core.make("math:Dataset", dataset=path, **given)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -143,8 +203,9 @@ def test_a_broken_file_is_told_by_name(tmp_path: Path, name: str, content: bytes
 
 
 def test_a_broken_line_is_told_by_number(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"a": 1}\n\n{"a": \n')
-    assert "line 3" in refusal(tmp_path / "q.jsonl")
+    for line in ('{"a": ', '{"a": NaN}'):
+        (tmp_path / "q.jsonl").write_text('{"a": 1}\n\n' + line + "\n")
+        assert "line 3" in refusal(tmp_path / "q.jsonl")
 
 
 @pytest.mark.parametrize("name", ["q.jsonl", "q.json", "q.csv"])
@@ -166,9 +227,8 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     path = write(tmp_path / "q.parquet")
     monkeypatch.setitem(sys.modules, "datasets", None)
     for dataset in (path, "axon-rl/GSM-8k"):
-        env = gem_core.make("math:Dataset", dataset=dataset)
         with pytest.raises(MissingExtraError, match=r'pip install "gem-core\[data\]"'):
-            env.reset()
+            gem_core.make("math:Dataset", dataset=dataset)
 
 
 def test_without_network_the_way_out_is_told() -> None:

@@ -51,6 +51,8 @@ def overrides(context: int) -> list[str]:
         "actor_rollout_ref.rollout.name=vllm",
         "actor_rollout_ref.rollout.dtype=float32",  # as the actor; the default is bfloat16
         "actor_rollout_ref.rollout.enforce_eager=True",  # no compiling
+        # With it vLLM would compute batch-invariantly, by Triton kernels, which there are none of for a CPU.
+        "actor_rollout_ref.rollout.full_determinism=False",
         f"actor_rollout_ref.rollout.max_model_len={context}",
         # There is no GPU memory to free, and vLLM's CPU workers cannot sleep.
         "actor_rollout_ref.rollout.free_cache_engine=False",
