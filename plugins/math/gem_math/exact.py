@@ -37,10 +37,9 @@ def equal(answer: str, gold: str) -> bool | None:
     """Do two answers agree? `None` where texts and plain numbers do not tell."""
     if len(answer) > MAX_CHARACTERS or len(gold) > MAX_CHARACTERS:
         return True if answer.strip() == gold.strip() else None
-    given, wanted = _unnamed(plain(answer), plain(gold))
-    if given and given == wanted:
+    if (text := plain(answer)) and text == plain(gold):
         return True
-    given, wanted = _unnamed(plain(_without_unit(answer)), plain(_without_unit(gold)))
+    given, wanted = plain(_without_unit(answer)), plain(_without_unit(gold))
     if given and given == wanted:
         return True
     one, other = number(given.replace("%", "")), number(wanted.replace("%", ""))
@@ -55,12 +54,12 @@ def equal(answer: str, gold: str) -> bool | None:
 
 
 def plain(answer: str) -> str:
-    """The text without what makes no difference: markup, white space, case of words."""
+    """The text without what makes no difference: markup, white space, the name of a variable, case of words."""
     text = answer.strip().replace("\\%", "%").replace("\\$", "").replace("{,}", ",").replace("\u2212", "-")
     text = text.replace("\\pi", "pi")
     text = _WORDS.sub(r"\1", _DROPPED.sub("", text))
     text = _SHORT_FRACTION.sub(_full_fraction, _FRACTION.sub(r"\\frac", text))
-    text = _SPACE.sub(_kept_space, text.strip()).rstrip(".")
+    text = _NAMED.sub("", _SPACE.sub(_kept_space, text.strip()).rstrip("."))
     return text if "\\" in text else text.lower()
 
 
@@ -75,12 +74,6 @@ def number(text: str) -> Fraction | None:
         divisor = _value(below)
         return _signed(sign, int(whole or 0) + _value(above) / divisor) if divisor else None
     return None
-
-
-def _unnamed(one: str, other: str) -> tuple[str, str]:
-    # x=5 is 5, and is not y=5.
-    names = {name[0] for name in (_NAMED.match(one), _NAMED.match(other)) if name}
-    return (one, other) if len(names) > 1 else (_NAMED.sub("", one), _NAMED.sub("", other))
 
 
 def _without_unit(answer: str) -> str:

@@ -36,6 +36,13 @@ class ReasoningGym(Env):
     | nothing | the next number |
     | `index=k` | number `k`, for evaluation |
 
+    Scores are reasoning-gym's, with its quirks: some data sets pay 0.01 to 0.25 for any text in a box, and those that
+    compare text pay a part for an answer that merely contains the right one. game_of_life_halting, where any text was
+    right, is mended: it takes True or False.
+
+    Entries are the same in every process, but for isomorphic_strings, knight_swap, polynomial_multiplication,
+    ransom_note and word_ladder: reasoning-gym makes them in the order of sets of text, so set `PYTHONHASHSEED`.
+
     Args:
         dataset: its name in reasoning-gym.
         data_seed: the data set's own seed; another one gives other entries.
