@@ -57,6 +57,8 @@ class ProcessWorker(Worker):
                 stdin=subprocess.DEVNULL,
                 pass_fds=files,
                 start_new_session=True,
+                # Otherwise an environment that goes by the order of a set plays differently in each worker.
+                env={"PYTHONHASHSEED": "0", **os.environ},
             )
         os.close(lifeline)
         self.socket.setblocking(False)

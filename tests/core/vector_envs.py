@@ -42,6 +42,14 @@ class Walk(Env):
         return self.rng.choice("abc")
 
 
+class Hashed(Walk):
+    """Shows what goes by the hashes of texts, which differ between processes."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        return " ".join({f"word {number}" for number in range(20)}), {}
+
+
 class Troubled(Walk):
     """A walk that gets into trouble in the episodes with the seeds given.
 
