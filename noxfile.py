@@ -71,7 +71,10 @@ def core(session: nox.Session, python: str) -> None:
     executable = environment(session, "core", python, extras, ["test", "tokenizers"])
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
-    run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *session.posargs)
+    # What plays every environment at length takes minutes, and one Python is enough for it.
+    long = ["tests/plugins/test_suite.py", "tests/plugins/reasoning_gym"] if python != ADAPTER_PYTHON else []
+    left_out = [f"--ignore={path}" for path in long]
+    run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
 
 @nox.session
