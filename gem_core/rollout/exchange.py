@@ -48,9 +48,9 @@ class Exchange:
         """What ended it: a failure that is to stop the run, or that it was closed."""
         return self._error
 
-    async def reset(self, place: int, stream: int) -> Transition:
+    async def reset(self, place: int, stream: int, task: int) -> Transition:
         """Start the first episode of a sequence of seeds in the environment at `place`; raises as `step`."""
-        return await self._ask(place, partial(self._vec.send_reset, [place], streams=[stream]))
+        return await self._ask(place, partial(self._vec.send_reset, [place], streams=[stream], tasks=[task]))
 
     async def step(self, place: int, action: str) -> Transition:
         """Play one turn there.

@@ -80,13 +80,17 @@ class EpisodeRunner:
         self._closed = False
         self._session = Session([*self._free], settings)
 
-    async def run(self, policy: AsyncPolicy, task: int, env_id: str | None = None) -> Episode | None:
+    async def run(
+        self, policy: AsyncPolicy, task: int, env_id: str | None = None, *, row: int | None = None
+    ) -> Episode | None:
         """Play one episode of a task. Cancelling it waits for the call under way.
 
         Args:
             policy: samples the completion of one prompt; each episode may have its own.
             task: decides the seed; episodes of one task form a group.
             env_id: which of the environments; may be left out where there is one.
+            row: what an environment over data is told as its task, where several share the tasks and each is to go
+                through all of its data; by default `task`.
 
         Returns:
             The episode, or `None` where its environment failed and it is to be dropped.
@@ -104,7 +108,7 @@ class EpisodeRunner:
         async with self._semaphore(chosen):
             place = self._free[chosen].pop()
             try:
-                return await self._play(policy, task, chosen, place)
+                return await self._play(policy, task, chosen, place, task if row is None else row)
             finally:
                 self._live.pop(place, None)
                 self._dropped.discard(place)
@@ -150,7 +154,7 @@ class EpisodeRunner:
             self._places = {one: asyncio.Semaphore(len(places)) for one, places in self._free.items()}
         return self._places[env_id]
 
-    async def _play(self, policy: AsyncPolicy, task: int, env_id: str, place: int) -> Episode | None:
+    async def _play(self, policy: AsyncPolicy, task: int, env_id: str, place: int, row: int) -> Episode | None:
         episode = self._live[place] = Episode(
             env_id=env_id,
             seed=derive_seed(self._seed, task, 0),
@@ -160,7 +164,7 @@ class EpisodeRunner:
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
-        opening = await self._exchange.reset(place, task)
+        opening = await self._exchange.reset(place, task, row)
         builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
         while not builder.over:
             completion = await policy(builder.prompt)

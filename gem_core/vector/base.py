@@ -141,7 +141,9 @@ class VectorEnv(ABC):
                 calls[index] = call
         self._start(calls)
 
-    def send_reset(self, indices: Sequence[int], *, streams: Sequence[int] | None = None) -> None:
+    def send_reset(
+        self, indices: Sequence[int], *, streams: Sequence[int] | None = None, tasks: Sequence[int] | None = None
+    ) -> None:
         """Start the next episode in the environments named, without waiting.
 
         `recv` gives each opening as a transition with no reward that ends nothing. Raises as `step`.
@@ -149,13 +151,16 @@ class VectorEnv(ABC):
         Args:
             indices: which environments.
             streams: for each, a sequence of seeds to begin at its first episode, instead of going on with its own:
-                `derive_seed(seed, stream, 0)`, and with the task of that number.
+                `derive_seed(seed, stream, 0)`.
+            tasks: for each stream, the task that an environment over data is told; by default the stream's number.
         """
         if streams is not None and len(streams) != len(indices):
             raise ValueError(f"got {len(streams)} streams of seeds for {len(indices)} environments")
+        if tasks is not None and (streams is None or len(tasks) != len(streams)):
+            raise ValueError(f"got {len(tasks)} tasks for {len(streams or ())} streams of seeds; give one for each")
         self._claim(indices)
-        for index, stream in zip(indices, streams or (), strict=False):
-            self._seats[index].switch(stream)
+        for index, stream, task in zip(indices, streams or (), tasks or streams or (), strict=False):
+            self._seats[index].switch(stream, task)
         self._start_episodes(indices)
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:

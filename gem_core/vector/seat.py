@@ -58,9 +58,9 @@ class Seat:
         self.over, self.steady, self.error, self.attempts = True, False, None, 0
         return self.start
 
-    def switch(self, stream: int) -> None:
-        """Go on with the first episode of another sequence of seeds, and with the task of that number."""
-        self.stream, self.first_task, self.episode = stream, stream, -1
+    def switch(self, stream: int, task: int) -> None:
+        """Go on with the first episode of another sequence of seeds, and with that task."""
+        self.stream, self.first_task, self.episode = stream, task, -1
 
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""

@@ -149,5 +149,13 @@ def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
         runner.close()
         return [f"{episode.turns[0].observation}, task {episode.task}" for episode in episodes]
 
+    async def elsewhere() -> str:
+        runner = EpisodeRunner("demo-tasks:Row-v0", words, RolloutSettings(max_response_tokens=4), seed=SEED)
+        episode = await runner.run(policy, 5, row=2)
+        runner.close()
+        assert episode is not None
+        return f"{episode.turns[0].observation}, slot {episode.slot}"
+
+    assert asyncio.run(elsewhere()) == "row 2, slot 5"
     shown = asyncio.run(main([0, 3, 7, 3]))
     assert Counter(shown) == {"row 0, task 0": 1, "row 3, task 3": 2, "row 7, task 7": 1}

@@ -63,7 +63,7 @@ class EnvironmentLoop(AgentLoopBase):
             episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
         )
-        episode = await one.runner.run(policy, int(row["task"]), row["env_id"])
+        episode = await one.runner.run(policy, int(row["task"]), row["env_id"], row=int(row["row"]))
         if episode is None or not episode.turns:
             note = Note(dropped=True) if episode is None else Note(episode.summary())
             return [report_row(note, _versions([version]))]

@@ -22,8 +22,8 @@ ENDLESS = 1 << 40
 class EnvTasks(Dataset[dict[str, Any]]):
     """The tasks of training or validation; what verl calls with `data.custom_cls`.
 
-    A row names an environment and one of its tasks, from which agent workers derive the seed. Environments share each
-    batch by their weights, and each counts its own tasks, so that one over a data set leaves out no row.
+    Row `i` names an environment and a task number, from which agent workers derive the seed. Environments share each
+    batch by their weights, and each counts its own `row`, so that one over a data set leaves out none.
 
     Args:
         data_files: `train` or `eval`.
@@ -53,7 +53,8 @@ class EnvTasks(Dataset[dict[str, Any]]):
             "agent_name": NAME,
             "split": self.split,
             "env_id": env_id,
-            "task": batch * self._envs.count(env_id) + self._envs[:place].count(env_id),
+            "task": index,
+            "row": batch * self._envs.count(env_id) + self._envs[:place].count(env_id),
             # What verl reads: the columns of a prompt, and the name under which it logs a validation.
             "data_source": env_id,
             "index": index,

@@ -69,11 +69,11 @@ def test_environments_share_each_batch_by_weight(tasks):
         assert shares == {"test:Babble-v0": 6, "game:Corridor-v0": 2}
 
 
-def test_each_environment_counts_its_own_tasks(tasks):
+def test_each_environment_counts_its_own_rows(tasks):
     rows = tasks("train", TWO, "gem.env_weights=[3,1]", "data.train_batch_size=8")
     played: dict[str, list[int]] = {}
     for index in range(24):
-        played.setdefault(rows[index]["env_id"], []).append(rows[index]["task"])
+        played.setdefault(rows[index]["env_id"], []).append(rows[index]["row"])
     assert played == {"test:Babble-v0": [*range(18)], "game:Corridor-v0": [*range(6)]}
 
 
@@ -140,7 +140,7 @@ def test_verl_batches_them(tasks, configure):
         for part in parts:
             for place in range(len(part)):
                 # What `AgentLoopWorkerTQ.generate_sequences` makes of a row.
-                row = {name: part.get(name)[place] for name in ("task", "env_id", "split", "raw_prompt", "agent_name")}
+                row = {name: part.get(name)[place] for name in ("task", "row", "env_id", "split", "raw_prompt")}
                 assert all(isinstance(part.get(name), NonTensorStack) for name in row)
                 plain = {name: value.data for name, value in row.items()}
                 seen.append(plain["task"])
