@@ -298,7 +298,7 @@ def test_the_command_says_it_too(monkeypatch):
     from gem_verl.__main__ import main
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.8.0")
-    with pytest.raises(FrameworkVersionError, match=r"0\.8\.0 is installed"):
+    with pytest.raises(SystemExit, match=r"^FrameworkVersionError: .*0\.8\.0 is installed"):
         main()
 
 
