@@ -9,7 +9,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games.letter_grid import EMPTY, Grid, drawn, read_numbers
 
 _DRAWN_WORDS, _DRAWN_TURNS = 3, 20
@@ -62,10 +62,7 @@ class Crosswords(Game):
     FORM = boxed("row column letter")
 
     def __init__(self, hardcore: bool | None = False, max_turns: int | None = 100, num_words: int | None = 5) -> None:
-        given = [value is not None for value in (hardcore, max_turns, num_words)]
-        if any(given) and not all(given):
-            raise EnvError("give hardcore, max_turns and num_words, or None for all three to draw them")
-        self._drawn = not any(given)
+        self._drawn = to_be_drawn(hardcore=hardcore, max_turns=max_turns, num_words=num_words)
         self.hardcore = bool(hardcore)
         self.num_words = _DRAWN_WORDS if num_words is None else num_words
         self.max_turns = _DRAWN_TURNS if max_turns is None else max_turns

@@ -7,7 +7,7 @@ from functools import cache
 from operator import eq
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 _DRAWN = ((2, 10), (3, 20), (4, 50))
 """Rows and turns that are drawn from."""
@@ -42,9 +42,7 @@ class FifteenPuzzle(Game):
     FORM = boxed("up") + ", " + boxed("down") + ", " + boxed("left") + " or " + boxed("right")
 
     def __init__(self, max_turns: int | None = 20, num_rows: int | None = 2) -> None:
-        if (max_turns is None) != (num_rows is None):
-            raise EnvError("give max_turns and num_rows, or None for both to draw them")
-        self._drawn = num_rows is None
+        self._drawn = to_be_drawn(max_turns=max_turns, num_rows=num_rows)
         if num_rows is not None and max_turns is not None:
             self._set_limits(num_rows, max_turns)
 

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, TypeAlias
 
 from gem_core.env import Env, Info, ResetResult, StepResult
+from gem_core.errors import EnvError
 
 FORMAT_ERROR_REWARD = -0.1
 """Reward of an action that has no box of the game's form; it ends the episode."""
@@ -110,6 +111,20 @@ class Game(Env):
         if (board := self.board()) is not None:
             info["suffix"] = board
         return f"There is no move of the form {self.FORM}.", FORMAT_ERROR_REWARD, True, last, info
+
+
+def to_be_drawn(**parameters: object) -> bool:
+    """Are the parameters of a game drawn anew for each episode? So they are where all of them are `None`.
+
+    Raises:
+        EnvError: only some of them are.
+    """
+    missing = [value is None for value in parameters.values()]
+    if any(missing) and not all(missing):
+        *names, last = parameters
+        count = {2: "both", 3: "all three", 4: "all four"}[len(parameters)]
+        raise EnvError(f"give {', '.join(names)} and {last}, or None for {count} to draw them")
+    return all(missing)
 
 
 def boxed(content: object) -> str:

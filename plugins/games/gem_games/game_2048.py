@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
 
 Row: TypeAlias = tuple[int, ...]
 Board: TypeAlias = tuple[Row, ...]
@@ -51,12 +51,10 @@ goes on, or terminated at the target |
     FORM = boxed("direction")
 
     def __init__(self, target_tile: int | None = 2048, max_turns: int | None = 1000, board_size: int = 4) -> None:
-        if (target_tile is None) != (max_turns is None):
-            raise EnvError("give target_tile and max_turns, or None for both to draw them")
+        self._drawn = to_be_drawn(target_tile=target_tile, max_turns=max_turns)
         if board_size < 2:
             raise EnvError(f"a board needs board_size >= 2, not {board_size}")
         self.board_size = board_size
-        self._drawn = target_tile is None
         if target_tile is not None and max_turns is not None:
             self.set_goal(target_tile, max_turns)
 

@@ -6,7 +6,7 @@ import math
 import re
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 
 class GuessTheNumber(Game):
@@ -34,10 +34,7 @@ class GuessTheNumber(Game):
     FORM = boxed("number")
 
     def __init__(self, min_number: int | None = 1, max_number: int | None = 20, max_turns: int | None = 10) -> None:
-        given = [value is not None for value in (min_number, max_number, max_turns)]
-        if any(given) and not all(given):
-            raise EnvError("give min_number, max_number and max_turns, or None for all three to draw them")
-        self._drawn = not any(given)
+        self._drawn = to_be_drawn(min_number=min_number, max_number=max_number, max_turns=max_turns)
         if min_number is not None and max_number is not None and max_turns is not None:
             self._set_limits(min_number, max_number, max_turns)
 

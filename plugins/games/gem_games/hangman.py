@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games.words import check_limits, other_word, require, words_of
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -44,10 +43,8 @@ class Hangman(Game):
     FORM = f"{boxed('E')} or {boxed('WORD')}"
 
     def __init__(self, word_length: int | None = 5, max_turns: int | None = 20, hardcore: bool = False) -> None:
-        if (word_length is None) is not (max_turns is None):
-            raise EnvError("give word_length and max_turns, or None for both to draw them")
+        self._drawn = to_be_drawn(word_length=word_length, max_turns=max_turns)
         self.hardcore = hardcore
-        self._drawn = word_length is None
         if word_length is not None and max_turns is not None:
             check_limits(word_length, max_turns, hardcore=hardcore)
             self.word_length, self.max_turns = word_length, max_turns

@@ -8,7 +8,7 @@ from operator import eq
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 Code: TypeAlias = tuple[int, ...]
 
@@ -49,11 +49,8 @@ class Mastermind(Game):
         max_turns: int | None = 20,
         duplicate_numbers: bool = False,
     ) -> None:
-        given = [value is not None for value in (code_length, num_numbers, max_turns)]
-        if any(given) and not all(given):
-            raise EnvError("give code_length, num_numbers and max_turns, or None for all three to draw them")
+        self._drawn = to_be_drawn(code_length=code_length, num_numbers=num_numbers, max_turns=max_turns)
         self.duplicate_numbers = duplicate_numbers
-        self._drawn = not any(given)
         if code_length is not None and num_numbers is not None and max_turns is not None:
             self._set_size(code_length, num_numbers, max_turns)
 

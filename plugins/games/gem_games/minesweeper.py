@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
 
 CLOSED, FLAG = ".", "F"
 
@@ -53,10 +53,7 @@ class Minesweeper(Game):
     def __init__(
         self, rows: int | None = 8, cols: int | None = 8, num_mines: int | None = 10, max_turns: int | None = 20
     ) -> None:
-        given = [value is not None for value in (rows, cols, num_mines, max_turns)]
-        if any(given) and not all(given):
-            raise EnvError("give rows, cols, num_mines and max_turns, or None for all four to draw them")
-        self._drawn = not any(given)
+        self._drawn = to_be_drawn(rows=rows, cols=cols, num_mines=num_mines, max_turns=max_turns)
         if rows is not None and cols is not None and num_mines is not None and max_turns is not None:
             self._set_size(rows, cols, num_mines, max_turns)
 

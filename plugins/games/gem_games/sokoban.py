@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games.sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
 
 _DRAWN = (((6, 6), 2, 20), ((8, 8), 5, 50))
@@ -48,10 +48,7 @@ class Sokoban(Game):
     def __init__(
         self, dim_room: Sequence[int] | None = (6, 6), max_turns: int | None = 100, num_boxes: int | None = 3
     ) -> None:
-        given = [value is not None for value in (dim_room, max_turns, num_boxes)]
-        if any(given) and not all(given):
-            raise EnvError("give dim_room, max_turns and num_boxes, or None for all three to draw them")
-        self._drawn = not any(given)
+        self._drawn = to_be_drawn(dim_room=dim_room, max_turns=max_turns, num_boxes=num_boxes)
         if dim_room is not None and max_turns is not None and num_boxes is not None:
             self._set_limits(dim_room, num_boxes, max_turns)
 

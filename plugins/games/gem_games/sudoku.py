@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games.sudoku_boards import SCALES, puzzle
 
 _DRAWN = ((4, 10, 15), (9, 50, 50))
@@ -44,10 +44,7 @@ class Sudoku(Game):
     _drawn_from = _DRAWN
 
     def __init__(self, clues: int | None = 30, max_turns: int | None = 100, scale: int | None = 9) -> None:
-        given = [value is not None for value in (clues, max_turns, scale)]
-        if any(given) and not all(given):
-            raise EnvError("give clues, max_turns and scale, or None for all three to draw them")
-        self._drawn = not any(given)
+        self._drawn = to_be_drawn(clues=clues, max_turns=max_turns, scale=scale)
         if clues is not None and max_turns is not None and scale is not None:
             self._set_limits(scale, clues, max_turns)
 

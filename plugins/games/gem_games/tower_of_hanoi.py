@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed
+from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 TOWERS = "ABC"
 
@@ -43,9 +43,7 @@ class TowerofHanoi(Game):
     FORM = boxed("from to")
 
     def __init__(self, num_disks: int | None = 3, max_turns: int | None = 100) -> None:
-        if (num_disks is None) != (max_turns is None):
-            raise EnvError("give num_disks and max_turns, or None for both to draw them")
-        self._drawn = num_disks is None
+        self._drawn = to_be_drawn(num_disks=num_disks, max_turns=max_turns)
         if num_disks is not None and max_turns is not None:
             self._set_size(num_disks, max_turns)
 
