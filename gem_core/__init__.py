@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gem_core.failures import FailurePolicy as FailurePolicy
     from gem_core.hookspecs import hookimpl as hookimpl
     from gem_core.registry import make as make
+    from gem_core.registry import make_tool as make_tool
     from gem_core.registry import register as register
     from gem_core.registry import spec as spec
     from gem_core.specs import AdapterSpec as AdapterSpec
@@ -40,6 +41,7 @@ _HOME = {
     "FailurePolicy": "failures",
     "hookimpl": "hookspecs",
     "make": "registry",
+    "make_tool": "registry",
     "register": "registry",
     "spec": "registry",
     "make_vec": "vector",
@@ -56,6 +58,7 @@ __all__ = [
     "Wrapper",
     "hookimpl",
     "make",
+    "make_tool",
     "make_vec",
     "register",
     "spec",

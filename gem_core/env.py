@@ -11,6 +11,7 @@ are all that the rest of the project reads from `info`.
 | `prefix`, `suffix` | str | text shown before / after the history when a prompt is built, never stored in it |
 | `parsed_action` | str | the part of the action that counted; replaces the raw action in histories |
 | `use_tool` | bool | the observation is a tool's answer (chat role `tool`) |
+| `tools` | list of dict | on a reset: functions to call natively, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: what the ended episode showed last |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |

@@ -12,6 +12,7 @@
     │   ├── EnvFailure             raised, or returned what is not a transition
     │   ├── ClosedError            was used after `close()`
     │   └── GradingError           asked for a grading function that cannot be called
+    ├── ToolError                  a tool could not be built, opened or called
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -74,6 +75,10 @@ class ClosedError(EnvError):
 
 class GradingError(EnvError):
     """A grading function cannot be imported, or be sent its arguments; what an answer does is never an error."""
+
+
+class ToolError(GemError):
+    """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
 
 
 class PolicyError(GemError):

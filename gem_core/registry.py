@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from gem_core.env import Env
-from gem_core.errors import EnvError, EnvKwargsError, GemError, NotFoundError, near_matches
+from gem_core.errors import EnvError, EnvKwargsError, GemError, NotFoundError, ToolError, near_matches
 from gem_core.plugins import Offer, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, namespace_of
+
+if TYPE_CHECKING:
+    from gem_core.tools import Tool
 
 
 def register(
@@ -99,6 +102,39 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
     for wrap in wrappers:
         env = wrap(env)
     return env
+
+
+def make_tool(tool_id: str, **kwargs: Any) -> Tool:
+    """Build a tool.
+
+    Args:
+        tool_id: an id such as `"python:Interpreter"`.
+        kwargs: keyword arguments of its class.
+
+    Raises:
+        NotFoundError, DuplicateIdError: see `spec`.
+        EnvKwargsError: it has no such keyword argument; the message names the near match.
+        MissingExtraError: something it needs is not installed.
+        ToolError: its constructor raised.
+    """
+    from gem_core.tools import Tool
+
+    tool_spec = _find("gem_tools", "tool", tool_id).spec
+    try:
+        constructor = tool_spec.resolve()
+        _check_kwargs(tool_id, constructor, kwargs)
+        _check_types(tool_id, constructor, kwargs)
+        tool = constructor(**kwargs)
+    except GemError:
+        raise
+    except ModuleNotFoundError as error:
+        raise tool_spec.missing(error) from error
+    except (Exception, SystemExit) as error:
+        raise ToolError(f"{tool_id} could not be built with {kwargs!r}: {type(error).__name__}: {error}") from error
+    if not isinstance(tool, Tool):
+        raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} gave {tool!r}, which is not a gem_core.tools.Tool")
+    tool.spec = tool_spec
+    return tool
 
 
 _PLAIN = frozenset({int, float, str, bool, type(None)})

@@ -1,0 +1,187 @@
+"""Finding the call in a response, in time linear in its length.
+
+| form | a call |
+| --- | --- |
+| `text` | `<tag>argument</tag>`, a fenced block, or `<tool_call>...</tool_call>` for functions without a tag |
+| `native` | `<tool_call>...</tool_call>`, or a response that is nothing but JSON |
+
+What may stand in a `<tool_call>` block is what models were trained to write there: JSON with `name` and `arguments`
+(Hermes, Qwen; Llama 3 says `parameters`), `<function=name>` with `<parameter=key>` (Qwen3-Coder), or `<tool_name>` and
+`<arguments>` (upstream's MCP tool).
+
+The call that ends first counts, and nothing after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from gem_core.errors import near_matches
+from gem_core.tools.tool import Function
+
+Form: TypeAlias = Literal["text", "native"]
+
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as a response has it."""
+
+    function: str
+    """Its name; an empty string where none could be read."""
+    end: int
+    """Where it ends in the response."""
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    problem: str | None = None
+    """Why it cannot be carried out."""
+
+
+def find_call(response: str, functions: Sequence[Function], form: Form) -> Call | None:
+    """The call that ends first, or `None`.
+
+    Args:
+        response: what the policy wrote.
+        functions: what may be called.
+        form: how calls are written.
+    """
+    known = {function.name: function for function in functions}
+    found = [*_tagged(response, functions)] if form == "text" else []
+    if form == "native" or any(function.tag is None for function in functions):
+        found += _block(response, known)
+    if form == "native" and not found:
+        found += _bare_json(response, known)
+    return min(found, key=lambda call: call.end, default=None)
+
+
+def _tagged(response: str, functions: Sequence[Function]) -> Iterator[Call]:
+    for function in functions:
+        if function.tag is not None:
+            spans = [_between(response, f"<{function.tag}>", f"</{function.tag}>")]
+            spans += [_fenced(response, function.fence)] if function.fence else []
+            for start, stop, end in filter(None, spans):
+                yield Call(function.name, end, {function.argument: response[start:stop].strip()})
+
+
+def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | None:
+    """Where the first content starts and stops, and where its closing ends."""
+    at = text.find(opening)
+    stop = text.find(closing, at + len(opening)) if at >= 0 else -1
+    return None if stop < 0 else (at + len(opening), stop, stop + len(closing))
+
+
+def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
+    opening = re.search(rf"```\n?{re.escape(language)}(?!\w)", text)
+    stop = text.find("```", opening.end()) if opening else -1
+    return None if opening is None or stop < 0 else (opening.end(), stop, stop + 3)
+
+
+def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
+    if span := _between(response, _OPEN, _CLOSE):
+        start, stop, end = span
+        body = response[start:stop]
+        if "<tool_name>" in body:
+            yield _of_elements(body, end, known)
+        elif named := _FUNCTION.match(body):
+            yield _of_parameters(named[1].strip(), body[named.end() :], end, known)
+        else:
+            yield _of_json(body, end, known)
+
+
+def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
+    # A response may be JSON without being a call, so anything doubtful is left to the environment.
+    if response.lstrip().startswith("{"):
+        call = _of_json(response, len(response), known)
+        if call.function in known:
+            yield call
+
+
+def _of_json(text: str, end: int, known: Mapping[str, Function]) -> Call:
+    try:
+        call = msgspec.json.decode(text.strip().encode(errors="replace"))
+    except msgspec.DecodeError as error:
+        return Call("", end, problem=f"the call is not valid JSON: {error}")
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
+        return Call("", end, problem='a call is an object with "name" and "arguments"')
+    fields = cast("dict[str, Any]", call)
+    return _checked(fields["name"], fields.get("arguments", fields.get("parameters")), end, known)
+
+
+def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> Call:
+    name = _between(body, "<tool_name>", "</tool_name>")
+    if name is None:
+        return Call("", end, problem="<tool_name> is not closed")
+    arguments = _between(body, "<arguments>", "</arguments>")
+    text = body[arguments[0] : arguments[1]] if arguments else "{}"
+    return _checked(body[name[0] : name[1]].strip(), text, end, known)
+
+
+def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> Call:
+    properties: Mapping[str, Any] = known[name].parameters.get("properties", {}) if name in known else {}
+    arguments: dict[str, Any] = {}
+    for piece in body.split("<parameter=")[1:]:
+        key, _, rest = piece.partition(">")
+        value = rest.partition("</parameter>")[0].removeprefix("\n").removesuffix("\n")
+        arguments[key.strip()] = _value(value, properties.get(key.strip(), {}))
+    return _checked(name, arguments, end, known)
+
+
+def _value(text: str, schema: Any) -> Any:
+    """A parameter that was written as text; anything but a string is written as JSON."""
+    if isinstance(schema, dict) and cast("dict[str, Any]", schema).get("type") == "string":
+        return text
+    try:
+        return msgspec.json.decode(text.encode(errors="replace"))
+    except msgspec.DecodeError:
+        return text
+
+
+def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> Call:
+    if name not in known:
+        return Call(name, end, problem=f"no tool {name!r}.{near_matches(name, known)} There is: {', '.join(known)}")
+    if isinstance(arguments, str):  # some models write the JSON of the arguments as text
+        try:
+            arguments = msgspec.json.decode(arguments.strip().encode(errors="replace") or b"{}")
+        except msgspec.DecodeError as error:
+            return Call(name, end, problem=f"the arguments are not valid JSON: {error}")
+    arguments = {} if arguments is None else arguments
+    return Call(name, end, arguments, _problem(known[name].parameters, arguments))
+
+
+def _problem(schema: Mapping[str, Any], arguments: Any) -> str | None:
+    """What is wrong with arguments at first sight; what only the tool can know is left to it."""
+    if not isinstance(arguments, dict):
+        return "the arguments must be an object"
+    given = cast("dict[str, Any]", arguments)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    takes = f"It takes: {', '.join(properties) or 'none'}"
+    if missing := [name for name in schema.get("required", ()) if name not in given]:
+        return f"the argument {missing[0]!r} is missing. {takes}"
+    if schema.get("additionalProperties") is not True and (
+        unknown := [name for name in given if name not in properties]
+    ):
+        return f"no argument {unknown[0]!r}.{near_matches(unknown[0], properties)} {takes}"
+    for name, value in given.items():
+        wanted = properties.get(name, {}).get("type")
+        if isinstance(wanted, str) and not _is_of(value, wanted):
+            return f"the argument {name!r} must be of type {wanted}"
+    return None
+
+
+def _is_of(value: Any, json_type: str) -> bool:
+    types = _JSON_TYPES.get(json_type)
+    return types is None or (isinstance(value, types) and (json_type == "boolean" or not isinstance(value, bool)))

@@ -1,0 +1,165 @@
+"""Environments whose policy may call tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_core.errors import ToolError
+from gem_core.tools.calls import Call, Form, find_call
+from gem_core.tools.tool import Function, Tool
+from gem_core.tools.toolbox import Toolbox
+
+_LAST_USE = "That was the last tool call of this episode. Answer now without tools."
+
+
+class ToolEnv(Wrapper):
+    """Sends responses that contain a call to the tools, and all others to the environment.
+
+    A tool turn never ends the episode and is no turn of the environment. What a response says after its call is ignored,
+    so only what comes before is kept as the turn's `parsed_action`. After `max_tool_uses` calls, every response goes to
+    the environment.
+
+    | what happens | reward of the turn |
+    | --- | --- |
+    | a call | `tool_reward` |
+    | ... that succeeds | and `tool_success_reward` |
+    | ... that fails: no such tool, wrong arguments, an exception, the time limit | and `tool_execute_error_reward` |
+
+    A failed call is an observation and a use. Rules of counting are those of gem-llm 0.1.0, except that a call of a tool
+    that does not exist and one with unreadable arguments count as failed calls, where upstream hands the text to the
+    environment; and that of two tools the one called first is used, where upstream tries the next one on an error.
+
+    Keys of info: `tool_use_counter` and `tool_success_counter` (int, of this episode) on every turn, the last episode's
+    as `prev_ep_tool_use_counter` and `prev_ep_tool_success_counter` on a reset after one; on a tool turn also `use_tool`
+    (True), `tool_type` (the function's name) and `parsed_action`, and the environment's own `prefix` and `suffix` again;
+    `tool_error` (str) where the call failed. With native calls a reset has `tools`, which chat templates show.
+
+    Args:
+        env: the environment to wrap.
+        tools: a `Toolbox`, which environments share; or tools, or ids of tools, for this environment alone.
+        form: `text`: the first observation says which tools there are and how to call them, in tags, blocks and
+            `<tool_call>`. `native`: the chat template says it, as the model was trained for.
+        tool_reward, tool_success_reward, tool_execute_error_reward: see above.
+        max_tool_uses: calls of one episode; `None` means no limit.
+        instruction: in place of the text about tools that the first observation gets; text form only.
+
+    Raises:
+        ToolError: see `Toolbox`; an unknown form, a negative limit, or an instruction that nobody would see.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        tools: Toolbox | Sequence[Tool | str],
+        *,
+        form: Form = "text",
+        tool_reward: float = 0.0,
+        tool_success_reward: float = 0.0,
+        tool_execute_error_reward: float = 0.0,
+        max_tool_uses: int | None = 10,
+        instruction: str | None = None,
+    ) -> None:
+        super().__init__(env)
+        if form not in get_args(Form):
+            raise ToolError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
+        if form == "native" and instruction is not None:
+            raise ToolError("an instruction is shown in the text form only; the chat template describes native tools")
+        if max_tool_uses is not None and (type(max_tool_uses) is not int or max_tool_uses < 0):
+            raise ToolError(f"max_tool_uses must be a number of calls or None, not {max_tool_uses!r}")
+        self.form: Form = form
+        self.max_tool_uses = max_tool_uses
+        self._session = (tools if isinstance(tools, Toolbox) else Toolbox(tools)).session()
+        self._rewards = {False: tool_reward + tool_success_reward, True: tool_reward + tool_execute_error_reward}
+        self._instruction = instruction
+        self._uses = self._successes = 0
+        self._previous: Info = {}
+        self._frame: Info = {}
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Start an episode, and say which tools there are.
+
+        Raises:
+            ToolError: a tool cannot be opened.
+        """
+        observation, info = self.env.reset(seed=seed, **options)
+        if self._session.begun:
+            self._previous = {f"prev_ep_{name}": count for name, count in self._counters().items()}
+        self._session.begin()
+        self._uses = self._successes = 0
+        self._frame = _frame(info)
+        info = {**info, **self._counters(), **self._previous}
+        functions = self._session.functions
+        if self.form == "native":
+            return observation, {**info, "tools": [function.schema for function in functions]}
+        gap = "" if not observation or observation.endswith("\n") else "\n"
+        return f"{observation}{gap}{self._instruction or instructions(functions, self.max_tool_uses)}", info
+
+    def step(self, action: str) -> StepResult:
+        """Play one turn: a tool's, or the environment's."""
+        left = self.max_tool_uses is None or self._uses < self.max_tool_uses
+        call = find_call(action, self._session.functions, self.form) if left else None
+        if call is not None:
+            return self._use(call, action)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._frame = _frame(info)
+        return observation, reward, terminated, truncated, {**info, **self._counters()}
+
+    def close(self) -> None:
+        """Close the environment, and with the last one the tools."""
+        try:
+            self.env.close()
+        finally:
+            self._session.close()
+
+    def get_state(self) -> Any:
+        """See `Wrapper`. Raises `NotImplementedError` where a tool keeps state between calls."""
+        if self._session.keeps_state:
+            raise NotImplementedError("a tool of this environment keeps state between calls, which cannot be copied")
+        return super().get_state()
+
+    def _use(self, call: Call, action: str) -> StepResult:
+        result = self._session.call(call)
+        self._uses += 1
+        self._successes += not result.error
+        observation = self._reply(call).replace("{}", result.text, 1)
+        if self._uses == self.max_tool_uses:
+            observation = f"{observation.rstrip()}\n\n{_LAST_USE}"
+        info: Info = {**result.info, **self._frame, **self._counters()}
+        info |= {"use_tool": True, "tool_type": call.function, "parsed_action": action[: call.end]}
+        info |= {"tool_error": result.text} if result.error else {}
+        return observation, self._rewards[result.error], False, False, info
+
+    def _reply(self, call: Call) -> str:
+        replies = {function.name: function.reply for function in self._session.functions}
+        return "{}" if self.form == "native" else replies.get(call.function, "{}")
+
+    def _counters(self) -> Info:
+        return {"tool_use_counter": self._uses, "tool_success_counter": self._successes}
+
+
+def _frame(info: Info) -> Info:
+    return {key: info[key] for key in ("prefix", "suffix") if key in info}
+
+
+def instructions(functions: Sequence[Function], max_uses: int | None) -> str:
+    """Which tools there are and how to call them, for a model that knows nothing of this."""
+    uses = "any number of times" if max_uses is None else f"at most {max_uses} times"
+    lines = [
+        f"You may use tools, {uses} in all. To use one, end your reply with one call; its result is the next message."
+    ]
+    lines += [_described(function) for function in functions if function.tag]
+    if others := [function for function in functions if not function.tag]:
+        lines += ["A function is called by its name and its arguments as JSON, for example:"]
+        lines += ['<tool_call>{"name": "...", "arguments": {"...": "..."}}</tool_call>', "The functions are:"]
+        lines += [msgspec.json.encode(function.schema["function"]).decode() for function in others]
+    return "\n".join(lines) + "\n"
+
+
+def _described(function: Function) -> str:
+    fence = f", or in a block ```{function.fence} ... ```" if function.fence else ""
+    written = f"<{function.tag}>{function.argument}</{function.tag}>{fence}"
+    return f"- {function.name}: {function.description} Write {written}."
