@@ -19,9 +19,8 @@ _LAST_USE = "That was the last tool call of this episode. Answer now without too
 class ToolEnv(Wrapper):
     """Sends responses that contain a call to the tools, and all others to the environment.
 
-    A tool turn never ends the episode and is no turn of the environment. What a response says after its call is ignored,
-    so only what comes before is kept as the turn's `parsed_action`. After `max_tool_uses` calls, every response goes to
-    the environment.
+    A tool turn never ends the episode and is no turn of the environment. What a response says after its call is
+    ignored: `parsed_action` ends with the call. After `max_tool_uses` calls, every response goes to the environment.
 
     | what happens | reward of the turn |
     | --- | --- |
@@ -29,14 +28,18 @@ class ToolEnv(Wrapper):
     | ... that succeeds | and `tool_success_reward` |
     | ... that fails: no such tool, wrong arguments, an exception, the time limit | and `tool_execute_error_reward` |
 
-    A failed call is an observation and a use. Rules of counting are those of gem-llm 0.1.0, except that a call of a tool
-    that does not exist and one with unreadable arguments count as failed calls, where upstream hands the text to the
-    environment; and that of two tools the one called first is used, where upstream tries the next one on an error.
+    A failed call is an observation and a use. The rules of counting are those of gem-llm 0.1.0, but for two: a call of a
+    tool that does not exist, or with unreadable arguments, is a failed call, where upstream hands the text to the
+    environment; and of two tools the one called first is used, where upstream tries the next one on an error.
 
-    Keys of info: `tool_use_counter` and `tool_success_counter` (int, of this episode) on every turn, the last episode's
-    as `prev_ep_tool_use_counter` and `prev_ep_tool_success_counter` on a reset after one; on a tool turn also `use_tool`
-    (True), `tool_type` (the function's name) and `parsed_action`, and the environment's own `prefix` and `suffix` again;
-    `tool_error` (str) where the call failed. With native calls a reset has `tools`, which chat templates show.
+    | `info` key | type | meaning |
+    | --- | --- | --- |
+    | `tool_use_counter`, `tool_success_counter` | int | calls of this episode, and those that succeeded |
+    | `prev_ep_tool_use_counter`, `prev_ep_tool_success_counter` | int | the last episode's, on a reset after one |
+    | `use_tool`, `parsed_action`, `prefix`, `suffix` | | on a tool turn, see `gem_core.env`; the last two as before it |
+    | `tool_type` | str | on a tool turn: the function's name |
+    | `tool_error` | str | on a tool turn that failed: why |
+    | `tools` | list of dict | on a reset, in the native form: see `gem_core.env` |
 
     Args:
         env: the environment to wrap.
@@ -148,9 +151,7 @@ def _frame(info: Info) -> Info:
 def instructions(functions: Sequence[Function], max_uses: int | None) -> str:
     """Which tools there are and how to call them, for a model that knows nothing of this."""
     uses = "any number of times" if max_uses is None else f"at most {max_uses} times"
-    lines = [
-        f"You may use tools, {uses} in all. To use one, end your reply with one call; its result is the next message."
-    ]
+    lines = [f"You may use tools, {uses} in all. End your reply with one call, and its result is the next message."]
     lines += [_described(function) for function in functions if function.tag]
     if others := [function for function in functions if not function.tag]:
         lines += ["A function is called by its name and its arguments as JSON, for example:"]

@@ -74,10 +74,10 @@ ToolOutput: TypeAlias = "ToolResult | str"
 class Tool(ABC):
     """Functions that share what they need: a sandbox, a server, a connection.
 
-    One tool serves many environments at once, so its methods may be called from many threads. Constructors do no network
-    access and start no process; a tool opens what it needs on first use, and again when it is used after `close`.
-    It can be pickled before its first use. Methods may also be coroutine functions: all those of one toolbox run on one
-    event loop, where connections can live.
+    One tool serves many environments at once, so its methods may be called from many threads. Constructors do no
+    network access and start no process; a tool opens what it needs on first use, and again when it is used after
+    `close`. It can be pickled before its first use. Methods may also be coroutine functions: all those of one toolbox
+    run on one event loop, where connections can live.
 
     Example:
         >>> from gem_core.tools import Function, Tool
@@ -93,8 +93,8 @@ class Tool(ABC):
     timeout: float = 30.0
     """Seconds that one call may take."""
     keeps_time: ClassVar[bool] = False
-    """A call ends by itself once `context.timeout` is over. It then runs in the caller's thread; a call of any other tool
-    has a thread or task of its own, and is given up at the limit."""
+    """A call ends by itself once `context.timeout` is over. It then runs in the caller's thread; a call of any other
+    tool has a thread or task of its own, and is given up at the limit."""
 
     keeps_state: bool = False
     """A call may depend on earlier ones of its episode, so that copies of an environment cannot go on separately."""
@@ -118,8 +118,8 @@ class Tool(ABC):
             A result, or its text. An exception becomes an observation that says so, and counts as an error.
         """
 
-    def end_episode(self, episode: str) -> None | Awaitable[None]:
+    def end_episode(self, episode: str) -> Awaitable[None] | None:  # noqa: B027 - most tools keep nothing
         """Forget what was kept for an episode."""
 
-    def close(self) -> None | Awaitable[None]:
+    def close(self) -> Awaitable[None] | None:  # noqa: B027 - nor hold anything
         """Give back what the tool holds. Safe to call twice."""

@@ -26,12 +26,12 @@ class Toolbox:
     """Tools for all environments of a vector.
 
     Give one toolbox to all environments, for example by `partial(ToolEnv, tools=toolbox)` among the wrappers of
-    `make_vec`: in one process they then share its connections, and on one machine its limit. Nothing is opened before the
-    first reset, and everything is closed with the last environment; a toolbox can be used again afterwards.
+    `make_vec`: in one process they then share its connections, and on one machine its limit. Nothing is opened before
+    the first reset, and everything is closed with the last environment; a toolbox can be used again afterwards.
 
     Args:
         tools: tools, or ids of tools.
-        max_output: characters of a result that the model sees; of a longer one, the middle is left out and the cut marked.
+        max_output: characters of a result that the model sees; the middle of a longer one is cut, and the cut marked.
         max_concurrent: calls at the same time, over all environments and processes of this machine; others wait, and
             their time does not run. `None` means no limit.
 
