@@ -44,6 +44,8 @@ class Conversation:
         """Add an observation, with its info's `prefix` and `suffix`; returns the message as it stands in the prompt."""
         message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
+        if tools := info.get("tools"):
+            self._template = self._template.with_tools(tools)
         if self._exchanges:
             glue = self._template.glue(message, role)
             previous = self._exchanges[-1].response

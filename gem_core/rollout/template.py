@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -58,7 +60,32 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
+        self._with_tools: dict[str, ChatTemplate] = {}
         self.glue("probe")
+
+    def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
+        """The same template, which tells the model of functions that it may call.
+
+        Args:
+            tools: their JSON schemas.
+
+        Raises:
+            TemplateError: the template does not show them.
+        """
+        key = json.dumps(tools, sort_keys=True)
+        if key not in self._with_tools:
+            template = copy.copy(self)
+            template._options = {**self._options, "tools": list(tools)}
+            if template._probe() == self._probe():
+                raise TemplateError(
+                    "the chat template shows no tools, so the model could not know of them. Use ToolEnv(form='text'), or "
+                    "a model that was trained to call functions."
+                )
+            self._with_tools[key] = template
+        return self._with_tools[key]
+
+    def _probe(self) -> str:
+        return self._render([*self._system, {"role": "user", "content": "."}])
 
     def opening(self, message: str, role: str = "user") -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins."""

@@ -28,15 +28,16 @@ class ToolEnv(Wrapper):
     | ... that succeeds | and `tool_success_reward` |
     | ... that fails: no such tool, wrong arguments, an exception, the time limit | and `tool_execute_error_reward` |
 
-    A failed call is an observation and a use. The rules of counting are those of gem-llm 0.1.0, but for two: a call of a
-    tool that does not exist, or with unreadable arguments, is a failed call, where upstream hands the text to the
+    A failed call is an observation and a use. The rules of counting are those of gem-llm 0.1.0, but for two: a call of
+    a tool that does not exist, or with unreadable arguments, is a failed call, where upstream hands the text to the
     environment; and of two tools the one called first is used, where upstream tries the next one on an error.
 
     | `info` key | type | meaning |
     | --- | --- | --- |
     | `tool_use_counter`, `tool_success_counter` | int | calls of this episode, and those that succeeded |
     | `prev_ep_tool_use_counter`, `prev_ep_tool_success_counter` | int | the last episode's, on a reset after one |
-    | `use_tool`, `parsed_action`, `prefix`, `suffix` | | on a tool turn, see `gem_core.env`; the last two as before it |
+    | `use_tool`, `parsed_action` | bool, str | on a tool turn: see `gem_core.env` |
+    | `prefix`, `suffix` | str | on a tool turn: what the environment showed last |
     | `tool_type` | str | on a tool turn: the function's name |
     | `tool_error` | str | on a tool turn that failed: why |
     | `tools` | list of dict | on a reset, in the native form: see `gem_core.env` |

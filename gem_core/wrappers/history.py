@@ -69,10 +69,12 @@ class ObservationHistory(Wrapper):
         self._render = None if tokenizer is None else _Renderer(tokenizer)
         self._observations: deque[tuple[str, str]] = deque(maxlen=last)
         self._actions: deque[str] = deque(maxlen=None if last is None else last - 1)
+        self._tools: list[dict[str, Any]] | None = None
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Start an episode with an empty history."""
         observation, info = self.env.reset(seed=seed, **options)
+        self._tools = info.get("tools")
         self._observations.clear()
         self._actions.clear()
         if self.mode is HistoryMode.CONCAT_CHAT_ON_RESET:
@@ -110,7 +112,7 @@ class ObservationHistory(Wrapper):
 
     def _chat(self, messages: list[dict[str, str]]) -> str:
         assert self._render is not None
-        return self._render(messages)
+        return self._render(messages, self._tools)
 
 
 class _Renderer:
@@ -119,8 +121,8 @@ class _Renderer:
     def __init__(self, tokenizer: TextTemplate) -> None:
         self._tokenizer = tokenizer
 
-    def __call__(self, messages: list[dict[str, str]]) -> str:
-        return self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    def __call__(self, messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> str:
+        return self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Renderer:
         return self
