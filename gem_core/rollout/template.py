@@ -78,8 +78,8 @@ class ChatTemplate:
             template._options = {**self._options, "tools": list(tools)}
             if template._probe() == self._probe():
                 raise TemplateError(
-                    "the chat template shows no tools, so the model could not know of them. Use ToolEnv(form='text'), or "
-                    "a model that was trained to call functions."
+                    "the chat template shows no tools, so the model could not know of them. Use ToolEnv(form='text'), "
+                    "or a model that was trained to call functions."
                 )
             self._with_tools[key] = template
         return self._with_tools[key]

@@ -68,6 +68,14 @@ def find_call(response: str, functions: Sequence[Function], form: Form) -> Call 
     return min(found, key=lambda call: call.end, default=None)
 
 
+def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str:
+    """A call as a model would write it: what `find_call` finds."""
+    if form == "text" and function.tag is not None:
+        return f"<{function.tag}>{arguments[function.argument]}</{function.tag}>"
+    call = msgspec.json.encode({"name": function.name, "arguments": arguments}).decode()
+    return f"{_OPEN}{call}{_CLOSE}"
+
+
 def _tagged(response: str, functions: Sequence[Function]) -> Iterator[Call]:
     for function in functions:
         if function.tag is not None:

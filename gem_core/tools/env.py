@@ -9,7 +9,7 @@ import msgspec
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import ToolError
-from gem_core.tools.calls import Call, Form, find_call
+from gem_core.tools.calls import Call, Form, find_call, written
 from gem_core.tools.tool import Function, Tool
 from gem_core.tools.toolbox import Toolbox
 
@@ -104,13 +104,23 @@ class ToolEnv(Wrapper):
 
     def step(self, action: str) -> StepResult:
         """Play one turn: a tool's, or the environment's."""
-        left = self.max_tool_uses is None or self._uses < self.max_tool_uses
-        call = find_call(action, self._session.functions, self.form) if left else None
+        call = find_call(action, self._session.functions, self.form) if self._may_call else None
         if call is not None:
             return self._use(call, action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._frame = _frame(info)
         return observation, reward, terminated, truncated, {**info, **self._counters()}
+
+    def sample_random_action(self) -> str:
+        """As often a tool's example, where there is one and a use is left, as an action of the environment."""
+        examples = [(function, one) for function in self._session.functions for one in function.examples]
+        if examples and self._may_call and self.rng.random() < 0.5:
+            return written(*self.rng.choice(examples), self.form)
+        return self.env.sample_random_action()
+
+    @property
+    def _may_call(self) -> bool:
+        return self.max_tool_uses is None or self._uses < self.max_tool_uses
 
     def close(self) -> None:
         """Close the environment, and with the last one the tools."""

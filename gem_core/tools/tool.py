@@ -29,6 +29,8 @@ class Function:
     """Called as `<tag>argument</tag>`; the argument is the one required parameter."""
     fence: str | None = None
     """Also called as a block between three backticks with this language."""
+    examples: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    """Arguments of calls that succeed: random play draws from them, and so warm starts learn the form."""
     reply: str = "{}"
     """How a result is shown to a model that called it in text; `{}` stands for the result. A native call's result has
     the chat template's own frame."""

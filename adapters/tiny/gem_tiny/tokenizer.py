@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-import gem_core
-from gem_core.env import shown_text
+from gem_core.env import Env, shown_text
+from gem_core.registry import build, spec
 
 _SPECIAL = ["<|pad|>", "<|end|>", "<|unknown|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
 _TEMPLATE = (
@@ -19,11 +19,14 @@ _TEMPLATE = (
 _PIECES = r"\d+|\\boxed\{| ?[A-Za-z]+|[\s\S]"
 
 
-def tiny_tokenizer(env_ids: Sequence[str], *, episodes: int = 200, seed: int = 0) -> PreTrainedTokenizerFast:
+def tiny_tokenizer(
+    env_ids: Sequence[str], *, wrappers: Sequence[Callable[[Env], Env]] = (), episodes: int = 200, seed: int = 0
+) -> PreTrainedTokenizerFast:
     """A word-level tokenizer with a chat template, from what random play of the environments says.
 
     Args:
         env_ids: environments to listen to.
+        wrappers: as for `make_vec`.
         episodes: episodes of random valid play per environment.
         seed: of that play.
 
@@ -34,7 +37,7 @@ def tiny_tokenizer(env_ids: Sequence[str], *, episodes: int = 200, seed: int = 0
     pieces = {
         piece
         for env_id in env_ids
-        for text in _random_play(env_id, episodes, seed)
+        for text in _random_play(env_id, wrappers, episodes, seed)
         for piece, _ in splitter.pre_tokenize_str(text)
     }
     vocabulary = {token: index for index, token in enumerate([*_SPECIAL, *sorted(pieces)])}
@@ -54,8 +57,8 @@ def tiny_tokenizer(env_ids: Sequence[str], *, episodes: int = 200, seed: int = 0
     return tokenizer
 
 
-def _random_play(env_id: str, episodes: int, seed: int) -> Iterator[str]:
-    with gem_core.make(env_id) as env:
+def _random_play(env_id: str, wrappers: Sequence[Callable[[Env], Env]], episodes: int, seed: int) -> Iterator[str]:
+    with build(spec(env_id), {}, wrappers) as env:
         for episode in range(episodes):
             observation, info = env.reset(seed=seed + episode)
             done = False

@@ -11,7 +11,8 @@ import torch
 from torch.nn.functional import pad
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-import gem_core
+from gem_core.env import Env
+from gem_core.registry import build, spec
 from gem_core.rollout import ChatTemplate, Conversation
 from gem_core.seeding import derive_seed
 
@@ -23,6 +24,7 @@ def warm_start(
     tokenizer: PreTrainedTokenizerFast,
     env_ids: Sequence[str],
     *,
+    wrappers: Sequence[Callable[[Env], Env]] = (),
     steps: int = 800,
     batch: int = 32,
     learning_rate: float = 3e-3,
@@ -39,6 +41,7 @@ def warm_start(
         model: changed in place.
         tokenizer: its tokenizer.
         env_ids: environments to play in turn.
+        wrappers: as for `make_vec`.
         steps: optimiser steps.
         batch: episodes per step.
         learning_rate: of AdamW, falling linearly to zero.
@@ -52,7 +55,7 @@ def warm_start(
     pad_id: Any = tokenizer.pad_token_id
     model.train()
     with ExitStack() as stack:
-        envs = [stack.enter_context(gem_core.make(env_id)) for env_id in env_ids]
+        envs = [stack.enter_context(build(spec(env_id), {}, wrappers)) for env_id in env_ids]
         for step in range(steps):
             rows = [
                 _transcript(envs[number % len(envs)], template, tokenizer, derive_seed(seed, "warm-start", number))
@@ -69,7 +72,7 @@ def warm_start(
 
 
 def _transcript(
-    env: gem_core.Env, template: ChatTemplate, tokenizer: PreTrainedTokenizerFast, seed: int
+    env: Env, template: ChatTemplate, tokenizer: PreTrainedTokenizerFast, seed: int
 ) -> tuple[list[int], int]:
     """Token ids of an episode of random valid play, and the length of its first prompt."""
     conversation = Conversation(template)
