@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, ToolSpec
+from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, EnvSpec, ToolSpec
 
 if TYPE_CHECKING:
     import typer
@@ -89,6 +89,17 @@ def gem_commands(cli: typer.Typer) -> None:
         @hookimpl
         def gem_commands(cli):
             cli.command("draw-maze")(draw_maze)
+    """
+
+
+@hookspec
+def gem_doctor(abilities: list[Ability]) -> None:
+    """Add what this plugin needs of a machine, and whether it is here, to `gem-core doctor`. Looks only.
+
+    Example:
+        @hookimpl
+        def gem_doctor(abilities):
+            abilities.append(Ability("maze printer", printer.exists(), "on /dev/lp0"))
     """
 
 

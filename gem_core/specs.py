@@ -125,6 +125,15 @@ class AdapterSpec(Spec):
     """Name of the gem-core extra that installs it."""
 
 
+@dataclass(frozen=True)
+class Ability:
+    """Something that a machine can do or cannot, as `gem-core doctor` shows it."""
+
+    name: str
+    available: bool
+    detail: str
+
+
 def namespace_of(name: str) -> str:
     """The namespace of an id, or an empty string: `game` for `game:Corridor-v0`."""
     namespace, colon, _ = name.partition(":")

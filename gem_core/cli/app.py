@@ -111,7 +111,7 @@ def gem_core(
 
 
 @app.command("list")
-def list_environments(
+def list_offers(
     pattern: Annotated[
         str | None, typer.Argument(help="Only ids that contain this text, or match it if it has * or ?.")
     ] = None,
@@ -120,10 +120,10 @@ def list_environments(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the environments of every plugin."""
-    from gem_core.cli.listing import show_environments
+    """List the environments and tools of every plugin."""
+    from gem_core.cli.listing import show_offers
 
-    show_environments(pattern, tag or [], json)
+    show_offers(pattern, tag or [], json)
 
 
 @app.command()

@@ -10,23 +10,24 @@ from gem_core.cli import machine
 from gem_core.cli.listing import plugin_record, plugin_rows
 from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside
 from gem_core.plugins import manager
-from gem_core.specs import AdapterSpec
+from gem_core.specs import Ability, AdapterSpec
 
 
 def examine(as_json: bool) -> bool:
     """Print the state of this installation and machine; returns whether every plugin is sound."""
+    abilities: list[Ability] = []
     with prints_aside():
         offers = manager.all_offers("gem_adapters")
+        manager.notify("gem_doctor", abilities=abilities)
     frameworks = [_framework(offer.spec) for offer in offers]
     plugins = manager.plugins()
-    abilities = machine.sandbox_abilities()
     if as_json:
         print_json(
             {
                 "installation": _installation(),
                 "frameworks": frameworks,
                 "plugins": [plugin_record(plugin) for plugin in plugins],
-                "sandbox": [dataclasses.asdict(ability) for ability in abilities],
+                "abilities": [dataclasses.asdict(ability) for ability in abilities],
                 "accelerator": machine.accelerator(),
             }
         )
@@ -34,7 +35,7 @@ def examine(as_json: bool) -> bool:
         print_table("Installation", _pairs(_installation()))
         print_table("Training frameworks", frameworks)
         print_table("Plugins", plugin_rows(plugins))
-        print_table("Sandbox", [_ability(ability) for ability in abilities])
+        print_table("Abilities", [_ability(ability) for ability in abilities])
         print_table("Accelerator", _pairs(machine.accelerator()))
     return all(plugin.status != "broken" for plugin in plugins)
 
@@ -59,7 +60,7 @@ def _framework(spec: AdapterSpec) -> Row:
     return {**row, "installed": version, "status": status, "next": None if supported else f'pip install "{wanted}"'}
 
 
-def _ability(ability: machine.Ability) -> Row:
+def _ability(ability: Ability) -> Row:
     return {"ability": ability.name, "status": "yes" if ability.available else "no", "detail": ability.detail}
 
 

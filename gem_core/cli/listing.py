@@ -1,4 +1,4 @@
-"""`gem-core list`: every environment that is installed, and the plugins that could not offer theirs."""
+"""`gem-core list`: every environment and tool that is installed, and the plugins that could not offer theirs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ from typing import Any
 from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside, say
 from gem_core.errors import near_matches
 from gem_core.plugins import Offer, Plugin, manager
-from gem_core.specs import EnvSpec
+from gem_core.specs import EnvSpec, ToolSpec
+
+_HOOKS = {"environments": "gem_envs", "tools": "gem_tools"}
 
 
-def show_environments(pattern: str | None, tags: Sequence[str], as_json: bool) -> None:
-    """Print the environments that fit, and every plugin that is broken or disabled."""
-    everything = environments()
-    found = [record for record in everything if _fits(record, pattern, tags)]
+def show_offers(pattern: str | None, tags: Sequence[str], as_json: bool) -> None:
+    """Print the environments and tools that fit, and every plugin that is broken or disabled."""
+    everything = {what: _records(hook) for what, hook in _HOOKS.items()}
+    found = {what: [one for one in records if _fits(one, pattern, tags)] for what, records in everything.items()}
     if as_json:
-        print_json({"environments": found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
+        print_json({**found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
         return
-    print_table("Environments", [{**record, "tags": ", ".join(record["tags"])} for record in found])
-    if not found:
-        say("No environment fits." + near_matches(pattern or "", [record["id"] for record in everything]))
+    for what, records in found.items():
+        print_table(what.capitalize(), [{**record, "tags": ", ".join(record["tags"])} for record in records])
+    if not any(found.values()):
+        known = [record["id"] for records in everything.values() for record in records]
+        say("Nothing fits." + near_matches(pattern or "", known))
     print_table("Plugins left out", plugin_rows(plugin for plugin in manager.plugins() if plugin.status != "ok"))
 
 
-def environments() -> list[dict[str, Any]]:
-    """Every environment, in the order of their ids. Loads every plugin."""
+def _records(hook: str) -> list[dict[str, Any]]:
+    """Everything that is offered through a hook, in the order of ids. Loads every plugin."""
     with prints_aside():
-        offers: list[Offer[EnvSpec]] = manager.all_offers("gem_envs")
+        offers: list[Offer[EnvSpec | ToolSpec]] = manager.all_offers(hook)
     claims = Counter(offer.spec.id for offer in offers)
-    records = (_environment(offer, claims[offer.spec.id]) for offer in offers)
+    records = (_record(offer, claims[offer.spec.id]) for offer in offers)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))
 
 
@@ -51,7 +55,7 @@ def plugin_rows(plugins: Iterable[Plugin]) -> list[Row]:
     return [{**plugin_record(plugin), "error": _reason(plugin)} for plugin in plugins]
 
 
-def _environment(offer: Offer[EnvSpec], claims: int) -> dict[str, Any]:
+def _record(offer: Offer[EnvSpec | ToolSpec], claims: int) -> dict[str, Any]:
     return {
         "id": offer.spec.id,
         "plugin": offer.provenance.plugin,

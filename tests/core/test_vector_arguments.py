@@ -227,12 +227,14 @@ def test_a_collector_wants_a_vector_of_its_own(words: PreTrainedTokenizerFast, s
 def test_turns_under_way_when_a_batch_begins_are_carried(
     words: PreTrainedTokenizerFast, settings: RolloutSettings
 ) -> None:
-    gate = threading.Event()
+    entered, gate = threading.Event(), threading.Event()
 
     class Waits(Turns):
         def step(self, action: str) -> Any:
             if self.first:
+                entered.set()
                 assert gate.wait(20)
+            assert entered.wait(20)
             return super().step(action)
 
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
