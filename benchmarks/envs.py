@@ -13,25 +13,20 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
-import json
 import math
-import os
-import platform
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import envs_math
 import envs_pairs
-from envs_report import Line, table, with_ratio
-from rich.console import Console
+from report import Line, report, with_ratio
 
+TITLES = {"steps": "steps per CPU-second", "resets": "CPU ms per reset", "math": "grading", "memory": "memory"}
 STUDIED = {
     "game:Sokoban-v0-hard": 1580.0,
     "game:Sokoban-v0-random": 1870.0,
@@ -57,21 +52,9 @@ NAMED = (  # game, what of its resets, CPU ms at most
 
 def main() -> None:
     options = _options()
-    console = Console(width=None if sys.stdout.isatty() else 132)
-    machine = _machine()
-    console.print(" ".join(f"{key}={value}" for key, value in machine.items()))
-    lines: dict[str, list[Line]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.only:
-            lines[name] = MEASURES[name](Path(folder), options.quick)
-            console.print(table(name, lines[name]))
-    everything = [line for group in lines.values() for line in group]
-    missed = [line.measure for line in everything if line.met is False]
-    console.print(f"{sum(line.met is True for line in everything)} targets met, missed: {', '.join(missed) or 'none'}")
-    machine["load at the end"] = os.getloadavg()
-    if options.json:
-        report = {name: [asdict(line) for line in group] for name, group in lines.items()}
-        options.json.write_text(json.dumps({"machine": machine, **report}, indent=1))
+        chosen = {TITLES[name]: partial(MEASURES[name], Path(folder), options.quick) for name in options.only}
+        report(chosen, options.json)
 
 
 # -- steps and resets ----------------------------------------------------------------------------------------------
@@ -194,19 +177,6 @@ def _solutions(cells: list[int], scale: int, most: int = 2) -> int:
 
 
 # -- the command line -----------------------------------------------------------------------------------------------
-
-
-def _machine() -> dict[str, Any]:
-    cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
-    models = [line.split(":")[1].strip() for line in cpuinfo if "model name" in line]
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cpus": len(os.sched_getaffinity(0)),
-        "cpu": models[0] if models else platform.machine(),
-        "python": platform.python_version(),
-        "gem_llm": version("gem-llm"),
-        "load": [round(load, 2) for load in os.getloadavg()],
-    }
 
 
 MEASURES: dict[str, Callable[[Path, bool], list[Line]]] = {

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from envs_report import Line, with_ratio
+from report import Line, with_ratio
 
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS, ROWS = 64, 1000

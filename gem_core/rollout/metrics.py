@@ -12,13 +12,19 @@ def episode_metrics(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
     """Averages over episodes and turns; empty for no episodes.
 
     Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
-    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). Where several
-    environments took part, also `env/<id>/episodes` (count), `env/<id>/return`, `env/<id>/success`, `env/<id>/turns`.
+    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). Where policies
+    may call tools, also `episode/tool_calls` (over the episodes with tools), and where they did, `tool/success` (share
+    of calls). Where several environments took part, also `env/<id>/episodes` (count), `env/<id>/return`,
+    `env/<id>/success`, `env/<id>/turns`.
     """
     if not episodes:
         return {}
     env_ids = sorted({episode.env_id for episode in episodes})
-    return {**_means(episodes), **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {})}
+    return {
+        **_means(episodes),
+        **_tool_use(episodes),
+        **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {}),
+    }
 
 
 def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
@@ -38,6 +44,14 @@ def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
         metrics["turn/reward"] = total / turns
         metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / turns
         metrics["turn/truncated"] = sum(episode.truncated for episode in episodes) / turns
+    return metrics
+
+
+def _tool_use(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
+    calls = [episode.tool_calls for episode in episodes if episode.tool_calls is not None]
+    metrics = {"episode/tool_calls": sum(calls) / len(calls)} if calls else {}
+    if any(calls):
+        metrics["tool/success"] = sum(episode.tool_successes for episode in episodes) / sum(calls)
     return metrics
 
 

@@ -60,6 +60,11 @@ class Turn(msgspec.Struct):
         """The environment could not use the action."""
         return bool(self.info.get("invalid_action"))
 
+    @property
+    def tool_call(self) -> bool:
+        """It was a tool that answered."""
+        return bool(self.info.get("use_tool"))
+
 
 class Episode(msgspec.Struct):
     """One episode, from its first observation to its end."""
@@ -106,7 +111,13 @@ class Episode(msgspec.Struct):
             response_tokens=sum(len(turn.response_ids) for turn in self.turns),
             invalid=sum(turn.invalid for turn in self.turns),
             truncated=sum(turn.truncated for turn in self.turns),
+            tool_calls=self._tool_calls(),
+            tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
         )
+
+    def _tool_calls(self) -> int | None:
+        tools = any(turn.tool_call or "tool_use_counter" in turn.info for turn in self.turns)
+        return sum(turn.tool_call for turn in self.turns) if tools else None
 
 
 class EpisodeSummary(msgspec.Struct, frozen=True):
@@ -127,6 +138,10 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """Turns whose action the environment could not use."""
     truncated: int
     """Turns whose response the token limit cut off."""
+    tool_calls: int | None = None
+    """Turns that a tool answered; `None` where there were no tools."""
+    tool_successes: int = 0
+    """Those of them that did not fail."""
 
 
 class Run(msgspec.Struct, frozen=True):

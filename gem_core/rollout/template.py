@@ -12,6 +12,7 @@ from gem_core.errors import TemplateError
 # Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
 # white space or cut reasoning blocks out of earlier messages.
 _PLACEHOLDER = "GEMCOREPLACEHOLDER"
+_PROBE = "GEMCOREPROBE"
 
 
 class Tokenizer(Protocol):
@@ -46,7 +47,7 @@ class ChatTemplate:
         options: further arguments of the template, for example `{"enable_thinking": False}`.
 
     Raises:
-        TemplateError: the tokenizer has no chat template, or one that drops the assistant's words or raises.
+        TemplateError: the tokenizer has no chat template, or one that drops what is said or raises.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class ChatTemplate:
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
-        self.glue("probe")
+        self._roles: set[str] = set()
+        self._check_role("user")
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
         """The same template, which tells the model of functions that it may call.
@@ -70,29 +72,43 @@ class ChatTemplate:
             tools: their JSON schemas.
 
         Raises:
-            TemplateError: the template does not show them.
+            TemplateError: the template does not show them, or has no role `tool` for their answers.
         """
         key = json.dumps(tools, sort_keys=True)
         if key not in self._with_tools:
             template = copy.copy(self)
             template._options = {**self._options, "tools": list(tools)}
+            template._roles = set()
             if template._probe() == self._probe():
                 raise TemplateError(
                     "the chat template shows no tools, so the model could not know of them. Use ToolEnv(form='text'), "
                     "or a model that was trained to call functions."
                 )
+            template._check_role("tool")
             self._with_tools[key] = template
         return self._with_tools[key]
 
     def _probe(self) -> str:
         return self._render([*self._system, {"role": "user", "content": "."}])
 
+    def _check_role(self, role: str) -> None:
+        """Raises `TemplateError` where messages of this role would be lost."""
+        if role not in self._roles:
+            if _PROBE not in self._glue(_PROBE, role):
+                raise TemplateError(f"the chat template drops messages of the role {role!r}")
+            self._roles.add(role)
+
     def opening(self, message: str, role: str = "user") -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins."""
+        self._check_role(role)
         return self._encode(self._render([*self._system, {"role": role, "content": message}]))
 
     def glue(self, message: str, role: str = "user") -> list[int]:
         """Token ids between a response and the answer to `message`, the response's end of turn included."""
+        self._check_role(role)
+        return self._encode(self._glue(message, role))
+
+    def _glue(self, message: str, role: str) -> str:
         text = self._render(
             [
                 *self._system,
@@ -104,7 +120,7 @@ class ChatTemplate:
         _, found, after = text.partition(_PLACEHOLDER)
         if not found:
             raise TemplateError("the chat template drops the assistant's words, so no multi-turn prompt can be built")
-        return self._encode(after)
+        return after
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of sampled tokens, without special tokens."""
@@ -117,7 +133,8 @@ class ChatTemplate:
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
-            raise TemplateError(f"the chat template refused messages of the roles {roles}: {error}") from error
+            hint = " A tool's answer has the role 'tool'; use a template that knows it." if "tool" in roles else ""
+            raise TemplateError(f"the chat template refused messages of the roles {roles}: {error}.{hint}") from error
 
     def _encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False))

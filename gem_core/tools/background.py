@@ -6,9 +6,12 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
+
+from gem_core.errors import ToolError
 
 _T = TypeVar("_T")
 _STOP_SECONDS = 5.0
@@ -23,6 +26,7 @@ def within(seconds: float, function: Callable[[], _T]) -> _T:
 
     Raises:
         TimeLimit: it did not return in time.
+        ToolError: it raised what would end this thread, such as `SystemExit`.
     """
     outcome: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 
@@ -32,14 +36,15 @@ def within(seconds: float, function: Callable[[], _T]) -> _T:
         except BaseException as error:
             outcome.put((False, error))
 
-    threading.Thread(target=work, name="gem-tool", daemon=True).start()
     try:
-        returned, value = outcome.get(timeout=seconds)
+        threading.Thread(target=work, name="gem-tool", daemon=True).start()
+    except RuntimeError:  # at exit no thread can be started any more
+        return function()
+    try:
+        came = outcome.get(timeout=seconds)
     except queue.Empty:
         raise TimeLimit from None
-    if returned:
-        return value
-    raise value
+    return _value(*came)
 
 
 class EventLoop:
@@ -47,32 +52,63 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gem-tools-loop", daemon=True)
+        self._ending = False
+        self._thread = threading.Thread(target=self._serve, name="gem-tools-loop", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, _T], seconds: float) -> _T:
-        """Run a coroutine to its end.
+    def run(self, awaitable: Awaitable[_T], seconds: float) -> _T:
+        """Run a coroutine to its end. Where the caller is interrupted, it is cancelled.
 
         Raises:
             TimeLimit: it took longer, and was cancelled.
+            ToolError: it raised what would end this thread, or was cancelled by others.
         """
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._loop)
         try:
-            return future.result(seconds)
+            outcome = future.result(seconds)
         except FutureTimeout:
-            if future.done():  # the coroutine's own error
-                raise
-            future.cancel()
             raise TimeLimit from None
+        except CancelledError:
+            raise ToolError("the call was cancelled") from None
+        finally:
+            future.cancel()
+        return _value(*outcome)
 
     def stop(self) -> None:
         """Cancel what still runs, and end the thread."""
-        with contextlib.suppress(TimeLimit):  # a task that refuses to end does so with the process
+        with contextlib.suppress(Exception):  # a task that refuses to end does so with the process
             self.run(_cancel_others(), _STOP_SECONDS)
+        self._ending = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+
+    def _serve(self) -> None:
+        while not self._ending:
+            # What ends a thread comes out here, if a task that a tool started raises it; the others go on.
+            with contextlib.suppress(BaseException):
+                self._loop.run_forever()
+
+
+async def _outcome(awaitable: Awaitable[_T]) -> tuple[bool, Any]:
+    try:
+        return True, await awaitable
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # SystemExit would end the event loop
+        return False, error
+
+
+def _value(returned: bool, value: Any) -> Any:
+    if returned:
+        return value
+    try:
+        if isinstance(value, Exception):
+            raise value
+        raise ToolError(f"{type(value).__name__}: {value}") from value
+    finally:
+        del value  # otherwise it keeps itself alive, and with it whatever the call had in hand
 
 
 async def _cancel_others() -> None:

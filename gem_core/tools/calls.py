@@ -9,7 +9,8 @@ What may stand in a `<tool_call>` block is what models were trained to write the
 (Hermes, Qwen; Llama 3 says `parameters`), `<function=name>` with `<parameter=key>` (Qwen3-Coder), or `<tool_name>` and
 `<arguments>` (upstream's MCP tool).
 
-The call that ends first counts, and nothing after it.
+The call that ends first counts, and nothing after it. A call lasts from its first opening to the first closing after
+that, wherever they stand: in a string of the code, in the model's reasoning. What is never closed is no call.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ Form: TypeAlias = Literal["text", "native"]
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
+_ELEMENTS = re.compile(r"\s*<tool_name>")
+_OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
+_PYTHON = {"True": True, "False": False, "None": None}
+"""As Qwen3-Coder's template writes them."""
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -35,6 +40,7 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list,),
     "object": (dict,),
+    "null": (type(None),),
 }
 
 
@@ -93,7 +99,10 @@ def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | No
 
 
 def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
-    opening = re.search(rf"```\n?{re.escape(language)}(?!\w)", text)
+    # Models also write ```Python and ```python3. On a line of its own only the plain word is a language: a sentence may
+    # begin with it after some other block.
+    name = re.escape(language)
+    opening = re.search(rf"```(?:(?i:{name})[\d.]*|\n{name})(?!\w)", text)
     stop = text.find("```", opening.end()) if opening else -1
     return None if opening is None or stop < 0 else (opening.end(), stop, stop + 3)
 
@@ -102,7 +111,7 @@ def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
     if span := _between(response, _OPEN, _CLOSE):
         start, stop, end = span
         body = response[start:stop]
-        if "<tool_name>" in body:
+        if _ELEMENTS.match(body):
             yield _of_elements(body, end, known)
         elif named := _FUNCTION.match(body):
             yield _of_parameters(named[1].strip(), body[named.end() :], end, known)
@@ -120,8 +129,8 @@ def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
 
 def _of_json(text: str, end: int, known: Mapping[str, Function]) -> Call:
     try:
-        call = msgspec.json.decode(text.strip().encode(errors="replace"))
-    except msgspec.DecodeError as error:
+        call = _decoded(text)
+    except ValueError as error:
         return Call("", end, problem=f"the call is not valid JSON: {error}")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
         return Call("", end, problem='a call is an object with "name" and "arguments"')
@@ -133,8 +142,11 @@ def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> Call:
     name = _between(body, "<tool_name>", "</tool_name>")
     if name is None:
         return Call("", end, problem="<tool_name> is not closed")
-    arguments = _between(body, "<arguments>", "</arguments>")
-    text = body[arguments[0] : arguments[1]] if arguments else "{}"
+    rest = body[name[2] :]
+    arguments = _between(rest, "<arguments>", "</arguments>")
+    if arguments is None and rest.strip():
+        return Call("", end, problem="after <tool_name> comes <arguments>{...}</arguments>")
+    text = rest[arguments[0] : arguments[1]] if arguments else "{}"
     return _checked(body[name[0] : name[1]].strip(), text, end, known)
 
 
@@ -143,50 +155,85 @@ def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]
     arguments: dict[str, Any] = {}
     for piece in body.split("<parameter=")[1:]:
         key, _, rest = piece.partition(">")
-        value = rest.partition("</parameter>")[0].removeprefix("\n").removesuffix("\n")
-        arguments[key.strip()] = _value(value, properties.get(key.strip(), {}))
+        value, closing, _ = rest.partition("</parameter>")
+        key = key.strip()
+        if not closing:
+            return Call(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
+        arguments[key] = _read(value.removeprefix("\n").removesuffix("\n"), properties.get(key))
     return _checked(name, arguments, end, known)
 
 
-def _value(text: str, schema: Any) -> Any:
-    """A parameter that was written as text; anything but a string is written as JSON."""
-    if isinstance(schema, dict) and cast("dict[str, Any]", schema).get("type") == "string":
+def _read(text: str, schema: Any) -> Any:
+    """The value of a parameter that was written as text: JSON, unless a string is wanted."""
+    types = _types(schema)
+    if "string" in types and not ("null" in types and text in ("null", "None")):
         return text
     try:
-        return msgspec.json.decode(text.encode(errors="replace"))
-    except msgspec.DecodeError:
+        return _PYTHON[text] if text in _PYTHON else _decoded(text)
+    except ValueError:
         return text
+
+
+def _types(schema: Any) -> set[str]:
+    """The JSON types that a schema names, as far as can be seen at once."""
+    if not isinstance(schema, dict):  # true, for anything
+        return set()
+    fields = cast("dict[str, Any]", schema)
+    types = {*_named_types(schema)}
+    types |= {"string" for value in _listed(fields, "enum") if isinstance(value, str)}
+    return types.union(*(_types(one) for key in ("anyOf", "oneOf") for one in _listed(fields, key)))
+
+
+def _listed(fields: Mapping[str, Any], key: str) -> list[Any]:
+    value = fields.get(key)
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _named_types(schema: Any) -> list[str]:
+    """What stands under `type`."""
+    named: Any = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
+    listed = cast("list[Any]", named) if isinstance(named, list) else [named]
+    return [one for one in listed if isinstance(one, str)]
+
+
+def _decoded(text: str) -> Any:
+    """JSON. Raises `ValueError`, also where it is nested too deeply."""
+    try:
+        return msgspec.json.decode(text.strip().encode(errors="replace"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> Call:
     if name not in known:
-        return Call(name, end, problem=f"no tool {name!r}.{near_matches(name, known)} There is: {', '.join(known)}")
+        hint = near_matches(name, known)
+        return Call(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
     if isinstance(arguments, str):  # some models write the JSON of the arguments as text
         try:
-            arguments = msgspec.json.decode(arguments.strip().encode(errors="replace") or b"{}")
-        except msgspec.DecodeError as error:
+            arguments = _decoded(arguments) if arguments.strip() else {}
+        except ValueError as error:
             return Call(name, end, problem=f"the arguments are not valid JSON: {error}")
     arguments = {} if arguments is None else arguments
-    return Call(name, end, arguments, _problem(known[name].parameters, arguments))
-
-
-def _problem(schema: Mapping[str, Any], arguments: Any) -> str | None:
-    """What is wrong with arguments at first sight; what only the tool can know is left to it."""
     if not isinstance(arguments, dict):
-        return "the arguments must be an object"
+        return Call(name, end, problem="the arguments must be an object")
     given = cast("dict[str, Any]", arguments)
+    return Call(name, end, given, argument_problem(known[name].parameters, given))
+
+
+def argument_problem(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    """What is wrong with arguments at first sight; what only the tool can know is left to it."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     takes = f"It takes: {', '.join(properties) or 'none'}"
     if missing := [name for name in schema.get("required", ()) if name not in given]:
         return f"the argument {missing[0]!r} is missing. {takes}"
-    if schema.get("additionalProperties") is not True and (
-        unknown := [name for name in given if name not in properties]
-    ):
-        return f"no argument {unknown[0]!r}.{near_matches(unknown[0], properties)} {takes}"
+    unknown = [name for name in given if name not in properties]
+    # A schema that says nothing of other arguments would allow them, but what a model made up does not help it.
+    if unknown and not schema.get("additionalProperties") and _OPEN_ENDED.isdisjoint(schema):
+        return f"no argument {unknown[0][:80]!r}.{near_matches(unknown[0], properties)} {takes}"
     for name, value in given.items():
-        wanted = properties.get(name, {}).get("type")
-        if isinstance(wanted, str) and not _is_of(value, wanted):
-            return f"the argument {name!r} must be of type {wanted}"
+        wanted = _named_types(properties.get(name))
+        if wanted and not any(_is_of(value, one) for one in wanted):
+            return f"the argument {name!r} must be of type {' or '.join(wanted)}"
     return None
 
 

@@ -28,9 +28,10 @@ class ToolEnv(Wrapper):
     | ... that succeeds | and `tool_success_reward` |
     | ... that fails: no such tool, wrong arguments, an exception, the time limit | and `tool_execute_error_reward` |
 
-    A failed call is an observation and a use. The rules of counting are those of gem-llm 0.1.0, but for two: a call of
-    a tool that does not exist, or with unreadable arguments, is a failed call, where upstream hands the text to the
-    environment; and of two tools the one called first is used, where upstream tries the next one on an error.
+    A failed call is an observation and a use. The rules of counting are those of gem-llm 0.1.0, with three differences.
+    A call of a tool that does not exist, or with unreadable arguments, is a failed call, where upstream hands the text
+    to the environment. Of two tools the one called first is used, where upstream goes by the order of the tools and
+    tries the next one on an error. `use_tool` is said of tool turns, where upstream says it of all turns.
 
     | `info` key | type | meaning |
     | --- | --- | --- |
@@ -38,13 +39,14 @@ class ToolEnv(Wrapper):
     | `prev_ep_tool_use_counter`, `prev_ep_tool_success_counter` | int | the last episode's, on a reset after one |
     | `use_tool`, `parsed_action` | bool, str | on a tool turn: see `gem_core.env` |
     | `prefix`, `suffix` | str | on a tool turn: what the environment showed last |
-    | `tool_type` | str | on a tool turn: the function's name |
+    | `tool_type` | str | on a tool turn: the function's name as it was called; empty where none could be read |
     | `tool_error` | str | on a tool turn that failed: why |
     | `tools` | list of dict | on a reset, in the native form: see `gem_core.env` |
 
     Args:
         env: the environment to wrap.
-        tools: a `Toolbox`, which environments share; or tools, or ids of tools, for this environment alone.
+        tools: a `Toolbox`, which environments share; or tools, or ids of tools, for this environment alone. Copies of
+            an environment (`spawn`, `get_state`) share its tools.
         form: `text`: the first observation says which tools there are and how to call them, in tags, blocks and
             `<tool_call>`. `native`: the chat template says it, as the model was trained for.
         tool_reward, tool_success_reward, tool_execute_error_reward: see above.
@@ -52,7 +54,8 @@ class ToolEnv(Wrapper):
         instruction: in place of the text about tools that the first observation gets; text form only.
 
     Raises:
-        ToolError: see `Toolbox`; an unknown form, a negative limit, or an instruction that nobody would see.
+        ToolError: see `Toolbox`; an unknown form, a limit that is no number of calls, or an instruction that nobody
+            would see.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class ToolEnv(Wrapper):
         """Start an episode, and say which tools there are.
 
         Raises:
-            ToolError: a tool cannot be opened.
+            ToolError: a tool cannot be opened, or offers what cannot work.
         """
         observation, info = self.env.reset(seed=seed, **options)
         if self._session.begun:
@@ -99,8 +102,11 @@ class ToolEnv(Wrapper):
         functions = self._session.functions
         if self.form == "native":
             return observation, {**info, "tools": [function.schema for function in functions]}
+        instruction = self._instruction
+        if instruction is None:
+            instruction = instructions(functions, self.max_tool_uses)
         gap = "" if not observation or observation.endswith("\n") else "\n"
-        return f"{observation}{gap}{self._instruction or instructions(functions, self.max_tool_uses)}", info
+        return f"{observation}{gap}{instruction}", info
 
     def step(self, action: str) -> StepResult:
         """Play one turn: a tool's, or the environment's."""
@@ -131,9 +137,18 @@ class ToolEnv(Wrapper):
 
     def get_state(self) -> Any:
         """See `Wrapper`. Raises `NotImplementedError` where a tool keeps state between calls."""
+        self._check_copies()
+        return super().get_state()
+
+    def spawn(self, *, same_state: bool = False, **kwargs: Any) -> Env:
+        """See `Wrapper`. Raises `NotImplementedError` as `get_state`, where the state is wanted."""
+        if same_state:
+            self._check_copies()
+        return super().spawn(same_state=same_state, **kwargs)
+
+    def _check_copies(self) -> None:
         if self._session.keeps_state:
             raise NotImplementedError("a tool of this environment keeps state between calls, which cannot be copied")
-        return super().get_state()
 
     def _use(self, call: Call, action: str) -> StepResult:
         result = self._session.call(call)

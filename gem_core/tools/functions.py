@@ -19,7 +19,7 @@ class FunctionTool(Tool):
     returns is shown as `str(...)`, unless it is a `ToolResult`.
 
     Args:
-        functions: plain functions, not methods of something that cannot be pickled.
+        functions: named functions; for environments in processes, ones that can be pickled.
         timeout: seconds that one call may take.
 
     Example:
@@ -30,12 +30,15 @@ class FunctionTool(Tool):
         >>> tool = FunctionTool(add)
 
     Raises:
-        ToolError: a function without a docstring, or a parameter without a type hint that JSON can carry.
+        ToolError: no function, two of one name, one without a name or docstring, or a parameter without a type hint
+            that JSON can carry.
     """
 
     def __init__(self, *functions: Callable[..., Any], timeout: float = 30.0) -> None:
         self.timeout = timeout
-        self._callables = {function.__name__: function for function in functions}
+        self._callables = {_name(function): function for function in functions}
+        if len(self._callables) != len(functions) or not functions:
+            raise ToolError(f"FunctionTool needs functions of different names, not {[*map(_name, functions)]}")
         self._arguments = {name: _arguments(function) for name, function in self._callables.items()}
 
     def functions(self) -> Sequence[Function]:
@@ -54,10 +57,11 @@ class FunctionTool(Tool):
         return _later(value) if inspect.isawaitable(value) else _output(value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"functions": [*self._callables.values()], "timeout": self.timeout}
+        return {name: value for name, value in vars(self).items() if name != "_arguments"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        FunctionTool.__init__(self, *state["functions"], timeout=state["timeout"])
+        vars(self).update(state)  # but for the records, which are classes made on the spot
+        self._arguments = {name: _arguments(function) for name, function in self._callables.items()}
 
 
 async def _later(value: Awaitable[Any]) -> ToolOutput:
@@ -68,23 +72,34 @@ def _output(value: Any) -> ToolOutput:
     return value if isinstance(value, ToolResult) else str(value)
 
 
+def _name(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "<nameless>")
+    if not name.isidentifier():
+        raise ToolError(f"{function!r} has no name to call it by. Write it as a function with `def`.")
+    return name
+
+
 def _arguments(function: Callable[..., Any]) -> type[msgspec.Struct]:
     """The parameters of a function as a record."""
     name = function.__name__
     if not inspect.getdoc(function):
         raise ToolError(f"{name}() has no docstring, and the model needs to know what it does. Write one.")
-    hints = get_type_hints(function)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise ToolError(f"{name}(): its type hints cannot be read: {error}. Import what they name.") from error
     fields: list[Any] = []
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if parameter.name not in hints or not named:
             raise ToolError(f"{name}(): give the parameter {str(parameter)!r} a name and a type hint of its own")
         default = () if parameter.default is parameter.empty else (parameter.default,)
         fields.append((parameter.name, hints[parameter.name], *default))
     try:
         record = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
         _schema(record)
-    except TypeError as error:
-        raise ToolError(f"{name}(): a parameter's type is none that JSON can carry: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ToolError(f"{name}(): JSON cannot carry a parameter's type or default: {error}") from error
     return record
 
 

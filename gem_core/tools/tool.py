@@ -24,11 +24,11 @@ class Function:
     description: str
     """What it does, for the model."""
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}}, hash=False)
-    """JSON schema of its arguments, an object."""
+    """JSON schema of its arguments, an object. Where it says nothing of further arguments, none are allowed."""
     tag: str | None = None
     """Called as `<tag>argument</tag>`; the argument is the one required parameter."""
     fence: str | None = None
-    """Also called as a block between three backticks with this language."""
+    """With a tag: also called as a block between three backticks with this language."""
     examples: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     """Arguments of calls that succeed: random play draws from them, and so warm starts learn the form."""
     reply: str = "{}"
@@ -57,7 +57,7 @@ class ToolResult:
     error: bool = False
     """The call failed: it earns no `tool_success_reward`."""
     info: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    """For the turn's info."""
+    """For the turn's info: what JSON can carry."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Tool(ABC):
     spec: ToolSpec | None = None
     """What `make_tool` built this tool from; `None` for one built by hand."""
     timeout: float = 30.0
-    """Seconds that one call may take."""
+    """Seconds that one call may take; a positive number."""
     keeps_time: ClassVar[bool] = False
     """A call ends by itself once `context.timeout` is over. It then runs in the caller's thread; a call of any other
     tool has a thread or task of its own, and is given up at the limit."""
@@ -103,7 +103,11 @@ class Tool(ABC):
 
     @abstractmethod
     def functions(self) -> Sequence[Function] | Awaitable[Sequence[Function]]:
-        """What it offers. Asked for once, at the first reset, and again after `close`."""
+        """What it offers; here connections are made.
+
+        Asked for once, at the first reset, and again after `close` and in a fork of the process. In a process vector
+        each worker has a copy of the tool, made by pickling.
+        """
 
     @abstractmethod
     def call(
@@ -116,12 +120,19 @@ class Tool(ABC):
             arguments: the required ones are there, and all are of the types that the schema names.
             context: the time limit, and whose call it is.
 
+        Calls of several environments come at the same time, in threads of their own; a coroutine runs on the event
+        loop that all async tools of a toolbox share, and must not block it.
+
         Returns:
-            A result, or its text. An exception becomes an observation that says so, and counts as an error.
+            A result, or its text. An exception becomes an observation that says so, and counts as an error; a
+            `ToolError` is for the model to read and shown without its type.
         """
 
     def end_episode(self, episode: str) -> Awaitable[None] | None:  # noqa: B027 - most tools keep nothing
-        """Forget what was kept for an episode."""
+        """Forget what was kept for an episode. Also said of episodes without a call."""
 
     def close(self) -> Awaitable[None] | None:  # noqa: B027 - nor hold anything
-        """Give back what the tool holds. Safe to call twice."""
+        """Give back what the tool holds. Safe to call twice, and before `functions`."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{f' {self.spec.id}' if self.spec else ''}>"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import copy
 import inspect
+import os
 import secrets
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from gem_core.errors import ToolError
+from gem_core.errors import ClosedError, ToolError
 from gem_core.tools.background import EventLoop, TimeLimit, within
 from gem_core.tools.calls import Call
+from gem_core.tools.offers import checked_offers
 from gem_core.tools.slots import Slots
 from gem_core.tools.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 
@@ -29,11 +33,15 @@ class Toolbox:
     `make_vec`: in one process they then share its connections, and on one machine its limit. Nothing is opened before
     the first reset, and everything is closed with the last environment; a toolbox can be used again afterwards.
 
+    Copies and pickles of a toolbox are that toolbox in the same process; in another process there is one more, however
+    many environments bring it along.
+
     Args:
         tools: tools, or ids of tools.
         max_output: characters of a result that the model sees; the middle of a longer one is cut, and the cut marked.
         max_concurrent: calls at the same time, over all environments and processes of this machine; others wait, and
-            their time does not run. `None` means no limit.
+            their time does not run. A call that was given up at its time limit does not count any more. `None` means
+            no limit.
 
     Raises:
         ToolError: no tool, something that is none, or a limit below 1.
@@ -43,20 +51,21 @@ class Toolbox:
     def __init__(
         self, tools: Sequence[Tool | str], *, max_output: int = 8192, max_concurrent: int | None = None
     ) -> None:
-        if isinstance(tools, str) or not tools:
+        if isinstance(tools, str | Tool) or not tools:
             raise ToolError(f"a toolbox needs a list of tools or of their ids, not {tools!r}")
         if type(max_output) is not int or max_output < 1:
             raise ToolError(f"max_output must be a whole number of characters, at least 1, not {max_output!r}")
-        self._tools = [_tool(one) for one in tools]
-        self._max_output = max_output
-        self._slots = None if max_concurrent is None else Slots(max_concurrent)
-        self._start()
+        slots = None if max_concurrent is None else Slots(max_concurrent)
+        self._start(secrets.token_hex(8), [_tool(one) for one in tools], max_output, slots)
 
-    def _start(self) -> None:
+    def _start(self, name: str, tools: list[Tool], max_output: int, slots: Slots | None) -> None:
+        self._name, self._tools, self._max_output, self._slots = name, tools, max_output, slots
         self._lock = threading.RLock()
         self._users: set[str] = set()
+        self._opened: list[Tool] = []
         self._homes: dict[str, tuple[Tool, Function]] = {}
         self._loop: EventLoop | None = None
+        _toolboxes[name] = self
 
     @property
     def keeps_state(self) -> bool:
@@ -71,11 +80,11 @@ class Toolbox:
         """Open the tools where they are not yet; returns what they offer.
 
         Raises:
-            ToolError: a tool cannot be opened, or two functions have one name or tag.
+            ToolError: a tool cannot be opened, or two functions have one name, tag or fence.
         """
         with self._lock:
             if not self._homes:
-                self._homes = self._opened()
+                self._open()
             self._users.add(user)
             return [function for _, function in self._homes.values()]
 
@@ -85,88 +94,140 @@ class Toolbox:
             if user in self._users:
                 self._users.remove(user)
                 if not self._users:
-                    self._close()
+                    self.close()
 
     def call(self, call: Call, episode: str) -> ToolResult:
         """Carry out a call; whatever happens is a result."""
-        if call.problem is not None:
-            return ToolResult(f"Error: {call.problem}", error=True)
-        with self._slots.taken() if self._slots else contextlib.nullcontext():
-            result = self._outcome(call, episode)
+        result = self._outcome(call, episode) if call.problem is None else _failed(call.problem)
         return ToolResult(_shown(result.text, self._max_output), result.error, result.info)
 
     def end_episode(self, episode: str) -> None:
         """Tell the tools. One that fails here has nothing to forget."""
         for tool in self._tools:
-            with contextlib.suppress(Exception):
-                self._finish(tool.end_episode(episode), _CLOSE_SECONDS)
+            if type(tool).end_episode is not Tool.end_episode:  # most have none, and threads cost
+                self._quietly(partial(tool.end_episode, episode))
+
+    def close(self) -> None:
+        """Close the tools now, whoever uses them; the next reset or call opens them again. Safe to call twice."""
+        if not self._lock.acquire(timeout=_OPEN_SECONDS):
+            return  # a tool hangs while it is opened or closed elsewhere, and so ends with the process
+        try:
+            for tool in self._opened:
+                self._quietly(tool.close)
+                _holders.pop(id(tool), None)
+            self._opened, self._homes = [], {}
+            if self._loop is not None:
+                self._loop.stop()
+                self._loop = None
+        finally:
+            self._lock.release()
+
+    # -- calls -------------------------------------------------------------------------------------------------------
 
     def _outcome(self, call: Call, episode: str) -> ToolResult:
-        tool, _ = self._homes[call.function]
-        context = CallContext(tool.timeout, episode)
         try:
-            output = self._called(tool, call, context)
-        except TimeLimit:
-            return ToolResult(f"Error: no answer within {tool.timeout:g} seconds.", error=True)
+            with self._in_use(), self._slots.taken() if self._slots else contextlib.nullcontext():
+                return _checked(self._called(call, episode))
         except ToolError as error:
-            return ToolResult(f"Error: {error}", error=True)
-        except (Exception, SystemExit) as error:
-            return ToolResult(f"Error: {type(error).__name__}: {error}", error=True)
-        return output if isinstance(output, ToolResult) else ToolResult(str(output))
+            return _failed(str(error))
+        except KeyboardInterrupt:  # the caller's; a tool's own is a ToolError by now
+            raise
+        except BaseException as error:
+            return _failed(_said(error))
 
-    def _called(self, tool: Tool, call: Call, context: CallContext) -> ToolOutput:
+    def _called(self, call: Call, episode: str) -> ToolOutput:
+        if call.function not in self._homes:
+            raise ToolError(f"the tool {call.function!r} is not offered any more")
+        tool, _ = self._homes[call.function]
         deadline = time.monotonic() + tool.timeout
-        work = partial(tool.call, call.function, call.arguments, context)
+        work = partial(tool.call, call.function, call.arguments, CallContext(tool.timeout, episode))
         here = tool.keeps_time or inspect.iscoroutinefunction(tool.call)
-        output = work() if here else within(tool.timeout, work)
-        return self._finish(output, deadline - time.monotonic())
+        try:
+            output = work() if here else within(tool.timeout, work)
+            return self._awaited(output, deadline - time.monotonic())
+        except TimeLimit:
+            raise ToolError(f"no answer within {tool.timeout:g} seconds.") from None
 
-    def _finish(self, value: _T | Awaitable[_T], seconds: float) -> _T:
+    @contextlib.contextmanager
+    def _in_use(self) -> Generator[None]:
+        # A call is a user too, so that no other environment's end closes the tools under it.
+        user = secrets.token_hex(8)
+        self.attach(user)
+        try:
+            yield
+        finally:
+            self.detach(user)
+
+    def _awaited(self, value: _T | Awaitable[_T], seconds: float) -> _T:
         if not inspect.isawaitable(value):
             return cast("_T", value)
         with self._lock:
             self._loop = self._loop or EventLoop()
-        return self._loop.run(_awaited(value), max(seconds, 0.0))
+        return self._loop.run(value, max(seconds, 0.0))
 
-    def _opened(self) -> dict[str, tuple[Tool, Function]]:
-        homes: dict[str, tuple[Tool, Function]] = {}
-        tags: set[str] = set()
-        for tool in self._tools:
-            for function in self._functions(tool):
-                if function.name in homes or function.tag in tags:
-                    raise ToolError(
-                        f"two tools offer {function.name!r}"
-                        + (f" or the tag <{function.tag}>" if function.tag else "")
-                        + "; give one of them another name"
-                    )
-                tags |= {function.tag} if function.tag else set()
-                homes[function.name] = (tool, function)
-        return homes
+    # -- opening and closing -----------------------------------------------------------------------------------------
 
-    def _functions(self, tool: Tool) -> Sequence[Function]:
+    def _open(self) -> None:
         try:
-            return self._finish(tool.functions(), _OPEN_SECONDS)
+            for tool in self._tools:
+                self._hold(tool)
+                self._opened.append(tool)
+                for function in self._offers(tool):
+                    self._add(tool, function)
+        except BaseException:
+            self.close()
+            raise
+
+    def _hold(self, tool: Tool) -> None:
+        # Whoever closed it first would close it for both, and an event loop cannot use another one's connections.
+        if type(tool).close is not Tool.close and _holders.setdefault(id(tool), self) is not self:
+            raise ToolError(f"{tool!r} is open in another toolbox. Give all environments one Toolbox([...]).")
+
+    def _offers(self, tool: Tool) -> list[Function]:
+        try:
+            return checked_offers(tool, self._awaited(within(_OPEN_SECONDS, tool.functions), _OPEN_SECONDS))
+        except ToolError:
+            raise
         except TimeLimit:
             raise ToolError(f"{tool!r} did not say within {_OPEN_SECONDS:g} seconds what it offers") from None
+        except Exception as error:
+            raise ToolError(f"{tool!r} could not be opened: {_said(error)}") from error
 
-    def _close(self) -> None:
-        for tool in self._tools:
-            with contextlib.suppress(Exception):
-                self._finish(tool.close(), _CLOSE_SECONDS)
-        self._homes = {}
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+    def _add(self, tool: Tool, function: Function) -> None:
+        for _, other in self._homes.values():
+            for what in ("name", "tag", "fence"):
+                value = getattr(function, what)
+                if value is not None and value == getattr(other, what):
+                    raise ToolError(f"two functions have the {what} {value!r}, one of them of {tool!r}; rename one")
+        self._homes[function.name] = (tool, function)
+
+    def _quietly(self, step: Callable[[], Awaitable[None] | None]) -> None:
+        with contextlib.suppress(Exception):
+            self._awaited(within(_CLOSE_SECONDS, step), _CLOSE_SECONDS)
+
+    def forked(self) -> None:
+        """In a fork: what is open, and whoever holds a lock, is the parent's."""
+        self._start(self._name, self._tools, self._max_output, copy.copy(self._slots))
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Toolbox:
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Toolbox:
         return self  # copies of an environment share it
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"tools": self._tools, "max_output": self._max_output, "slots": self._slots}
+    @classmethod
+    def restored(cls, name: str, tools: list[Tool], max_output: int, slots: Slots | None) -> Toolbox:
+        """The toolbox of that name, as one is unpickled: the one that is here already, or a new one."""
+        known = _toolboxes.get(name)
+        if known is None:
+            known = cls.__new__(cls)
+            known._start(name, tools, max_output, slots)
+        return known
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._tools, self._max_output, self._slots = state["tools"], state["max_output"], state["slots"]
-        self._start()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._name, self._tools, self._max_output, self._slots)
 
     def __repr__(self) -> str:
         return f"<Toolbox {self._tools}>"
@@ -181,7 +242,7 @@ class ToolSession:
         self._episode: str | None = None
         self._functions: list[Function] = []
         # An environment that nobody closes must not keep the tools open.
-        weakref.finalize(self, toolbox.detach, self._user)
+        weakref.finalize(self, _left, toolbox, self._user).atexit = False
 
     @property
     def begun(self) -> bool:
@@ -205,8 +266,13 @@ class ToolSession:
         self._episode = secrets.token_hex(8)
 
     def call(self, call: Call) -> ToolResult:
-        """Carry out a call."""
-        assert self._episode is not None, "call() before begin()"
+        """Carry out a call. Raises `ClosedError` where no episode is under way."""
+        if self._episode is None:
+            raise ClosedError("a tool was called where no episode is under way; call reset() first")
+        with contextlib.suppress(
+            ToolError
+        ):  # a copy's first call, or one in a fork; the call itself says what is wrong
+            self._toolbox.attach(self._user)
         return self._toolbox.call(call, self._episode)
 
     def close(self) -> None:
@@ -219,15 +285,55 @@ class ToolSession:
             self._toolbox.end_episode(self._episode)
             self._episode = None
 
+    @classmethod
+    def copied(cls, toolbox: Toolbox, functions: list[Function], begun: bool) -> ToolSession:
+        """One that goes on where another one stands."""
+        session = cls(toolbox)
+        session._functions = functions
+        # What a tool keeps for an episode has no copy, so an episode with such a tool cannot go on.
+        session._episode = secrets.token_hex(8) if begun and not toolbox.keeps_state else None
+        return session
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ToolSession:
-        copy = ToolSession(self._toolbox)
-        if self._episode is not None:
-            copy.begin()
-        return copy
+        return self.copied(self._toolbox, self._functions, self.begun)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (self._toolbox, self._functions, self.begun)
 
 
-async def _awaited(value: Awaitable[_T]) -> _T:
-    return await value
+_toolboxes: weakref.WeakValueDictionary[str, Toolbox] = weakref.WeakValueDictionary()
+_holders: dict[int, Toolbox] = {}
+"""By the `id` of an open tool that has something to close: where it is open."""
+
+
+# Functions, because cloudpickle sends a class's methods by value.
+def _restored(*state: Any) -> Toolbox:
+    return Toolbox.restored(*state)
+
+
+def _copied(*state: Any) -> ToolSession:
+    return ToolSession.copied(*state)
+
+
+def _left(toolbox: Toolbox, user: str) -> None:
+    # Wherever the garbage collector found the environment, an event loop or within a lock, this must not wait.
+    with contextlib.suppress(RuntimeError):  # at exit no thread can be started any more, and the tools are closed
+        threading.Thread(target=toolbox.detach, args=(user,), name="gem-tools-left", daemon=True).start()
+
+
+def _close_all() -> None:
+    for toolbox in list(_toolboxes.values()):
+        toolbox.close()
+
+
+def _forget_all() -> None:
+    _holders.clear()
+    for toolbox in list(_toolboxes.values()):
+        toolbox.forked()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def _tool(one: Tool | str) -> Tool:
@@ -238,6 +344,25 @@ def _tool(one: Tool | str) -> Tool:
     if not isinstance(one, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]  # users err
         raise ToolError(f"{one!r} is no gem_core.tools.Tool. Wrap a Python function in FunctionTool.")
     return one
+
+
+def _checked(output: Any) -> ToolResult:
+    if not isinstance(output, ToolResult):
+        return ToolResult(str(output))
+    if not isinstance(output.text, str) or not isinstance(output.info, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ToolError(f"the tool gave {output!r:.200}, whose text is no string or whose info no mapping")
+    return ToolResult(output.text, bool(output.error), output.info)
+
+
+def _failed(problem: str) -> ToolResult:
+    return ToolResult(f"Error: {problem}", error=True)
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ raised
+        return type(error).__name__
 
 
 def _shown(text: str, most: int) -> str:

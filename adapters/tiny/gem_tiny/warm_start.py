@@ -26,6 +26,7 @@ def warm_start(
     *,
     wrappers: Sequence[Callable[[Env], Env]] = (),
     steps: int = 800,
+    episodes: int | None = None,
     batch: int = 32,
     learning_rate: float = 3e-3,
     seed: int = 0,
@@ -43,6 +44,8 @@ def warm_start(
         env_ids: environments to play in turn.
         wrappers: as for `make_vec`.
         steps: optimiser steps.
+        episodes: how many are played, and then seen again and again, for environments that take their time; by default
+            every step sees new ones.
         batch: episodes per step.
         learning_rate: of AdamW, falling linearly to zero.
         seed: of the play.
@@ -51,16 +54,17 @@ def warm_start(
     template = ChatTemplate(tokenizer)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
-    numbers = itertools.count()
     pad_id: Any = tokenizer.pad_token_id
     model.train()
     with ExitStack() as stack:
         envs = [stack.enter_context(build(spec(env_id), {}, wrappers)) for env_id in env_ids]
+        new = (
+            _transcript(envs[number % len(envs)], template, tokenizer, derive_seed(seed, "warm-start", number))
+            for number in itertools.count()
+        )
+        transcripts = new if episodes is None else itertools.cycle(itertools.islice(new, episodes))
         for step in range(steps):
-            rows = [
-                _transcript(envs[number % len(envs)], template, tokenizer, derive_seed(seed, "warm-start", number))
-                for number in itertools.islice(numbers, batch)
-            ]
+            rows = [*itertools.islice(transcripts, batch)]
             loss = _loss(model, rows, pad_id)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

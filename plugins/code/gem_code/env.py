@@ -13,6 +13,9 @@ from gem_questions import checks
 from gem_questions.env import RIGHT, QuestionEnv, Verdict
 from gem_questions.extraction import last_fence
 from gem_questions.rows import Row
+from gem_sandbox import Limits, LocalSandbox
+
+_OUTPUT_BYTES = 1 << 20
 
 
 class CodeEnv(QuestionEnv):
@@ -22,23 +25,24 @@ class CodeEnv(QuestionEnv):
 
     | program | reward |
     | --- | --- |
-    | prints what is wanted in every test, up to white space at both ends | 1 |
+    | ends well in every test and prints what is wanted, up to white space at both ends | 1 |
     | does not, or exceeds a limit | 0 |
     | there is none | `format_reward` |
 
     `info["program_error"]` says what a program did wrong: the exception that it raised, or `wrong output`. Where it hit
     a limit or died, `info["grading_error"]` says so instead.
 
-    Until programs run in a sandbox (issue 5 of 8), they cannot use the file descriptors 0 and 1 directly, `os._exit`,
-    asyncio, or threads where the platform forbids them, and cannot recurse deeply. A right program that needs one of
-    these is paid 0.
+    Programs run in a sandbox (docs/sandbox.md), all tests of a problem in one, up to the first that fails.
 
     Args:
         answer: the column of the tests: `{"inputs": [...], "outputs": [...]}`, as an object or as JSON text, each entry
             a text or a list of lines; or a list of `{"input": ..., "output": ...}`.
         max_tests: of more tests, those with the longest inputs are run; 1 at least.
         timeout: seconds for each test, above 0 and 3600 at most.
-        memory: bytes for each test, 1 MiB at least.
+        memory: bytes for each process of a test, 1 MiB at least.
+        tolerance: where given, the output is compared word by word, and numbers may be apart by this much, absolutely
+            or relative to the larger one; `None` compares texts, as upstream does.
+        backend, allow_unsafe: how programs are confined; see `gem_sandbox.LocalSandbox`.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.
     """
@@ -63,6 +67,9 @@ class CodeEnv(QuestionEnv):
         max_tests: int = 12,
         timeout: float = 10.0,
         memory: int = 1 << 30,
+        tolerance: float | None = None,
+        backend: str = "auto",
+        allow_unsafe: bool = False,
     ) -> None:
         super().__init__(
             dataset,
@@ -76,8 +83,13 @@ class CodeEnv(QuestionEnv):
             streaming=streaming,
         )
         self.max_tests = checks.whole("max_tests", max_tests, 1)
-        self.timeout = checks.seconds("timeout", timeout)
-        self.memory = checks.whole("memory", memory, 1 << 20)
+        self.tolerance = tolerance
+        self._limits = Limits(
+            wall=checks.seconds("timeout", timeout),
+            memory=checks.whole("memory", memory, 1 << 20),
+            output=_OUTPUT_BYTES,
+        )
+        self._sandbox = LocalSandbox(backend=backend, preload=("numpy",), allow_unsafe=allow_unsafe)
 
     def accepts(self, answer: Any) -> bool:
         """Are there tests?"""
@@ -94,10 +106,14 @@ class CodeEnv(QuestionEnv):
         program = last_fence(action)
         if program is None:
             return self.no_answer
-        outcome = run_tests(program, self.tests, timeout=self.timeout, memory=self.memory)
+        outcome = run_tests(self._sandbox, program, self.tests, limits=self._limits, tolerance=self.tolerance)
         if outcome.passed:
             return RIGHT
         return Verdict(0.0, info={"program_error" if outcome.graded else "grading_error": outcome.error})
+
+    def close(self) -> None:
+        """End the sandbox."""
+        self._sandbox.close()
 
     def sample_random_action(self) -> str:
         """A program that prints a number."""

@@ -1,16 +1,16 @@
-"""Running a program on tests: the seam behind which programs run.
-
-`run_tests` is all that the environments know. At present it uses `gem_core.grading`: one child process per test, with a
-time and a memory limit, which may neither write files nor start processes or threads, and prints 1 MiB at most. That is
-no sandbox against code that sets its mind to it. A real one (issue 5 of 8) will replace what is behind this function.
-"""
+"""Running a program on tests, in a sandbox."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
-from gem_core.grading import grade
+from gem_sandbox import Execution, Limits, Sandbox
+from gem_sandbox.imports import with_missing_import
+
+_ERROR_CHARACTERS = 500
 
 
 class Test(NamedTuple):
@@ -29,31 +29,69 @@ class Outcome(NamedTuple):
     passed: bool
     """It printed what was wanted in every test."""
     error: str | None = None
-    """Why it did not: the exception that it raised, `wrong output`, or the limit that it hit."""
+    """Why it did not: the last line of its traceback, its exit code, `wrong output`, or the limit that it hit."""
     graded: bool = True
     """Every test that was run came to an end; otherwise it hit a limit, or died."""
 
 
-def run_tests(program: str, tests: Sequence[Test], *, timeout: float, memory: int) -> Outcome:
+def run_tests(
+    sandbox: Sandbox, program: str, tests: Sequence[Test], *, limits: Limits, tolerance: float | None = None
+) -> Outcome:
     """Run a Python program on one test after another, up to the first that it fails.
 
-    What is wanted never comes near the program: the output is compared here.
+    What is wanted never comes near the program: the output is compared here. A program that misses a well-known import is
+    run again with it, as upstream does.
 
     Args:
-        program: reads standard input and prints; no module-level state is kept from one test to the next.
+        sandbox: where it runs; started once for all tests, with a fresh process for each.
+        program: reads standard input and prints.
         tests: at least one.
-        timeout: seconds for each test.
-        memory: bytes for each test.
+        limits: of each test.
+        tolerance: see `same_output`.
     """
-    for test in tests:
-        result, error = grade("gem_code.program:run", program, test.given, timeout=timeout, memory=memory)
-        if error is not None:
-            return Outcome(False, error, graded=False)
-        match result:
-            case {"printed": str(printed)} if printed.strip() == test.wanted.strip():
-                continue
-            case {"raised": str(raised)}:
-                return Outcome(False, raised)
-            case _:
+    with closing(sandbox.runs(program, (test.given for test in tests), limits=limits)) as executions:
+        for test, execution in zip(tests, executions, strict=False):
+            if not execution.succeeded:
+                completed = with_missing_import(program, execution.stderr)
+                if completed is None:
+                    return _failed(execution)
+                return run_tests(sandbox, completed, tests, limits=limits, tolerance=tolerance)
+            if execution.stdout_truncated:
+                return Outcome(False, "output limit: it prints more than is kept", graded=False)
+            if not same_output(execution.stdout, test.wanted, tolerance):
                 return Outcome(False, "wrong output")
     return Outcome(True)
+
+
+def _failed(execution: Execution) -> Outcome:
+    last_line = execution.stderr.rstrip().rpartition("\n")[2]
+    why = last_line or f"exit code {execution.exit_code}"
+    if execution.ending == "exit":
+        return Outcome(False, why[:_ERROR_CHARACTERS])
+    return Outcome(False, f"{execution.ending}: {why}"[:_ERROR_CHARACTERS], graded=False)
+
+
+def same_output(printed: str, wanted: str, tolerance: float | None) -> bool:
+    """Are these the same up to white space at both ends?
+
+    Args:
+        printed: by a program.
+        wanted: by a test.
+        tolerance: where given, words are compared one by one whatever stands between them, and numbers may be apart by
+            this much, absolutely or relative to the larger one.
+    """
+    if printed.strip() == wanted.strip():
+        return True
+    if tolerance is None:
+        return False
+    ours, theirs = printed.split(), wanted.split()
+    return len(ours) == len(theirs) and all(map(_close, ours, theirs, [tolerance] * len(ours)))
+
+
+def _close(printed: str, wanted: str, tolerance: float) -> bool:
+    if printed == wanted:
+        return True
+    try:
+        return math.isclose(float(printed), float(wanted), rel_tol=tolerance, abs_tol=tolerance)
+    except ValueError:
+        return False

@@ -1,0 +1,93 @@
+"""Which servers there are and how to reach them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gem_core.errors import ToolError
+
+
+class StdioServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server that is a process, spoken to through its standard input and output."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """In addition to the few variables that every server gets."""
+    cwd: str | None = None
+    transport: Literal["stdio"] = "stdio"
+
+    def __repr__(self) -> str:
+        return f"StdioServer({self.command!r})"  # arguments and variables may be secret
+
+
+class HttpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server with an address: streamable HTTP, or the older HTTP with server-sent events."""
+
+    url: str
+    headers: dict[str, str] = {}
+    transport: Literal["http", "streamable-http", "sse"] = "http"
+
+    def __repr__(self) -> str:
+        return f"HttpServer({urlsplit(self.url).hostname!r})"
+
+
+ServerConfig: TypeAlias = StdioServer | HttpServer
+
+
+def read_servers(servers: Mapping[str, Any] | str | Path) -> dict[str, ServerConfig]:
+    """Servers by name.
+
+    Args:
+        servers: what each name stands for, with or without `mcpServers` around it; the path of a JSON file with that;
+            or the URL of one server.
+
+    Raises:
+        ToolError: none of these, or a server that is not described as it should be.
+    """
+    if isinstance(servers, str) and servers.startswith(("http://", "https://")):
+        servers = {urlsplit(servers).hostname or "": {"url": servers}}
+    described: Any = _loaded(servers) if isinstance(servers, str | Path) else servers
+    if isinstance(described, Mapping):
+        described = cast("Mapping[str, Any]", described).get("mcpServers", described)
+    if not isinstance(described, Mapping) or not described:
+        raise ToolError(f'servers is a mapping such as {{"time": {{"command": "..."}}}}, not {described!r}')
+    return {str(name): _server(str(name), one) for name, one in cast("Mapping[str, Any]", described).items()}
+
+
+def _loaded(path: str | Path) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"no URL, and not the path of a JSON file with MCP servers: {path}: {error}") from error
+
+
+def _server(name: str, described: Any) -> ServerConfig:
+    fields: dict[str, Any] = dict(cast("Mapping[str, Any]", described)) if isinstance(described, Mapping) else {}
+    if len({"command", "url"} & {*fields}) != 1:
+        raise ToolError(f"MCP server {name!r} needs either a command (stdio) or a url (HTTP)")
+    if "type" in fields:  # what some clients call it
+        fields.setdefault("transport", fields.pop("type"))
+    try:
+        server = msgspec.convert(fields, StdioServer if "command" in fields else HttpServer)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"MCP server {name!r}: {error}") from error
+    _check(name, server)
+    return server
+
+
+def _check(name: str, server: ServerConfig) -> None:
+    if isinstance(server, HttpServer):
+        address = urlsplit(server.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ToolError(f"MCP server {name!r}: {server.url!r} is no http:// or https:// address")
+    elif not server.command:
+        raise ToolError(f"MCP server {name!r}: the command is empty")
+    elif any("\0" in text for text in (server.command, *server.args, *server.env, *server.env.values())):
+        raise ToolError(f"MCP server {name!r}: a NUL character in its command, arguments or variables")

@@ -1,0 +1,123 @@
+"""The Python tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gem_core.tools import CallContext, Function, Tool, ToolResult
+from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, Session
+from gem_sandbox.imports import with_missing_import
+
+_MOST_IMPORTS = 8
+_RESTARTED = "The interpreter was lost, and what was defined before is gone."
+
+
+class PythonTool(Tool):
+    """Runs programs in a sandbox, and shows what they print.
+
+    A call succeeds where the program ends with exit code 0. What it wrote to standard error is shown after what it
+    printed. A program that uses a well-known name without importing it (`np`, `sqrt`, `Counter`) is run again with the
+    import, as upstream does.
+
+    Args:
+        timeout: seconds that a program may run. Waiting for a free place in the sandbox does not count.
+        memory: bytes that each process of a program may have.
+        output: bytes of standard output, and of standard error, that are kept.
+        backend: how programs are confined; see `LocalSandbox`.
+        allow_unsafe: also run where nothing but resource limits confines a program; see `LocalSandbox`.
+        preload: modules that programs find imported already, for example `("numpy", "sympy")`.
+        sandbox: in place of one on this machine, for example a remote one; then the five arguments above are its own
+            business, but for `timeout`.
+        keep_state: calls of one episode share an interpreter, and what one defines the next one finds. An interpreter
+            that hits a limit is lost, and the result says so.
+        last_error_line: of standard error, show the last line only.
+
+    Raises:
+        SandboxError: limits that are none; at the first reset, where no backend works on this machine.
+    """
+
+    keeps_time = True
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 5.0,
+        memory: int = 1 << 30,
+        output: int = 1 << 16,
+        backend: str = "auto",
+        allow_unsafe: bool = False,
+        preload: Sequence[str] = (),
+        sandbox: Sandbox | None = None,
+        keep_state: bool = False,
+        last_error_line: bool = False,
+    ) -> None:
+        self._limits = Limits(wall=timeout, memory=memory, output=output)
+        self.timeout = timeout
+        self.keeps_state = keep_state
+        self._sandbox = sandbox or LocalSandbox(backend=backend, preload=preload, allow_unsafe=allow_unsafe)
+        self._last_error_line = last_error_line
+        self._sessions: dict[str, Session] = {}
+
+    def functions(self) -> Sequence[Function]:
+        """`python`, which takes a program."""
+        state = " It can use what earlier programs defined." if self.keeps_state else ""
+        return [
+            Function(
+                name="python",
+                description=f"Runs a complete Python program for at most {self.timeout:g} seconds and shows what it "
+                f"prints.{state} There is no network.",
+                parameters={
+                    "type": "object",
+                    "properties": {"code": {"type": "string", "description": "The program."}},
+                    "required": ["code"],
+                },
+                tag="python",
+                fence="python",
+                examples=({"code": "print(6 * 7)"},),
+                reply="Code execution result: {}\n",
+            )
+        ]
+
+    def call(self, function: str, arguments: dict[str, Any], context: CallContext) -> ToolResult:
+        """Run a program."""
+        execution = self._run(arguments["code"], context.episode)
+        return ToolResult(self._shown(execution), error=not execution.succeeded)
+
+    def _run(self, code: str, episode: str) -> Execution:
+        if self.keeps_state:
+            if episode not in self._sessions:
+                self._sessions[episode] = self._sandbox.session(limits=self._limits)
+            return self._sessions[episode].run(code)
+        for _ in range(_MOST_IMPORTS):
+            execution = self._sandbox.run(code, limits=self._limits)
+            completed = with_missing_import(code, execution.stderr)
+            if completed is None:
+                return execution
+            code = completed
+        return self._sandbox.run(code, limits=self._limits)
+
+    def _shown(self, execution: Execution) -> str:
+        errors = execution.stderr.strip("\n")
+        if self._last_error_line:
+            errors = errors.rpartition("\n")[2]
+        parts = [_RESTARTED if execution.restarted else "", execution.stdout.strip("\n"), errors, self._end(execution)]
+        return "\n".join(filter(None, parts)) or "The program printed nothing."
+
+    def _end(self, execution: Execution) -> str:
+        if execution.ending == "timeout":
+            return f"Error: the program was stopped after {self.timeout:g} seconds."
+        if execution.ending == "killed" and execution.exit_code is not None:
+            return f"Error: the program was ended by signal {-execution.exit_code}."
+        return ""
+
+    def end_episode(self, episode: str) -> None:
+        """End its interpreter."""
+        if session := self._sessions.pop(episode, None):
+            session.close()
+
+    def close(self) -> None:
+        """End all interpreters, and the sandbox."""
+        for episode in [*self._sessions]:
+            self.end_episode(episode)
+        self._sandbox.close()

@@ -1,0 +1,314 @@
+"""What in a response is a call, in every form that models write, and what is none."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gem_core.tools import Function
+from gem_core.tools.calls import Call, Form, find_call, written
+
+TEXT: dict[str, Any] = {"type": "string"}
+
+
+def function(name: str, *, required: tuple[str, ...] = (), **properties: Any) -> Function:
+    schema = {"type": "object", "properties": properties, "required": [*required]}
+    return Function(name, "It does things.", schema)
+
+
+PYTHON = Function(
+    "python",
+    "Runs code.",
+    {"type": "object", "properties": {"code": TEXT}, "required": ["code"]},
+    tag="python",
+    fence="python",
+)
+SEARCH = Function(
+    "search",
+    "Finds.",
+    {"type": "object", "properties": {"query": TEXT, "k": {"type": "integer"}}, "required": ["query"]},
+    tag="search",
+)
+WEATHER = function("weather", required=("city",), city=TEXT, days={"type": "integer"}, exact={"type": "boolean"})
+CLOCK = function("clock")
+
+
+def found(response: str, *functions: Function, form: Form = "text") -> Call:
+    call = find_call(response, functions or (PYTHON, SEARCH), form)
+    assert call is not None
+    return call
+
+
+def block(inside: str) -> str:
+    return f"I call it. <tool_call>{inside}</tool_call> And then?"
+
+
+# -- tags and blocks ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("response", "code"),
+    [
+        ("<python>print(1)</python>", "print(1)"),
+        ("so <python>\n print(1)\n</python> it is", "print(1)"),
+        ("<python></python>", ""),
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("```Python\nprint(1)\n```", "print(1)"),
+        ("```python3\nprint(1)\n```", "print(1)"),
+        ("```python3.11\nprint(1)\n```", "print(1)"),
+        ("```python print(1)```", "print(1)"),
+        ("```\npython\nprint(1)\n```", "print(1)"),
+        ("```python```", ""),
+        ("<python>a = '{}'\x00\ud800</python>", "a = '{}'\x00\ud800"),
+        # From the first opening to the first closing, whatever stands between.
+        ("<python>s = '<python>'</python>", "s = '<python>'"),
+        ("<python>s = '</python>'</python>", "s = '"),
+        ("```python\ns = '<python>1</python>'\n```", "1"),
+        ("<python>\n```python\n1\n```\n</python>", "1"),
+    ],
+)
+def test_code_between_tags_and_in_blocks(response: str, code: str) -> None:
+    call = found(response, PYTHON)
+    assert (call.function, call.arguments, call.problem) == ("python", {"code": code}, None)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "the answer is \\boxed{2}",
+        "<python>print(1)",
+        "print(1)</python>",
+        "</python>print(1)<python>",
+        "```python\nprint(1)",
+        "```\nprint(1)\n```",
+        "```pythonic\nprint(1)\n```",
+        "```py\nprint(1)\n```",
+        "```text\nx\n```\nPython is a language. ```",
+        "<Python>print(1)</Python>",
+        "<tool_call>{}</tool_call>",  # all functions have tags, so the environment may use this one
+    ],
+)
+def test_what_is_no_call_is_left_to_the_environment(response: str) -> None:
+    assert find_call(response, [PYTHON, SEARCH], "text") is None
+
+
+@pytest.mark.parametrize("functions", [(PYTHON, SEARCH, CLOCK), (CLOCK, SEARCH, PYTHON)])
+@pytest.mark.parametrize(
+    ("response", "first"),
+    [
+        ("<search>a</search> <python>1</python>", "search"),
+        ("<python>1</python> <search>a</search>", "python"),
+        ("<search>a <python>1</python></search>", "python"),  # it ends first
+        ("```python\n1\n``` <python>2</python> <search>a</search>", "python"),
+        ('<tool_call>{"name": "clock"}</tool_call><search>a</search>', "clock"),
+        ("<tool_call>what?</tool_call><search>a</search>", ""),
+        ("<search>a</search><tool_call>what?</tool_call>", "search"),
+    ],
+)
+def test_the_call_that_ends_first_counts(functions: tuple[Function, ...], response: str, first: str) -> None:
+    call = found(response, *functions)
+    assert call.function == first
+    assert response[: call.end].endswith(("</search>", "</python>", "```", "</tool_call>"))
+
+
+def test_nothing_after_a_call_counts() -> None:
+    response = "think <search> a b </search> more"
+    assert response[: found(response).end] == "think <search> a b </search>"
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+SAME_CALL = [
+    '{"name": "weather", "arguments": {"city": "Rome", "days": 3, "exact": true}}',
+    '\n{"arguments": {"exact": true, "days": 3, "city": "Rome"}, "name": "weather"}\n',
+    '{"name": "weather", "parameters": {"city": "Rome", "days": 3, "exact": true}}',
+    '{"name": "weather", "arguments": "{\\"city\\": \\"Rome\\", \\"days\\": 3, \\"exact\\": true}"}',
+    '{"type": "function", "name": "weather", "arguments": {"city": "Oslo", "city": "Rome", "days": 3, "exact": true}}',
+    "\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+    "<parameter=exact>\nTrue\n</parameter>\n</function>\n",
+    "<function=weather><parameter=city>Rome</parameter><parameter=days>3</parameter>"
+    "<parameter=exact>true</parameter></function>",
+    '\n<tool_name>weather</tool_name>\n<arguments>{"city": "Rome", "days": 3, "exact": true}</arguments>\n',
+]
+
+
+@pytest.mark.parametrize("form", ["text", "native"])
+@pytest.mark.parametrize("inside", SAME_CALL)
+def test_a_block_in_every_way_that_models_write_it(form: Form, inside: str) -> None:
+    call = found(block(inside), WEATHER, CLOCK, form=form)
+    assert call.problem is None
+    assert (call.function, call.arguments) == ("weather", {"city": "Rome", "days": 3, "exact": True})
+    assert block(inside)[: call.end].endswith("</tool_call>")
+
+
+@pytest.mark.parametrize("inside", ['{"name": "clock"}', '{"name": "clock", "arguments": null}', "<function=clock>"])
+def test_a_function_without_arguments(inside: str) -> None:
+    call = found(block(inside), CLOCK)
+    assert (call.function, call.arguments, call.problem) == ("clock", {}, None)
+
+
+def test_a_response_that_is_nothing_but_json_is_a_native_call() -> None:
+    response = ' {"name": "weather", "parameters": {"city": "Rome"}}\n'
+    call = found(response, WEATHER, form="native")
+    assert (call.function, call.arguments, call.end) == ("weather", {"city": "Rome"}, len(response))
+    assert find_call(response, [WEATHER], "text") is None
+
+
+@pytest.mark.parametrize(
+    "response",
+    ['{"name": "chess"}', '{"answer": 42}', "{", '[{"name": "weather"}]', 'so {"name": "clock"}', "{" * 50_000, "{}"],
+)
+def test_other_json_is_left_to_the_environment(response: str) -> None:
+    assert find_call(response, [WEATHER, CLOCK], "native") is None
+
+
+def test_in_the_native_form_a_tag_is_text() -> None:
+    assert find_call("<python>1</python>", [PYTHON], "native") is None
+    assert found(block('{"name": "python", "arguments": {"code": "1"}}'), PYTHON, form="native").arguments == {
+        "code": "1"
+    }
+
+
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        ("", "not valid JSON"),
+        ("weather in Rome", "not valid JSON"),
+        ('{"name": "weather", ', "not valid JSON"),
+        ('{"name": "weather", "arguments": {"city": "\\ud800"}}', "not valid JSON"),
+        ('{"name": "weather", "arguments": {"city": NaN}}', "not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"name": "weather", "arguments": ' + '{"a":' * 100_000, "nested too deeply"),
+        ("[]", 'object with "name"'),
+        ("3", 'object with "name"'),
+        ("{}", 'object with "name"'),
+        ('{"name": 3}', 'object with "name"'),
+        ('{"name": "wether", "arguments": {}}', "no tool 'wether'. Did you mean 'weather'?"),
+        ('{"name": "weather", "arguments": []}', "must be an object"),
+        ('{"name": "weather", "arguments": "Rome"}', "arguments are not valid JSON"),
+        ('{"name": "weather", "arguments": "' + "[" * 100_000 + '"}', "nested too deeply"),
+        ('{"name": "weather"}', "'city' is missing. It takes: city, days, exact"),
+        ('{"name": "weather", "arguments": {"city": "Rome", "dais": 3}}', "no argument 'dais'. Did you mean 'days'"),
+        ('{"name": "weather", "arguments": {"city": 3}}', "'city' must be of type string"),
+        ('{"name": "weather", "arguments": {"city": "Rome", "days": "3"}}', "'days' must be of type integer"),
+        ('{"name": "weather", "arguments": {"city": "Rome", "days": true}}', "'days' must be of type integer"),
+        ('{"name": "weather", "arguments": {"city": "Rome", "exact": 1}}', "'exact' must be of type boolean"),
+        ("<function=weather><parameter=city>Rome</function>", "<parameter=city> is not closed"),
+        ("<function=weather><parameter=", "<parameter=> is not closed"),
+        ("<function=weather></function>", "'city' is missing"),
+        ("<tool_name>weather", "<tool_name> is not closed"),
+        ("<tool_name>weather</tool_name><arguments>{", "after <tool_name> comes <arguments>"),
+        ("<tool_name>weather</tool_name>", "'city' is missing"),
+    ],
+)
+def test_a_call_that_cannot_be_carried_out_says_why(inside: str, problem: str) -> None:
+    call = found(block(inside), WEATHER, CLOCK)
+    assert call.problem is not None
+    assert problem in call.problem
+    assert len(call.problem) < 400
+
+
+def test_a_name_of_any_length_is_not_repeated_to_the_model() -> None:
+    name = "w" * 200_000
+    for inside in (f'{{"name": "{name}"}}', f"<function={name}>", f"<tool_name>{name}</tool_name>"):
+        assert len(found(block(inside), WEATHER).problem or "") < 400
+    call = found(block(json.dumps({"name": "weather", "arguments": {"city": "x", name: 1}})), WEATHER)
+    assert len(call.problem or "") < 400
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        (TEXT, "12", "12"),
+        (TEXT, "null", "null"),
+        (TEXT, "two\nlines\n", "two\nlines\n"),
+        ({"type": "number"}, "1.5", 1.5),
+        ({"type": ["string", "null"]}, "12", "12"),
+        ({"type": ["string", "null"]}, "null", None),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "12", "12"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "None", None),
+        ({"enum": ["1", "2"]}, "1", "1"),
+        ({"enum": [1, 2]}, "1", 1),
+        ({"enum": None, "anyOf": "?", "type": {}}, "1", 1),
+        ({"type": "boolean"}, "False", False),
+        ({"type": "array"}, '["a"]', ["a"]),
+        ({"type": "object"}, '{"a": 1}', {"a": 1}),
+        ({}, "plain words", "plain words"),
+        (True, "1", 1),
+    ],
+)
+def test_a_parameter_that_is_written_as_text_has_the_type_of_its_schema(schema: Any, text: str, value: Any) -> None:
+    call = found(block(f"<function=f>\n<parameter=x>\n{text}\n</parameter>\n</function>"), function("f", x=schema))
+    assert (call.arguments, call.problem) == ({"x": value}, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "allowed"),
+    [
+        ({}, False),
+        ({"additionalProperties": False}, False),
+        ({"additionalProperties": True}, True),
+        ({"additionalProperties": {"type": "integer"}}, True),
+        ({"patternProperties": {".*": {}}}, True),
+        ({"allOf": [{"properties": {"y": {}}}]}, True),
+    ],
+)
+def test_further_arguments_are_taken_where_the_schema_says_so(more: dict[str, Any], allowed: bool) -> None:
+    taking = Function("f", "", {"type": "object", "properties": {"x": {}}, **more})
+    call = found(block('{"name": "f", "arguments": {"x": 1, "y": 2}}'), taking)
+    assert (call.problem is None) is allowed
+
+
+@pytest.mark.parametrize("form", ["text", "native"])
+def test_what_is_written_is_found(form: Form) -> None:
+    for one, arguments in ((PYTHON, {"code": "1 < 2"}), (WEATHER, {"city": "</x>", "days": 2}), (CLOCK, {})):
+        call = found(f"so {written(one, arguments, form)} then", PYTHON, WEATHER, CLOCK, form=form)
+        assert (call.function, call.arguments, call.problem) == (one.name, arguments, None)
+
+
+# -- anything ----------------------------------------------------------------------------------------------------------
+
+PIECES = [
+    "<tool_call>", "</tool_call>", "<python>", "</python>", "<search>", "</search>", "```", "```python", "\n", "{", "}",
+    '"name"', ":", '"weather"', '"arguments"', "<function=weather>", "<parameter=", "city>", "</parameter>", "a", "\0",
+    "<tool_name>", "</tool_name>", "<arguments>", "</arguments>", "\ud800", "[", "1", ",", '"city"', "</function>",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join), st.sampled_from(["text", "native"]))
+def test_any_response_is_a_call_or_none(response: str, form: Form) -> None:
+    call = find_call(response, [PYTHON, SEARCH, WEATHER], form)
+    if call is not None:
+        assert 0 < call.end <= len(response)
+        assert call.problem is not None or call.function in ("python", "search", "weather")
+        # Nothing after the call has a say.
+        assert form == "native" or find_call(response[: call.end], [PYTHON, SEARCH, WEATHER], form) == call
+
+
+@pytest.mark.parametrize("form", ["text", "native"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<search>", "</search>", "```", "```python", "```python3", "```\n", "`", "<tool_call>", "</tool_call>", "{",
+        "[", '{"a":', "<parameter=", "<parameter=a>", "<function=", "<tool_name>", "<arguments>", "<", "\n", " ", "9",
+        '"',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "frame", ["{}", "<tool_call>{}</tool_call>", "<tool_call><function=weather>{}</tool_call>", "```python{}x"]
+)
+def test_the_time_grows_with_the_length_and_no_faster(form: Form, piece: str, frame: str) -> None:
+    def seconds(characters: int) -> float:
+        response = frame.replace("{}", piece * (characters // len(piece)))
+        began = time.process_time()
+        find_call(response, [PYTHON, SEARCH, WEATHER], form)
+        return time.process_time() - began
+
+    # If it were quadratic, four times the length would take sixteen times as long, and that is seconds here.
+    assert seconds(400_000) < 6 * seconds(100_000) + 0.2

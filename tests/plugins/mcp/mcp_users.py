@@ -1,0 +1,77 @@
+"""What the tests of MCP servers share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gem_core.env import Env, ResetResult, StepResult
+from gem_core.tools import Toolbox, ToolResult
+from gem_core.tools.calls import Call
+
+
+class Question(Env):
+    """A question that any text answers."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        super().reset(seed=seed)
+        return "What is 2 + 3?", {}
+
+    def step(self, action: str) -> StepResult:
+        return "", float("5" in action), True, False, {}
+
+    def sample_random_action(self) -> str:
+        return "5"
+
+
+class User:
+    """Calls the functions of a toolbox as an environment does."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.session = toolbox.session()
+        self.toolbox = toolbox
+        self.session.begin()
+
+    def __call__(self, function: str, **arguments: Any) -> str:
+        """The text of a call that succeeds."""
+        result = self.result(function, **arguments)
+        assert not result.error, result.text
+        return result.text
+
+    def error(self, function: str, **arguments: Any) -> str:
+        """The text of a call that fails."""
+        result = self.result(function, **arguments)
+        assert result.error, result.text
+        return result.text
+
+    def result(self, function: str, **arguments: Any) -> ToolResult:
+        return self.session.call(Call(function, 0, arguments))
+
+
+def with_mark(mark: str) -> list[int]:
+    """Processes that have it in their command line."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "cmdline").read_text(errors="replace"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for_end(mark: str, seconds: float = 10.0) -> list[int]:
+    """Those that are still there after so long."""
+    deadline = time.monotonic() + seconds
+    while (left := with_mark(mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
