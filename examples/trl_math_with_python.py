@@ -16,8 +16,8 @@ import torch
 import tyro
 
 from gem_core.rollout import recording
-from gem_core.tools import ToolEnv, Toolbox
-from gem_python import PythonTool
+from gem_core.tools import Toolbox, ToolEnv
+from gem_python.tool import PythonTool
 from gem_tiny import tiny_policy
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 

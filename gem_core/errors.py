@@ -13,6 +13,7 @@
     │   ├── ClosedError            was used after `close()`
     │   └── GradingError           asked for a grading function that cannot be called
     ├── ToolError                  a tool could not be built, opened or called
+    ├── SandboxError               there is no sandbox as asked for
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -79,6 +80,10 @@ class GradingError(EnvError):
 
 class ToolError(GemError):
     """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
+
+
+class SandboxError(GemError):
+    """No sandbox can be had as asked: no safe backend here, a module that cannot be preloaded, limits that are none."""
 
 
 class PolicyError(GemError):

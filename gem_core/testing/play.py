@@ -18,6 +18,9 @@ SEEDS = (0, 1, 2**63 - 1)
 """0, which `if seed:` takes for none, and the largest that the engine gives, which is too large for numpy's legacy
 generator."""
 
+_EARLIER = "prev_ep_"
+"""Keys of a reset's info about the episode before it begin so."""
+
 Trace: TypeAlias = list[tuple[Any, ...]]
 """What an episode showed: a tuple for the reset and one for each turn."""
 
@@ -43,7 +46,8 @@ def play(env: Env, seed: int | None, actions: Iterable[str] | None = None) -> Tr
         actions: what to play; random valid actions by default.
     """
     observation, info = env.reset(seed=seed)
-    return [(observation, as_json(info)), *go_on(env, actions)]
+    own = {key: value for key, value in info.items() if not key.startswith(_EARLIER)}
+    return [(observation, as_json(own)), *go_on(env, actions)]
 
 
 def go_on(env: Env, actions: Iterable[str] | None = None) -> Trace:

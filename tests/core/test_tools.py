@@ -308,14 +308,8 @@ def test_a_snapshot_can_be_gone_back_to_twice() -> None:
 
 
 class Conforming(ToolEnv):
-    """Without the counters of the episode before, which the kit takes for an episode that does not repeat."""
-
     def __init__(self, form: str) -> None:
         super().__init__(Sum(), [Reverse(), FunctionTool(add)], form=form)  # type: ignore[arg-type]
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        observation, info = super().reset(seed=seed, **options)
-        return observation, {key: value for key, value in info.items() if not key.startswith("prev_ep_")}
 
 
 @pytest.mark.parametrize("form", ["text", "native"])

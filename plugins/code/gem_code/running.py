@@ -39,8 +39,8 @@ def run_tests(
 ) -> Outcome:
     """Run a Python program on one test after another, up to the first that it fails.
 
-    What is wanted never comes near the program: the output is compared here. A program that misses a well-known import is
-    run again with it, as upstream does.
+    What is wanted never comes near the program: the output is compared here. A program that misses a well-known import
+    is run again with it, as upstream does.
 
     Args:
         sandbox: where it runs; started once for all tests, with a fresh process for each.

@@ -60,7 +60,8 @@ class PythonTool(Tool):
         self._sessions: dict[str, Session] = {}
 
     def functions(self) -> Sequence[Function]:
-        """`python`, which takes a program."""
+        """`python`, which takes a program. Starts the sandbox, so that one that cannot be had shows before training."""
+        self._sandbox.run("")
         state = " It can use what earlier programs defined." if self.keeps_state else ""
         return [
             Function(

@@ -89,7 +89,7 @@ def test_the_last_block_counts(tmp_path: Path) -> None:
         "import os\nos.write(1, str(2 * int(os.read(0, 10))).encode())\nos._exit(0)",
         "import threading\nx = int(input())\nt = threading.Thread(target=lambda: print(2 * x))\nt.start()\nt.join()",
         "import asyncio\nasync def main(): print(2 * int(input()))\nasyncio.run(main())",
-        "import sys\nsys.setrecursionlimit(20_000)\ndef f(n): return n and f(n - 1)\nprint(2 * int(input()) + f(9_000))",
+        "import sys\nsys.setrecursionlimit(10**5)\ndef f(n): return n and f(n - 1)\nprint(2 * int(input()) + f(9000))",
         "import os\nif os.fork() == 0: print(2 * int(input()), flush=True); os._exit(0)\nos.wait()",
     ],
 )

@@ -19,7 +19,11 @@ from gem_python.tool import PythonTool
 
 def env_with(**options: Any) -> ToolEnv:
     return ToolEnv(
-        gem_core.make("math:Sample"), [PythonTool(**options)], tool_reward=0.1, tool_success_reward=0.2, max_tool_uses=None
+        gem_core.make("math:Sample"),
+        [PythonTool(**options)],
+        tool_reward=0.1,
+        tool_success_reward=0.2,
+        max_tool_uses=None,
     )
 
 
@@ -87,7 +91,9 @@ def test_a_fenced_block_is_a_call_too(env: ToolEnv) -> None:
 def test_only_the_last_line_of_an_error() -> None:
     with env_with(last_error_line=True) as env:
         env.reset(seed=0)
-        assert env.step(block("print(1)\n1 / 0"))[0] == "Code execution result: 1\nZeroDivisionError: division by zero\n"
+        assert (
+            env.step(block("print(1)\n1 / 0"))[0] == "Code execution result: 1\nZeroDivisionError: division by zero\n"
+        )
 
 
 def test_programs_share_nothing_by_default(env: ToolEnv) -> None:

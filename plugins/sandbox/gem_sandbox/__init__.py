@@ -1,0 +1,43 @@
+"""Runs programs that nobody has read: no network, a file system of their own, limits, and an end that always comes.
+
+    from gem_sandbox import Limits, LocalSandbox
+    with LocalSandbox(preload=["numpy"]) as sandbox:
+        done = sandbox.run("print(6 * 7)", limits=Limits(wall=2.0))
+    done.stdout, done.exit_code, done.ending    # "42\\n", 0, "exit"
+
+The names below are loaded on first use: this package is imported in the template process, which needs few of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem_sandbox.execution import Ending as Ending
+    from gem_sandbox.execution import Execution as Execution
+    from gem_sandbox.limits import Limits as Limits
+    from gem_sandbox.local import LocalSandbox as LocalSandbox
+    from gem_sandbox.sandbox import Sandbox as Sandbox
+    from gem_sandbox.sandbox import Session as Session
+
+_HOME = {
+    "Ending": "execution",
+    "Execution": "execution",
+    "Limits": "limits",
+    "LocalSandbox": "local",
+    "Sandbox": "sandbox",
+    "Session": "sandbox",
+}
+
+__all__ = ["Ending", "Execution", "Limits", "LocalSandbox", "Sandbox", "Session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

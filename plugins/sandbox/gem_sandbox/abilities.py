@@ -1,0 +1,82 @@
+"""What this machine has for a sandbox to build on, as `gem-core doctor` shows it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from gem_core.errors import SandboxError
+from gem_core.specs import Ability
+from gem_sandbox import backends, landlock
+from gem_sandbox import seccomp as filters
+
+_LIMITS = ("AS", "CPU", "FSIZE", "NOFILE", "NPROC")
+
+
+def abilities() -> list[Ability]:
+    """What can confine programs here. Runs an empty one in each of the safe backends, and leaves nothing behind."""
+    return [*map(_backend, backends.SAFE), seccomp(), _landlock(), resource_limits(), cgroup_v2(), _choice()]
+
+
+def seccomp(status: Path = Path("/proc/self/status")) -> Ability:
+    """Does the kernel filter system calls, and have we a list of them for this machine?"""
+    if sys.platform != "linux":
+        return Ability("seccomp", False, "needs Linux")
+    fields = dict(line.split(":", 1) for line in _read(status).splitlines() if ":" in line)
+    if "Seccomp" not in fields:
+        return Ability("seccomp", False, f"no Seccomp in {status}")
+    mode = {"0": "off", "1": "strict", "2": "filtering"}.get(fields["Seccomp"].strip(), "unknown")
+    problem = filters.unavailable()
+    return Ability("seccomp", problem is None, problem or f"now {mode} for this process")
+
+
+def resource_limits() -> Ability:
+    """Are there resource limits, and which hold now?"""
+    try:
+        import resource
+    except ImportError:
+        return Ability("resource limits", False, "needs a POSIX system")
+
+    def limit(name: str) -> str:
+        soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+        return f"{name} {'unlimited' if soft == resource.RLIM_INFINITY else soft}"
+
+    known = [name for name in _LIMITS if hasattr(resource, f"RLIMIT_{name}")]
+    return Ability("resource limits", bool(known), ", ".join(map(limit, known)))
+
+
+def cgroup_v2(mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Ability:
+    """Is there a cgroup v2 hierarchy, and may this user limit processes in it? No backend uses it yet."""
+    controllers = _read(mount / "cgroup.controllers").split()
+    if not controllers:
+        return Ability("cgroup v2", False, f"no controllers in {mount}")
+    group = next((line[3:] for line in _read(own).splitlines() if line.startswith("0::")), "/")
+    writable = os.access(mount / group.lstrip("/") / "cgroup.procs", os.W_OK)
+    return Ability(
+        "cgroup v2", True, f"own group {'' if writable else 'not '}writable, controllers: {' '.join(controllers)}"
+    )
+
+
+def _backend(name: str) -> Ability:
+    problem = backends.problems(name)
+    return Ability(name, problem is None, problem or "runs programs")
+
+
+def _landlock() -> Ability:
+    version = landlock.version() if sys.platform == "linux" else 0
+    return Ability("landlock", version > 0, f"version {version}" if version else "the kernel has none, or has it off")
+
+
+def _choice() -> Ability:
+    try:
+        return Ability("sandbox", True, f"LocalSandbox uses {backends.chosen('auto', allow_unsafe=False)}")
+    except SandboxError as error:
+        return Ability("sandbox", False, str(error))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,151 @@
+"""One conversation with a template and a process of its: what the caller sends, reads and waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import socket
+import time
+import weakref
+from typing import NamedTuple
+
+from gem_sandbox.limits import Limits
+from gem_sandbox.messages import BROKEN, KILL, MESSAGE_BYTES, Ended, Report, Start
+from gem_sandbox.output import Output
+from gem_sandbox.pool import Template, TemplateLost
+
+_KILL_SECONDS = 10.0
+
+
+class Turn(NamedTuple):
+    """What came of waiting for a process."""
+
+    seconds: float
+    ended: Ended | None = None
+    """How it ended; `None` where it goes on."""
+    report: Report | None = None
+    """What the process said of itself."""
+    problem: str | None = None
+    """Why the sandbox could not start it."""
+    late: bool = False
+    """Whether its time was up."""
+
+
+class Call:
+    """A process that a template has started, and all ways to it.
+
+    Args:
+        template: starts it.
+        limits: it has.
+        session: whether it reports, and goes on, after each run.
+
+    Raises:
+        TemplateLost: by all methods but `close`: the template has died.
+    """
+
+    def __init__(self, template: Template, limits: Limits, *, session: bool) -> None:
+        self._wall = limits.wall
+        self._session = session
+        with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
+            self._call, its_call = _sockets(mine, theirs)
+            self._channel, its_channel = _sockets(mine, theirs)
+            stdout, its_stdout = _pipe(mine, theirs)
+            stderr, its_stderr = _pipe(mine, theirs)
+            start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk)
+            template.send(start, [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
+            # Also if nobody closes it; but a fork of this process has no right to.
+            self._end = weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all())
+            self._end.atexit = False
+        self.stdout, self.stderr = Output(stdout, limits.output), Output(stderr, limits.output)
+        self._poll = select.poll()
+        for file in (stdout, stderr, self._call.fileno(), *[self._channel.fileno()] * session):
+            self._poll.register(file, select.POLLIN)
+
+    def give(self, code: int, stdin: int) -> bool:
+        """Send a program: file descriptors of its code and its stdin, which remain the caller's.
+
+        Returns:
+            Whether there is a process to run it.
+        """
+        try:
+            socket.send_fds(self._channel, [b"P"], [code, stdin], socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        return not select.select([self._call], [], [], 0)[0]
+
+    def wait(self) -> Turn:
+        """Read what it writes until it has ended, or reported; end it when its time is up."""
+        begin = time.monotonic()
+        deadline, late = begin + self._wall, False
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            ready = dict(self._poll.poll(math.ceil(left * 1000)))
+            # What has ended in time is not late, however late this thread is.
+            if turn := self._heard(ready):
+                return turn._replace(seconds=time.monotonic() - begin, late=late)
+            for output in (self.stdout, self.stderr):
+                if output.file in ready and not output.read():
+                    self._poll.unregister(output.file)
+            if time.monotonic() >= deadline:
+                if late:
+                    raise TemplateLost  # it answers at once, if it can
+                late, deadline = True, time.monotonic() + _KILL_SECONDS
+                _kill(self._call)
+
+    def close(self) -> None:
+        """End the process, if it has not ended."""
+        self._end()
+
+    def _heard(self, ready: dict[int, int]) -> Turn | None:
+        if self._call.fileno() in ready:
+            message = _received(self._call)
+            if not message:
+                raise TemplateLost
+            if message[:1] == BROKEN:
+                return Turn(0.0, problem=Report.decoded(message).detail)
+            ended = Ended.decoded(message)
+        elif self._channel.fileno() in ready:
+            ended = None
+        else:
+            return None
+        report = Report.decoded(_received(self._channel))
+        if not ended and not report.kind:  # it has closed its end, and is yet to end itself
+            self._poll.unregister(self._channel)
+            return None
+        self.stdout.read_rest()
+        self.stderr.read_rest()
+        return Turn(0.0, ended, report)
+
+
+def _end(owner: int, call: socket.socket, files: contextlib.ExitStack) -> None:
+    if owner == os.getpid():
+        _kill(call)
+    files.close()
+
+
+def _kill(call: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        call.send(KILL, socket.MSG_DONTWAIT)
+
+
+def _received(channel: socket.socket) -> bytes:
+    try:
+        return channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+    except OSError:
+        return b""
+
+
+def _sockets(mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:
+    ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return mine.enter_context(ours), theirs.enter_context(other)
+
+
+def _pipe(mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    """Its ends to read from and to write to."""
+    read, write = os.pipe()
+    mine.callback(os.close, read)
+    theirs.callback(os.close, write)
+    os.fchmod(write, 0o666)  # programs are another user, and may open /dev/stdout
+    return read, write

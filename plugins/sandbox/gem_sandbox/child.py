@@ -1,0 +1,171 @@
+"""The process of a program, forked from the template: confines itself, and becomes the program."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+from gem_sandbox import kernel, program, seccomp
+from gem_sandbox.messages import BROKEN, FINISHED, MESSAGE_BYTES, OUT_OF_MEMORY, Report, Start
+
+FILES = 4096
+"""No file descriptor of the template is higher."""
+_OPEN_FILES = 256
+_CHANNEL = 3
+_NAME = "program.py"
+
+
+class Duty(NamedTuple):
+    """What a process has to do."""
+
+    start: Start
+    confine: Callable[[Start], tuple[str, int]]
+    """Confines the process; returns the folder it may write to, and the limit of processes."""
+    may_fork: bool
+    """Whether it may start processes."""
+    call: int
+    channel: int
+    stdout: int
+    stderr: int
+    """File descriptors of the caller's."""
+
+
+def run(duty: Duty) -> NoReturn:
+    """Confine this process, run what the channel brings, and end."""
+    try:
+        folder = _prepared(duty)
+        channel = _keep_files(duty)
+        _session(channel, folder, duty.start.cpu) if duty.start.session else _program(channel, folder)
+    except BaseException as error:  # so little memory or disk that nothing can run
+        with contextlib.suppress(BaseException):
+            os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
+    finally:
+        os._exit(1)
+
+
+def _limits(start: Start, address_space: int, processes: int) -> dict[int, tuple[int, int]]:
+    """By `resource.RLIMIT_*`: soft and hard."""
+    hard = {
+        resource.RLIMIT_AS: address_space + start.memory,
+        resource.RLIMIT_FSIZE: start.disk,
+        resource.RLIMIT_NPROC: processes,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    # Of a session, each run has its own.
+    cpu = {} if start.session else {resource.RLIMIT_CPU: (start.cpu, start.cpu + 1)}
+    return {**{which: (limit, limit) for which, limit in hard.items()}, **cpu}
+
+
+def _prepared(duty: Duty) -> str:
+    """Confine this process; returns its folder. Where that fails, the caller is told, and it ends."""
+    try:
+        os.setpgid(0, 0)  # signals to process groups reach nobody else; a session would cost more
+        return _prepare(duty)
+    except BaseException as error:
+        with socket.socket(fileno=duty.call) as call:
+            call.send(Report(BROKEN, f"{type(error).__name__}: {error}").encoded())
+        os._exit(1)
+
+
+def _keep_files(duty: Duty) -> socket.socket:
+    """Standard streams, and the channel; nothing else of the template's is left to the program."""
+    os.dup2(duty.stdout, 1)
+    os.dup2(duty.stderr, 2)
+    os.dup2(duty.channel, _CHANNEL, inheritable=False)
+    os.closerange(_CHANNEL + 1, FILES)
+    return socket.socket(fileno=_CHANNEL)
+
+
+def _prepare(duty: Duty) -> str:
+    """Everything between the fork and the program; returns the program's folder."""
+    _offer_to_the_oom_killer()
+    address_space = _address_space()
+    box, processes = duty.confine(duty.start)
+    work = box + "/work"
+    for name in ("work", "home", "tmp", "shm"):
+        os.mkdir(f"{box}/{name}", 0o700)
+    os.chdir(work)
+    os.environ.update(HOME=box + "/home", TMPDIR=box + "/tmp")
+    for which, limit in _limits(duty.start, address_space, processes).items():
+        resource.setrlimit(which, limit)
+    kernel.drop_capabilities()
+    seccomp.install(processes=duty.may_fork)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.path.insert(0, work)
+    sys.argv[:] = [_NAME]
+    return work
+
+
+def _program(channel: socket.socket, folder: str) -> None:
+    path = f"{folder}/{_NAME}"
+    source = _receive(channel, path)
+    program.open_streams()
+    names = program.new_main()
+    outcome = program.execute(source, path, names)
+    flushed = program.finish(names)
+    if isinstance(outcome.error, MemoryError):
+        _report(channel, OUT_OF_MEMORY)
+    if isinstance(outcome.error, KeyboardInterrupt):
+        program.interrupt()
+    os._exit(outcome.code if flushed or outcome.code else 120)
+
+
+def _session(channel: socket.socket, folder: str, cpu: int) -> None:
+    names = program.new_main()
+    for number in range(1, sys.maxsize):
+        path = f"{folder}/run_{number}.py"
+        source = _receive(channel, path)
+        program.open_streams()
+        _renew_cpu(cpu)
+        outcome = program.execute(source, path, names)
+        program.flush()
+        kind = OUT_OF_MEMORY if isinstance(outcome.error, MemoryError) else FINISHED
+        _report(channel, kind, str(outcome.code))
+
+
+def _renew_cpu(seconds: int) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(used.ru_utime + used.ru_stime) + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
+def _receive(channel: socket.socket, path: str) -> bytes:
+    """Code, which is written to a file; its stdin becomes this process's."""
+    message, files, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 2)
+    if not message:
+        os._exit(0)  # nobody is there any more
+    code, stdin = files
+    os.dup2(stdin, 0)
+    os.close(stdin)
+    source = os.pread(code, os.fstat(code).st_size, 0)
+    os.close(code)
+    with open(path, "wb") as file:
+        file.write(source)
+    return source
+
+
+def _report(channel: socket.socket, kind: bytes, detail: str = "") -> None:
+    with contextlib.suppress(OSError):
+        channel.send(Report(kind, detail).encoded(), socket.MSG_DONTWAIT)
+
+
+def _offer_to_the_oom_killer() -> None:
+    """Where the machine's memory runs out, programs go first."""
+    file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    os.write(file, b"1000")
+    os.close(file)
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm", "rb", buffering=0) as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

@@ -1,0 +1,145 @@
+"""A filter of system calls for the programs: what reaches out of a sandbox, or too deep into the kernel, is refused.
+
+Everything that is refused fails as if there were no permission, so that Python raises `PermissionError`. What is newer
+than the list does not exist for them. The C library falls back to `clone` where there is no `clone3`, whose flags no
+filter can see.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import struct
+
+from gem_sandbox import kernel
+
+_NEWEST = 450
+"""Highest number of a system call that the list below has been drawn up for."""
+
+# Names of system calls, with their numbers on x86_64 and aarch64; `None` where there is none.
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # File systems and namespaces.
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
+    "fspick": (433, 433), "mount_setattr": (442, 442), "unshare": (272, 97), "setns": (308, 268),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "fanotify_init": (300, 262),
+    # Other processes.
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438),
+    "move_pages": (279, 239), "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237),
+    # The network.
+    "socket": (41, 198),
+    # Memory that no limit counts.
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    # Parts of the kernel that programs have no business with, and that have let them out before.
+    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
+    "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "modify_ldt": (154, None),
+    "personality": (135, 92), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    # The machine.
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89),
+    "syslog": (103, 116), "sethostname": (170, 161), "setdomainname": (171, 162), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266), "vhangup": (153, 58),
+    "ioperm": (173, None), "iopl": (172, None),
+}  # fmt: skip
+_CLONE3 = 435
+_ARCHITECTURES = {
+    # AUDIT_ARCH_*, and the numbers of clone and socketpair.
+    "x86_64": (0xC000003E, 56, 53),
+    "aarch64": (0xC00000B7, 220, 199),
+}
+_FORKS: dict[str, list[int]] = {"x86_64": [57, 58], "aarch64": []}
+_CLONE_THREAD = 0x10000
+_NEW_NAMESPACE = 0x7E020080
+"""All `CLONE_NEW*`."""
+_AF_UNIX = 1
+
+# Of <linux/bpf_common.h> and <linux/seccomp.h>.
+_LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _FAIL, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_MODE_FILTER = 2
+
+
+def unavailable() -> str | None:
+    """Why there is no filter for this machine; `None` where there is one."""
+    machine = os.uname().machine
+    if machine not in _ARCHITECTURES:
+        return f"no list of system calls for {machine}; there are {', '.join(_ARCHITECTURES)}"
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "no list of system calls for 32-bit programs"
+    return None if _knows_filters() else "the kernel filters no system calls"
+
+
+def prepare() -> None:
+    """Make ready what `install` needs."""
+    for processes in (False, True):
+        _program(os.uname().machine, processes)
+
+
+def install(*, processes: bool) -> None:
+    """Filter the calls of this process and of all that it will start, for good.
+
+    Args:
+        processes: whether it may start processes. Threads it may.
+    """
+    program = _program(os.uname().machine, processes)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    # struct sock_fprog: how many instructions of eight bytes, and where.
+    pointer = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer)))
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(pointer))
+
+
+def _knows_filters() -> bool:
+    # With no program it fails: for a bad address where filters are known.
+    try:
+        kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, 0)
+    except OSError as error:
+        return error.errno == errno.EFAULT
+    return False
+
+
+@functools.cache
+def _program(machine: str, processes: bool) -> bytes:
+    """Instructions of classic BPF, eight bytes each."""
+    architecture, clone, socketpair = _ARCHITECTURES[machine]
+    column = list(_ARCHITECTURES).index(machine)
+    numbers = sorted(number for row in _REFUSED.values() if (number := row[column]) is not None)
+    refuse = _instruction(_RETURN, _FAIL | errno.EPERM)
+    unknown = _instruction(_RETURN, _FAIL | errno.ENOSYS)
+    allow = _instruction(_RETURN, _ALLOW)
+    lines = [
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_EQUAL, architecture, 1, 0),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _NUMBER),
+        _instruction(_AT_LEAST, _NEWEST + 1, 0, 1),  # calls of the x32 architecture among them
+        unknown,
+        _instruction(_EQUAL, _CLONE3, 0, 1),
+        unknown,
+    ]
+    for number in [*numbers, *([] if processes else _FORKS[machine])]:
+        lines += [_instruction(_EQUAL, number, 0, 1), refuse]
+    harmful = (_NEW_NAMESPACE, 0, 1) if processes else (_CLONE_THREAD, 1, 0)
+    lines += [
+        _instruction(_EQUAL, clone, 0, 4),
+        _instruction(_LOAD, _FIRST_ARGUMENT),
+        _instruction(_HAS_BITS, *harmful),
+        refuse,
+        allow,
+        _instruction(_EQUAL, socketpair, 0, 3),
+        _instruction(_LOAD, _FIRST_ARGUMENT),
+        _instruction(_EQUAL, _AF_UNIX, 1, 0),
+        refuse,
+        allow,
+    ]
+    return b"".join(lines)
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("HBBI", code, if_true, if_false, value)

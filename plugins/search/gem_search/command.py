@@ -1,0 +1,132 @@
+"""`gem-core search-server`: its options, and what happens before it serves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Generator
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gem_core.cli.terminal import say
+from gem_core.errors import MissingExtraError, ToolError
+
+if TYPE_CHECKING:
+    from gem_search.retriever import Retriever
+
+
+class Method(str, Enum):
+    """How passages are found."""
+
+    bm25 = "bm25"
+    dense = "dense"
+
+
+def search_server(
+    corpus: Annotated[
+        Path | None,
+        typer.Option(help='A jsonl file of {"contents"} or {"title", "text"}; otherwise the small bundled one.'),
+    ] = None,
+    retriever: Annotated[Method, typer.Option(help="By words, or by meaning with a model.")] = Method.bm25,
+    model: Annotated[str | None, typer.Option(help="Name or folder of a sentence-transformers model.")] = None,
+    query_prompt: Annotated[str | None, typer.Option(help="What the model wants before a query: 'query: '.")] = None,
+    passage_prompt: Annotated[str | None, typer.Option(help="... and before a passage: 'passage: '.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Folder in which the index is kept; built on first use, then loaded.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8000,
+    topk: Annotated[int, typer.Option(min=1, max=100, help="Passages for requests that do not say.")] = 3,
+    batch_size: Annotated[int, typer.Option(min=1, help="Texts that are searched or encoded together.")] = 64,
+) -> None:
+    """Serve passages to the search tool."""
+    # An interrupted build tidies up too.
+    signal.signal(signal.SIGTERM, _end)
+    with _bound(host, port) as address:
+        try:
+            finder = _retriever(retriever, model, query_prompt, passage_prompt, batch_size)
+            serve = _server(corpus, finder, index, topk, batch_size)
+            serve(address, lambda: _announce(address))
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+
+def _server(
+    corpus: Path | None, retriever: Retriever, folder: Path | None, topk: int, batch_size: int
+) -> Callable[[socket.socket, Callable[[], None]], None]:
+    with _extra("search-server"):
+        from gem_search.corpus import BUNDLED
+        from gem_search.index import open_index
+        from gem_search.server import SearchServer
+    begin, path = time.monotonic(), corpus or BUNDLED
+    _tell(f"Reading {path}")
+    opened = open_index(path, retriever, folder)
+    _tell(f"{len(opened.corpus):,} passages, {retriever.settings['retriever']}, {time.monotonic() - begin:.1f} s.")
+    return SearchServer(opened, topk=topk, batch_size=batch_size).run
+
+
+def _retriever(
+    method: Method, model: str | None, query_prompt: str | None, passage_prompt: str | None, batch_size: int
+) -> Retriever:
+    if method is Method.bm25:
+        if model or query_prompt or passage_prompt:
+            raise ToolError("--model and the prompts are for --retriever dense")
+        with _extra("search-server"):
+            from gem_search.bm25 import Bm25
+        return Bm25()
+    if not model:
+        raise ToolError("--retriever dense needs --model: a name, or the folder of a sentence-transformers model")
+    with _extra("search-dense"):
+        from gem_search.dense import Dense
+    return Dense(model, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
+
+
+def _end(number: int, frame: Any) -> None:
+    sys.exit(0)
+
+
+@contextlib.contextmanager
+def _extra(name: str) -> Generator[None]:
+    """Within it, a module that is missing is an error that says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = f"this needs the module {error.name!r}, which is not installed"
+        raise MissingExtraError(f'{missing}. Next: pip install "gem-core[{name}]"') from error
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket at that address, before anything that takes long."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # The protocol is named because asyncio sends small packets at once only where it sees that it is TCP.
+        address = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ToolError(f"there is no address {host!r} here: {error.strerror or error}") from error
+    try:
+        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        address.bind(place)
+    except OSError as error:
+        address.close()
+        reason = os.strerror(error.errno) if error.errno else error
+        raise ToolError(f"cannot listen at {host}:{port}: {reason}. Next: another --port, or 0 for any") from error
+    return address
+
+
+def _announce(address: socket.socket) -> None:
+    host, port = address.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else {"0.0.0.0": "127.0.0.1"}.get(host, host)
+    url = f"http://{host}:{port}/retrieve"
+    _tell(f"Listening at {url}\nexport SEARCH_URL={url}")
+
+
+def _tell(text: str) -> None:
+    say(text)
+    sys.stdout.flush()  # whoever started this reads it from a pipe

@@ -1,0 +1,26 @@
+"""A search server inside this process, for examples and tests."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+
+from gem_search.bm25 import Bm25
+from gem_search.corpus import BUNDLED
+from gem_search.index import open_index
+from gem_search.server import SearchServer
+
+
+@contextlib.contextmanager
+def local_server(corpus: Path = BUNDLED) -> Generator[str]:
+    """Serve a small corpus, found by words, from a thread of this process for the length of a block.
+
+    Args:
+        corpus: a jsonl file, see docs/search.md; by default the bundled one.
+
+    Yields:
+        The address, for `SearchTool`. Environments in other processes of this machine reach it too.
+    """
+    with SearchServer(open_index(corpus, Bm25(), None)).in_background() as url:
+        yield url

@@ -1,0 +1,220 @@
+"""The search tool: asks a server, and trusts nothing that it says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import httpx2
+import msgspec
+import tenacity
+
+from gem_core.errors import ToolError
+from gem_core.tools import CallContext, Function, Tool, ToolResult
+from gem_search.messages import LONGEST_QUERY, MOST_RESULTS, MSGPACK, Found, Hit
+
+_MOST_BYTES = 4 * 2**20
+_LONGEST_PAUSE, _LONGEST_CALL = 1.0, 3600.0
+"""Seconds."""
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_NO_ADDRESS = (
+    "the search tool does not know its server. Next: start one with `gem-core search-server`, and set the environment "
+    "variable SEARCH_URL as it says, or give the tool its url"
+)
+_SEARCH = Function(
+    "search",
+    "Finds passages on a question or a few words.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    tag="search",
+    examples=({"query": "capital of Australia"},),
+    reply="\n\n<information>{}</information>\n\n",
+)
+
+
+class SearchTool(Tool):
+    """Finds passages through a search server: `gem-core search-server`, or gem-llm's.
+
+    Args:
+        url: where to send queries; `None` takes the environment variable `SEARCH_URL` when the tool is opened.
+        topk: passages of one result.
+        timeout: seconds that one call may take, with all its attempts.
+        retries: further attempts where the server cannot be reached, is busy (429) or fails (5xx).
+        cache: queries whose results are remembered while the tool is open, those used last; 0 remembers none. Failures
+            are not remembered.
+
+    Raises:
+        ToolError: an argument that cannot be; and when it is opened, no or no proper address.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, topk: int = 3, timeout: float = 5.0, retries: int = 2, cache: int = 1024
+    ) -> None:
+        if url is not None:
+            _checked(url)
+        self._url = url
+        self.topk = _whole("topk", topk, 1, MOST_RESULTS)
+        self.timeout = _seconds(timeout)
+        self.retries = _whole("retries", retries, 0, 100)
+        self.cache = _whole("cache", cache, 0, 10_000_000)
+        self._open: tuple[str, httpx2.AsyncClient, _Memory] | None = None
+
+    async def functions(self) -> Sequence[Function]:
+        """`search`. Raises `ToolError` where no server is known, before a policy spends episodes on it."""
+        address = self._address()
+        client = httpx2.AsyncClient(
+            timeout=None,  # it would hold for single reads, and the call has a limit as a whole
+            limits=httpx2.Limits(max_keepalive_connections=64),
+            headers={"Content-Type": MSGPACK, "Accept": MSGPACK, "Accept-Encoding": "identity"},
+        )
+        self._open = address, client, _Memory(self.cache)
+        return [_SEARCH]
+
+    async def call(self, function: str, arguments: dict[str, Any], context: CallContext) -> ToolResult:
+        """Search. Whatever the server does is a result."""
+        query = _clean(arguments["query"])
+        if not query:
+            return _failure("the query is empty. Write what to search for.")
+        if len(query) > LONGEST_QUERY:
+            return _failure(f"the query has more than {LONGEST_QUERY} characters. Search for a few words.")
+        assert self._open is not None, "call() before functions()"
+        address, client, memory = self._open
+        text = memory.recall(query)
+        if text is None:
+            try:
+                text = await self._ask(client, address, query)
+            except _Trouble as trouble:
+                return _failure(str(trouble), search_error=f"{address}: {trouble.detail}")
+            memory.keep(query, text)
+        return ToolResult(text)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            await opened[1].aclose()
+
+    def _address(self) -> str:
+        address = self._url or os.environ.get("SEARCH_URL")
+        if not address:
+            raise ToolError(_NO_ADDRESS)
+        return address if self._url else _checked(address)
+
+    async def _ask(self, client: httpx2.AsyncClient, address: str, query: str) -> str:
+        attempts = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.retries + 1),
+            wait=tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE),
+            retry=tenacity.retry_if_exception_type(_PassingTrouble),
+            reraise=True,
+        )
+        return await attempts(self._attempt, client, address, query)
+
+    async def _attempt(self, client: httpx2.AsyncClient, address: str, query: str) -> str:
+        # The fields of gem-llm's client, in its order, and no others.
+        body = msgspec.msgpack.encode({"query": query, "topk": self.topk, "return_scores": True})
+        try:
+            async with client.stream("POST", address, content=body) as response:
+                _check_status(response)
+                content = await _content(response)
+        except httpx2.TransportError as error:
+            raise _PassingTrouble("the search server cannot be reached.", repr(error)) from error
+        return _shown(_found(content, response).result[: self.topk])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_open": None}
+
+
+class _Trouble(Exception):
+    """There is no result: what the model is told, and what else an operator wants to know."""
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class _PassingTrouble(_Trouble):
+    """Trying again may help."""
+
+
+class _Memory:
+    """The results of the queries used last. Calls of one toolbox come on one event loop, so it needs no lock."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._texts: OrderedDict[str, str] = OrderedDict()
+
+    def recall(self, query: str) -> str | None:
+        if query in self._texts:
+            self._texts.move_to_end(query)
+        return self._texts.get(query)
+
+    def keep(self, query: str, text: str) -> None:
+        self._texts[query] = text
+        while len(self._texts) > self._size:
+            self._texts.popitem(last=False)
+
+
+def _check_status(response: httpx2.Response) -> None:
+    status = response.status_code
+    if status == 429 or status >= 500:
+        raise _PassingTrouble("the search server is in trouble. Try again later.", f"HTTP {status}")
+    if status != 200:
+        raise _Trouble("the search server refused the query.", f"HTTP {status}")
+
+
+async def _content(response: httpx2.Response) -> bytes:
+    content = bytearray()
+    async for piece in response.aiter_raw():
+        content += piece
+        if len(content) > _MOST_BYTES:
+            raise _Trouble("the search server's answer is too long.", f"more than {_MOST_BYTES} bytes")
+    return bytes(content)
+
+
+def _found(content: bytes, response: httpx2.Response) -> Found:
+    try:
+        return msgspec.msgpack.decode(content, type=Found)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        detail = f"{response.headers.get('Content-Type', 'no content type')}: {error}"
+        raise _Trouble("the search server's answer cannot be read.", detail) from error
+
+
+def _shown(hits: Sequence[Hit]) -> str:
+    return "".join(_line(number, hit) for number, hit in enumerate(hits, 1)) or "Nothing was found.\n"
+
+
+def _line(number: int, hit: Hit) -> str:
+    title, _, text = _clean(hit.document.contents).partition("\n")
+    return f"Doc {number}(Title: {title}) {text}\n"
+
+
+def _clean(text: str) -> str:
+    return _UNPRINTABLE.sub("", text).strip()
+
+
+def _failure(message: str, **info: Any) -> ToolResult:
+    return ToolResult(f"Error: {message}", error=True, info=info)
+
+
+def _checked(url: Any) -> str:
+    try:
+        parts = httpx2.URL(url)
+    except (TypeError, httpx2.InvalidURL) as error:
+        raise ToolError(f"{url!r} is no address of a search server: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise ToolError(f"{url!r} is no address of a search server. One looks like http://127.0.0.1:8000/retrieve")
+    return url
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ToolError(f"{name} must be a whole number from {least} to {most}, not {value!r:.80}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST_CALL:
+        raise ToolError(f"timeout must be above 0 and {_LONGEST_CALL:g} seconds at most, not {value!r:.80}")
+    return float(value)
