@@ -48,6 +48,8 @@ class Options:
     """Falls linearly to zero. For a real model use about 1e-6."""
     response_tokens: int = 32
     """Token limit of one response. For a real model use 4096 or more."""
+    warm_start_steps: int = 200
+    """Steps of next-token prediction on random valid play; only for the tiny model."""
     vllm: bool = False
     """Sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)."""
     seed: int = 0
@@ -68,9 +70,9 @@ def main(options: Options) -> None:
     model, tokenizer = options.model, None
     if model == "tiny":
         torch.set_num_threads(1)  # a tiny model only loses time to more
-        print("Warm start: 200 steps on random valid play, for words and formats only.")
-        play = {"wrappers": [with_python], "warm_start_steps": 200, "warm_start_episodes": 300}
-        model, tokenizer = tiny_policy(options.env, **play, seed=options.seed)
+        print(f"Warm start: {options.warm_start_steps} steps on random valid play, for words and formats only.")
+        play = {"warm_start_steps": options.warm_start_steps, "warm_start_episodes": 300, "seed": options.seed}
+        model, tokenizer = tiny_policy(options.env, wrappers=[with_python], **play)
     args = TurnGRPOConfig(
         options.output,
         env=[*options.env],
