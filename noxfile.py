@@ -73,8 +73,8 @@ def core(session: nox.Session, python: str) -> None:
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
     # What plays every environment at length takes minutes, and one Python is enough for it.
-    long = ["tests/plugins/test_suite.py", "tests/plugins/reasoning_gym"] if python != ADAPTER_PYTHON else []
-    left_out = [f"--ignore={path}" for path in long]
+    long = ["test_suite.py", "test_tools_together.py", "reasoning_gym"] if python != ADAPTER_PYTHON else []
+    left_out = [f"--ignore=tests/plugins/{path}" for path in long]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
 
