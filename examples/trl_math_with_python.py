@@ -1,5 +1,6 @@
 r"""Train a model to solve mathematics with a Python interpreter, in TRL's own GRPOTrainer, on one reward per turn.
 
+    pip install -e ".[trl,math]"
     python examples/trl_math_with_python.py      # a tiny model on a CPU, a few minutes: it learns to call the tool
     python examples/trl_math_with_python.py --model Qwen/Qwen3-4B-Base --env math:Orz57K --response-tokens 4096 \
         --micro-batch 1 --learning-rate 1e-6 --vllm

@@ -1,5 +1,6 @@
 r"""Train a model to answer questions with a search engine, in TRL's own GRPOTrainer, on one reward per turn.
 
+    pip install -e ".[trl,search,search-server]"
     python examples/trl_qa_with_search.py        # a tiny model on a CPU, a few minutes: it learns to search first
     gem-core search-server --corpus wikipedia.jsonl --index wikipedia.index     # prints the address to give below
     python examples/trl_qa_with_search.py --model Qwen/Qwen3-4B --env qa:HotpotQA --search-url http://... \

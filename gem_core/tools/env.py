@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -77,6 +78,10 @@ class ToolEnv(Wrapper):
             raise ToolError("an instruction is shown in the text form only; the chat template describes native tools")
         if max_tool_uses is not None and (type(max_tool_uses) is not int or max_tool_uses < 0):
             raise ToolError(f"max_tool_uses must be a number of calls or None, not {max_tool_uses!r}")
+        rewards = (tool_reward, tool_success_reward, tool_execute_error_reward)
+        if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in rewards):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ToolError(f"rewards must be finite numbers, not {rewards}")
+        _refuse_two(env)
         self.form: Form = form
         self.max_tool_uses = max_tool_uses
         self._session = (tools if isinstance(tools, Toolbox) else Toolbox(tools)).session()
@@ -99,6 +104,8 @@ class ToolEnv(Wrapper):
         self._uses = self._successes = 0
         self._frame = _frame(info)
         info = {**info, **self._counters(), **self._previous}
+        if not self._may_call:
+            return observation, info
         functions = self._session.functions
         if self.form == "native":
             return observation, {**info, "tools": [function.schema for function in functions]}
@@ -168,6 +175,14 @@ class ToolEnv(Wrapper):
 
     def _counters(self) -> Info:
         return {"tool_use_counter": self._uses, "tool_success_counter": self._successes}
+
+
+def _refuse_two(env: Env) -> None:
+    """Of two, the outer one would take the inner one's calls for mistakes."""
+    while isinstance(env, Wrapper):
+        if isinstance(env, ToolEnv):
+            raise ToolError(f"{env!r} has tools already; give all tools to one ToolEnv")
+        env = env.env
 
 
 def _frame(info: Info) -> Info:

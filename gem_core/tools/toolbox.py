@@ -15,6 +15,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
+import msgspec
+
+from gem_core.env import RESERVED
 from gem_core.errors import ClosedError, ToolError
 from gem_core.tools.background import EventLoop, TimeLimit, within
 from gem_core.tools.calls import Call
@@ -23,6 +26,10 @@ from gem_core.tools.slots import Slots
 from gem_core.tools.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 
 _T = TypeVar("_T")
+_MOST_INFO = 1 << 20
+"""Bytes of a result's info as JSON."""
+_NOT_A_TOOLS = RESERVED | {"prefix", "suffix", "tools", "success"}
+"""Keys of info that a tool does not set."""
 _OPEN_SECONDS, _CLOSE_SECONDS = 60.0, 10.0
 
 
@@ -351,7 +358,14 @@ def _checked(output: Any) -> ToolResult:
         return ToolResult(str(output))
     if not isinstance(output.text, str) or not isinstance(output.info, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ToolError(f"the tool gave {output!r:.200}, whose text is no string or whose info no mapping")
-    return ToolResult(output.text, bool(output.error), output.info)
+    info = {key: value for key, value in output.info.items() if key not in _NOT_A_TOOLS}
+    try:
+        size = len(msgspec.json.encode(info))
+    except Exception as error:
+        raise ToolError(f"the tool's info cannot be JSON: {_said(error)}") from error
+    if size > _MOST_INFO:
+        raise ToolError(f"the tool's info has {size:,} bytes of JSON, and {_MOST_INFO:,} is the most")
+    return ToolResult(output.text, bool(output.error), info)
 
 
 def _failed(problem: str) -> ToolResult:
@@ -361,7 +375,7 @@ def _failed(problem: str) -> ToolResult:
 def _said(error: BaseException) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # its own __str__ raised
+    except BaseException:  # its own __str__ raised
         return type(error).__name__
 
 

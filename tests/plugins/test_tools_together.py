@@ -88,4 +88,8 @@ def test_a_thousand_calls(tmp_path: Path) -> None:
 def helpers() -> set[str]:
     """Processes of sandboxes and of this server."""
     shown = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    return {line for line in shown.splitlines() if "gem_sandbox" in line or "adder.py" in line}
+    return {
+        line
+        for line in shown.splitlines()
+        if any(mark in line for mark in ("gem_sandbox", "adder.py", "time.sleep(600)"))
+    }

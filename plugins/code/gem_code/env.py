@@ -13,7 +13,7 @@ from gem_questions import checks
 from gem_questions.env import RIGHT, QuestionEnv, Verdict
 from gem_questions.extraction import last_fence
 from gem_questions.rows import Row
-from gem_sandbox import Limits, LocalSandbox
+from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20
 
@@ -43,6 +43,7 @@ class CodeEnv(QuestionEnv):
         tolerance: where given, the output is compared word by word, and numbers may be apart by this much, absolutely
             or relative to the larger one; `None` compares texts, as upstream does.
         backend, allow_unsafe: how programs are confined; see `gem_sandbox.LocalSandbox`.
+        sandbox: in place of one on this machine, for example a remote one.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.
     """
@@ -70,6 +71,7 @@ class CodeEnv(QuestionEnv):
         tolerance: float | None = None,
         backend: str = "auto",
         allow_unsafe: bool = False,
+        sandbox: Sandbox | None = None,
     ) -> None:
         super().__init__(
             dataset,
@@ -89,7 +91,7 @@ class CodeEnv(QuestionEnv):
             memory=checks.whole("memory", memory, 1 << 20),
             output=_OUTPUT_BYTES,
         )
-        self._sandbox = LocalSandbox(backend=backend, preload=("numpy",), allow_unsafe=allow_unsafe)
+        self._sandbox = sandbox or LocalSandbox(backend=backend, preload=("numpy",), allow_unsafe=allow_unsafe)
 
     def accepts(self, answer: Any) -> bool:
         """Are there tests?"""

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from gem_sandbox import Execution, Limits, Sandbox
-from gem_sandbox.imports import with_missing_import
+from gem_sandbox.imports import Imports
 
 _ERROR_CHARACTERS = 500
 
@@ -40,7 +40,7 @@ def run_tests(
     """Run a Python program on one test after another, up to the first that it fails.
 
     What is wanted never comes near the program: the output is compared here. A program that misses a well-known import
-    is run again with it, as upstream does.
+    is run again with it, as upstream does, as long as failed attempts take no longer than one test may.
 
     Args:
         sandbox: where it runs; started once for all tests, with a fresh process for each.
@@ -49,18 +49,26 @@ def run_tests(
         limits: of each test.
         tolerance: see `same_output`.
     """
+    imports = Imports(program, limits.wall)
+    while True:
+        outcome, failed = _attempt(sandbox, imports.code, tests, limits, tolerance)
+        if failed is None or not imports.complete(failed):
+            return outcome
+
+
+def _attempt(
+    sandbox: Sandbox, program: str, tests: Sequence[Test], limits: Limits, tolerance: float | None
+) -> tuple[Outcome, Execution | None]:
+    """How it did, and the run that did not end well."""
     with closing(sandbox.runs(program, (test.given for test in tests), limits=limits)) as executions:
         for test, execution in zip(tests, executions, strict=False):
             if not execution.succeeded:
-                completed = with_missing_import(program, execution.stderr)
-                if completed is None:
-                    return _failed(execution)
-                return run_tests(sandbox, completed, tests, limits=limits, tolerance=tolerance)
+                return _failed(execution), execution
             if execution.stdout_truncated:
-                return Outcome(False, "output limit: it prints more than is kept", graded=False)
+                return Outcome(False, "output limit: it prints more than is kept", graded=False), None
             if not same_output(execution.stdout, test.wanted, tolerance):
-                return Outcome(False, "wrong output")
-    return Outcome(True)
+                return Outcome(False, "wrong output"), None
+    return Outcome(True), None
 
 
 def _failed(execution: Execution) -> Outcome:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from gem_core.errors import SandboxError
 from gem_core.tools import CallContext, Function, Tool, ToolResult
 from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, Session
-from gem_sandbox.imports import with_missing_import
+from gem_sandbox.imports import Imports
 
-_MOST_IMPORTS = 8
 _RESTARTED = "The interpreter was lost, and what was defined before is gone."
 
 
@@ -17,8 +18,8 @@ class PythonTool(Tool):
     """Runs programs in a sandbox, and shows what they print.
 
     A call succeeds where the program ends with exit code 0. What it wrote to standard error is shown after what it
-    printed. A program that uses a well-known name without importing it (`np`, `sqrt`, `Counter`) is run again with the
-    import, as upstream does.
+    printed. Where calls share nothing, a program that uses a well-known name without importing it (`np`, `sqrt`,
+    `Counter`) is run again with the import, as upstream does, all within its time limit.
 
     Args:
         timeout: seconds that a program may run. Waiting for a free place in the sandbox does not count.
@@ -52,6 +53,8 @@ class PythonTool(Tool):
         keep_state: bool = False,
         last_error_line: bool = False,
     ) -> None:
+        if sandbox is not None and not isinstance(sandbox, Sandbox):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SandboxError(f"sandbox must be a gem_sandbox.Sandbox, not {sandbox!r}")
         self._limits = Limits(wall=timeout, memory=memory, output=output)
         self.timeout = timeout
         self.keeps_state = keep_state
@@ -61,7 +64,9 @@ class PythonTool(Tool):
 
     def functions(self) -> Sequence[Function]:
         """`python`, which takes a program. Starts the sandbox, so that one that cannot be had shows before training."""
-        self._sandbox.run("")
+        trial = self._sandbox.run("", limits=self._limits)
+        if not trial.succeeded:
+            raise SandboxError(f"the sandbox runs no program: {trial.ending}: {trial.stderr.strip()[-500:]}")
         state = " It can use what earlier programs defined." if self.keeps_state else ""
         return [
             Function(
@@ -90,13 +95,11 @@ class PythonTool(Tool):
             if episode not in self._sessions:
                 self._sessions[episode] = self._sandbox.session(limits=self._limits)
             return self._sessions[episode].run(code)
-        for _ in range(_MOST_IMPORTS):
-            execution = self._sandbox.run(code, limits=self._limits)
-            completed = with_missing_import(code, execution.stderr)
-            if completed is None:
+        program = Imports(code, self.timeout)
+        while True:
+            execution = self._sandbox.run(program.code, limits=replace(self._limits, wall=program.seconds))
+            if not program.complete(execution):
                 return execution
-            code = completed
-        return self._sandbox.run(code, limits=self._limits)
 
     def _shown(self, execution: Execution) -> str:
         errors = execution.stderr.strip("\n")

@@ -16,7 +16,7 @@ _LIMITS = ("AS", "CPU", "FSIZE", "NOFILE", "NPROC")
 
 def abilities() -> list[Ability]:
     """What can confine programs here. Runs an empty one in each of the safe backends, and leaves nothing behind."""
-    return [*map(_backend, backends.SAFE), seccomp(), _landlock(), resource_limits(), cgroup_v2(), _choice()]
+    return [*map(_backend, backends.SAFE), _unsafe(), seccomp(), _landlock(), resource_limits(), cgroup_v2(), _choice()]
 
 
 def seccomp(status: Path = Path("/proc/self/status")) -> Ability:
@@ -61,6 +61,11 @@ def cgroup_v2(mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self
 def _backend(name: str) -> Ability:
     problem = backends.problems(name)
     return Ability(name, problem is None, problem or "runs programs")
+
+
+def _unsafe() -> Ability:
+    detail = "UNSAFE: keeps out accidents but no attacker; used only with allow_unsafe=True"
+    return Ability(backends.UNSAFE, sys.platform == "linux", detail)
 
 
 def _landlock() -> Ability:

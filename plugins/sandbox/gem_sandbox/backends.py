@@ -14,8 +14,9 @@ from gem_core.errors import SandboxError
 from gem_sandbox import seccomp
 from gem_sandbox.view import BOX, DEVICES, PACKAGE_FOLDER, view
 
-BACKENDS = ("bubblewrap", "namespaces", "limits")
 SAFE = ("bubblewrap", "namespaces")
+UNSAFE = "limits"
+BACKENDS = (*SAFE, UNSAFE)
 
 _TEMPLATE = "import sys; sys.path[0] = {!r}; from gem_sandbox.template import main; main()"
 _LAUNCHER = "import sys; sys.path.insert(0, {!r}); from gem_sandbox.launcher import main; main()"

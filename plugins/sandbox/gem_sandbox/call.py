@@ -145,6 +145,7 @@ def _sockets(mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[
 def _pipe(mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
     """Its ends to read from and to write to."""
     read, write = os.pipe()
+    os.set_blocking(read, False)  # what poll saw, the program may have taken back by opening the pipe to read from
     mine.callback(os.close, read)
     theirs.callback(os.close, write)
     os.fchmod(write, 0o666)  # programs are another user, and may open /dev/stdout

@@ -122,6 +122,7 @@ def _program(channel: socket.socket, folder: str) -> None:
 
 def _session(channel: socket.socket, folder: str, cpu: int) -> None:
     names = program.new_main()
+    own = os.getpid()
     for number in range(1, sys.maxsize):
         path = f"{folder}/run_{number}.py"
         source = _receive(channel, path)
@@ -129,6 +130,8 @@ def _session(channel: socket.socket, folder: str, cpu: int) -> None:
         _renew_cpu(cpu)
         outcome = program.execute(source, path, names)
         program.flush()
+        if os.getpid() != own:  # what a program has forked ends where the program does
+            os._exit(outcome.code)
         kind = OUT_OF_MEMORY if isinstance(outcome.error, MemoryError) else FINISHED
         _report(channel, kind, str(outcome.code))
 

@@ -5,30 +5,48 @@ from __future__ import annotations
 import importlib
 import re
 
+from gem_sandbox.execution import Execution
+
 _NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 _MODULES = frozenset({
     "bisect", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq", "itertools", "json",
     "math", "numpy", "operator", "os", "pandas", "random", "re", "statistics", "string", "sympy", "sys", "time",
     "typing",
 })  # fmt: skip
+_LEAST_SECONDS = 0.01
 _ALIASES = {"np": "numpy", "pd": "pandas", "sp": "sympy"}
 _OPEN = ("typing", "collections", "itertools", "functools", "math", "heapq", "bisect", "string", "copy")
 """Modules whose names programs use without saying where they come from."""
 
 
-def with_missing_import(code: str, stderr: str) -> str | None:
-    """The program with the import of the well-known name for want of which it failed.
+class Imports:
+    """The imports that a program turns out to need, within the time that it has.
 
     Args:
-        code: a program.
-        stderr: what it wrote to standard error.
-
-    Returns:
-        `None` where it failed for another reason, or the name is not well known.
+        code: the program.
+        seconds: what failed attempts together may take; one that only says it misses an import could go on for ever.
     """
-    failure = _NAME.search(stderr.rstrip().rpartition("\n")[2])
-    statement = _import_of(failure[1]) if failure else None
-    return None if statement is None else f"{statement}\n{code}"
+
+    def __init__(self, code: str, seconds: float) -> None:
+        self._code = code
+        self._added: list[str] = []
+        self.seconds = seconds
+        """What is left."""
+
+    @property
+    def code(self) -> str:
+        """The program with what was added."""
+        return "\n".join([*self._added, self._code])
+
+    def complete(self, failed: Execution) -> bool:
+        """Add the well-known import for want of which an attempt failed; whether another one is worth it."""
+        self.seconds -= failed.seconds
+        missing = _NAME.search(failed.stderr.rstrip().rpartition("\n")[2])
+        statement = _import_of(missing[1]) if missing and not failed.succeeded else None
+        if statement is None or statement in self._added or self.seconds <= _LEAST_SECONDS:
+            return False
+        self._added.append(statement)
+        return True
 
 
 def _import_of(name: str) -> str | None:

@@ -56,6 +56,8 @@ class LocalSandbox(Sandbox):
             "allow_unsafe": allow_unsafe,
         }
         backends.check(backend, allow_unsafe)
+        if isinstance(preload, str):
+            raise SandboxError(f"preload is a list of modules, not {preload!r}")
         if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
             raise SandboxError(f"concurrency is a number of calls, at least 1, not {concurrency!r}")
         self._limits = limits

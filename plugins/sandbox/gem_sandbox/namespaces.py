@@ -85,7 +85,7 @@ class Cell:
         files = start.disk // _BYTES_PER_FILE
         kernel.mount("tmpfs", BOX, "tmpfs", harmless, f"size={start.disk},nr_inodes={files},mode=700")
         try:
-            kernel.mount("proc", "/proc", "proc", harmless | kernel.MS_NOEXEC, "subset=pid")
+            kernel.mount("proc", "/proc", "proc", harmless | kernel.MS_NOEXEC, "subset=pid,hidepid=2")
         except OSError:  # as in containers that hide parts of their own
             kernel.mount("tmpfs", "/proc", "tmpfs", harmless | kernel.MS_RDONLY)
         kernel.unshare(kernel.CLONE_NEWUSER)

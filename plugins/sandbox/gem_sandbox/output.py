@@ -33,7 +33,10 @@ class Output:
 
     def read(self) -> bool:
         """What there is, or a part of it; whether there can be more."""
-        chunk = os.read(self.file, _CHUNK)
+        try:
+            chunk = os.read(self.file, _CHUNK)
+        except BlockingIOError:  # it was taken back
+            return True
         self._keep(chunk)
         return bool(chunk)
 
@@ -43,7 +46,10 @@ class Output:
         fcntl.ioctl(self.file, termios.FIONREAD, waiting)
         left = waiting[0]
         while left > 0:
-            chunk = os.read(self.file, min(left, _CHUNK))
+            try:
+                chunk = os.read(self.file, min(left, _CHUNK))
+            except BlockingIOError:
+                return
             self._keep(chunk)
             left -= len(chunk) or left
 

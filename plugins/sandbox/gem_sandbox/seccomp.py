@@ -29,8 +29,8 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237),
-    # The network.
-    "socket": (41, 198),
+    # The network, and addresses at which programs could meet.
+    "socket": (41, 198), "bind": (49, 200), "connect": (42, 203), "listen": (50, 201),
     # Memory that no limit counts.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
@@ -56,11 +56,11 @@ _FORKS: dict[str, list[int]] = {"x86_64": [57, 58], "aarch64": []}
 _CLONE_THREAD = 0x10000
 _NEW_NAMESPACE = 0x7E020080
 """All `CLONE_NEW*`."""
-_AF_UNIX = 1
+_AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCKET_TYPE = 1, 1, 5, 0xF
 
 # Of <linux/bpf_common.h> and <linux/seccomp.h>.
-_LOAD, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_LOAD, _AND, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _ALLOW, _FAIL, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _MODE_FILTER = 2
 
@@ -132,9 +132,14 @@ def _program(machine: str, processes: bool) -> bytes:
         _instruction(_HAS_BITS, *harmful),
         refuse,
         allow,
-        _instruction(_EQUAL, socketpair, 0, 3),
+        _instruction(_EQUAL, socketpair, 0, 7),
         _instruction(_LOAD, _FIRST_ARGUMENT),
-        _instruction(_EQUAL, _AF_UNIX, 1, 0),
+        _instruction(_EQUAL, _AF_UNIX, 0, 4),
+        _instruction(_LOAD, _SECOND_ARGUMENT),
+        _instruction(_AND, _SOCKET_TYPE),
+        # Datagrams can be sent to any address.
+        _instruction(_EQUAL, _SOCK_STREAM, 2, 0),
+        _instruction(_EQUAL, _SOCK_SEQPACKET, 1, 0),
         refuse,
         allow,
     ]

@@ -40,6 +40,10 @@ class Batcher:
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gem-search")
 
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=False)
+
     async def search(self, queries: Sequence[str], topk: int) -> list[list[Hit]]:
         """The best passages for each query. Raises `Busy`."""
         if len(self._waiting) + len(queries) > self._most_waiting:

@@ -61,7 +61,7 @@ def search_server(
 def _server(
     corpus: Path | None, retriever: Retriever, folder: Path | None, topk: int, batch_size: int
 ) -> Callable[[socket.socket, Callable[[], None]], None]:
-    with _extra("search-server"):
+    with extra("search-server"):
         from gem_search.corpus import BUNDLED
         from gem_search.index import open_index
         from gem_search.server import SearchServer
@@ -78,12 +78,12 @@ def _retriever(
     if method is Method.bm25:
         if model or query_prompt or passage_prompt:
             raise ToolError("--model and the prompts are for --retriever dense")
-        with _extra("search-server"):
+        with extra("search-server"):
             from gem_search.bm25 import Bm25
         return Bm25()
     if not model:
         raise ToolError("--retriever dense needs --model: a name, or the folder of a sentence-transformers model")
-    with _extra("search-dense"):
+    with extra("search-dense"):
         from gem_search.dense import Dense
     return Dense(model, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
 
@@ -93,7 +93,7 @@ def _end(number: int, frame: Any) -> None:
 
 
 @contextlib.contextmanager
-def _extra(name: str) -> Generator[None]:
+def extra(name: str) -> Generator[None]:
     """Within it, a module that is missing is an error that says what to install."""
     try:
         yield

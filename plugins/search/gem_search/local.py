@@ -6,10 +6,8 @@ import contextlib
 from collections.abc import Generator
 from pathlib import Path
 
-from gem_search.bm25 import Bm25
+from gem_search.command import extra
 from gem_search.corpus import BUNDLED
-from gem_search.index import open_index
-from gem_search.server import SearchServer
 
 
 @contextlib.contextmanager
@@ -21,6 +19,13 @@ def local_server(corpus: Path = BUNDLED) -> Generator[str]:
 
     Yields:
         The address, for `SearchTool`. Environments in other processes of this machine reach it too.
+
+    Raises:
+        MissingExtraError: a module that it needs is not installed.
     """
+    with extra("search-server"):
+        from gem_search.bm25 import Bm25
+        from gem_search.index import open_index
+        from gem_search.server import SearchServer
     with SearchServer(open_index(corpus, Bm25(), None)).in_background() as url:
         yield url

@@ -97,6 +97,7 @@ class SearchServer:
             finally:
                 server.should_exit = True
                 thread.join(_END_SECONDS + 1)
+                self._batcher.close()
 
     def _server(self) -> uvicorn.Server:
         config = uvicorn.Config(

@@ -133,6 +133,13 @@ def test_which_limit_a_program_hit_is_said(tmp_path: Path, program: str, error: 
     assert "program_error" not in info
 
 
+def test_a_program_cannot_be_run_for_ever_by_what_it_says(tmp_path: Path) -> None:
+    says = "import sys, time\ntime.sleep(0.3)\nsys.stderr.write(\"NameError: name 'np' is not defined\")\nsys.exit(1)"
+    start = time.monotonic()
+    assert asked(tmp_path, timeout=1.0).step(block(says))[1] == 0.0
+    assert time.monotonic() - start < 10.0
+
+
 def test_each_test_starts_anew(tmp_path: Path) -> None:
     program = "import math\nseen = getattr(math, 'seen', 0)\nmath.seen = seen + 1\nprint(2 * int(input()) + seen)"
     assert asked(tmp_path).step(block(program))[1] == 1.0

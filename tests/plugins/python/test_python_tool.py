@@ -82,6 +82,18 @@ def test_a_program_without_an_end_is_stopped() -> None:
     assert observation == "Code execution result: 1\nError: the program was stopped after 0.5 seconds.\n"
 
 
+def test_a_program_that_only_says_it_misses_an_import_gets_no_more_time() -> None:
+    with env_with(timeout=1.0) as env:
+        env.reset(seed=0)
+        ends = "import sys, time; time.sleep(0.6); sys.stderr.write(\"NameError: name 'os' is not defined\")"
+        for code in ("", "; sys.exit(1)"):
+            start = time.monotonic()
+            env.step(block(f"{ends}{code}"))
+            assert time.monotonic() - start < 5.0
+        endless = "import sys; sys.stderr.write(\"NameError: name 'np' is not defined\"); sys.exit(1)"
+        assert env.step(block(endless))[4]["tool_error"]
+
+
 def test_a_fenced_block_is_a_call_too(env: ToolEnv) -> None:
     observation, *_, info = env.step("Let me see.\n```python\nprint(2)\n```\nSo it is \\boxed{3}.")
     assert observation == "Code execution result: 2\n"

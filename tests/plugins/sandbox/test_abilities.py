@@ -42,5 +42,14 @@ def test_a_backend_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_all_that_there_is() -> None:
     rows = {row.name: row for row in abilities()}
-    assert set(rows) == {*backends.SAFE, "seccomp", "landlock", "resource limits", "cgroup v2", "sandbox"}
+    assert set(rows) == {
+        *backends.SAFE,
+        backends.UNSAFE,
+        "seccomp",
+        "landlock",
+        "resource limits",
+        "cgroup v2",
+        "sandbox",
+    }
+    assert "UNSAFE" in rows[backends.UNSAFE].detail
     assert rows["sandbox"].available == any(rows[name].available for name in backends.SAFE)

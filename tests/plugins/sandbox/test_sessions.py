@@ -77,3 +77,10 @@ def test_a_lie_of_a_session_is_its_own(sandbox: LocalSandbox) -> None:
             liar.run(f"import socket\nsocket.socket(fileno=3).send({lie!r})")
         done = honest.run("print(x)")
     assert (done.stdout, done.exit_code, done.restarted) == ("1\n", 0, False)
+
+
+def test_what_a_run_forks_is_no_second_interpreter(safe: LocalSandbox) -> None:
+    with safe.session() as session:
+        session.run("import os\npid = os.fork()\nprint('parent' if pid else 'child', flush=True)\nif pid: os.wait()")
+        for number in range(3):
+            assert session.run(f"print({number}, bool(pid))").stdout == f"{number} True\n"
