@@ -107,7 +107,7 @@ class Template:
             "preload": settings.preload,
             "path": search_path(),
             "folder": self._folder,
-            "readable": [path for path in [*seen.binds, *seen.links] if os.path.exists(path)],
+            "readable": [path for path in seen.of_this_machine if os.path.exists(path)],
         }
         try:
             self._control.send(json.dumps(message).encode())

@@ -38,6 +38,11 @@ class View(NamedTuple):
     binds: dict[str, str]
     """Files and folders, and where they are on this machine."""
 
+    @property
+    def of_this_machine(self) -> list[str]:
+        """What is shown as it is; other links lead to what only a program's own file system has."""
+        return [*self.binds, *(path for path in self.links if path in _SYSTEM)]
+
 
 def view() -> View:
     """For the interpreter and the search path of this process."""

@@ -63,7 +63,8 @@ def test_read_with_a_program_of_the_system(safe: LocalSandbox, secrets: list[Pat
 
 
 def test_list_folders_of_the_caller(sandbox: LocalSandbox, tmp_path: Path) -> None:
-    places = [os.getcwd(), str(tmp_path), "/home", "/var/log", os.path.dirname(os.getcwd())]
+    above = os.path.dirname(os.getcwd())
+    places = [os.getcwd(), str(tmp_path), "/home", "/var/log", *([] if above == "/tmp" else [above])]
     said = attempts(sandbox, f"for path in {places!r}: attempt('list', lambda: os.listdir(path))")
     assert said.count("failed") == len(places), said
 
