@@ -63,10 +63,14 @@ def test_read_with_a_program_of_the_system(safe: LocalSandbox, secrets: list[Pat
 
 
 def test_list_folders_of_the_caller(sandbox: LocalSandbox, tmp_path: Path) -> None:
-    above = os.path.dirname(os.getcwd())
-    places = [os.getcwd(), str(tmp_path), "/home", "/var/log", *([] if above == "/tmp" else [above])]
+    (tmp_path / "a-file-of-the-caller").touch()
+    places = [str(tmp_path), "/home", "/var/log"]
     said = attempts(sandbox, f"for path in {places!r}: attempt('list', lambda: os.listdir(path))")
     assert said.count("failed") == len(places), said
+    # Of these, the way to an installed Python may be seen, and nothing else.
+    places = [os.getcwd(), str(Path(__file__).parents[3]), os.path.dirname(tmp_path)]
+    said = attempts(sandbox, f"for path in {places!r}: attempt('list', lambda: os.listdir(path))")
+    assert not [name for name in ("pyproject.toml", "tests", "docs", tmp_path.name) if repr(name) in said], said
 
 
 def test_read_the_environment(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
