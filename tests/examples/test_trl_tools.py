@@ -29,7 +29,8 @@ def _run(name: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[st
     ],
 )
 def test_it_trains_on_the_turns_of_tools_too(name: str, tool: str, shown: str, tmp_path: Path) -> None:
-    done = _run(name, tmp_path, "--updates", "2", "--episodes", "16", "--warm-start-steps", "100", "--output", "out")
+    budget = ["--updates", "2", "--episodes", "16", "--warm-start-steps", "60", "--max-tool-uses", "2"]
+    done = _run(name, tmp_path, *budget, "--output", "out")
     assert done.returncode == 0, done.stderr[-3000:]
     metrics = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [line["episode/tool_calls"] > 0 for line in metrics] == [True, True]
