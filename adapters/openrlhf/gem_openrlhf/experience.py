@@ -91,13 +91,15 @@ class TurnExperienceMaker(RemoteExperienceMaker):
             one.kl = None
 
 
-def row_experience(row: Row, reward: float) -> Experience:
-    """A row as one of OpenRLHF's samples.
+def row_experience(row: Row, turns: Turns) -> Experience:
+    """A row as one of OpenRLHF's samples, for which it logs the rewards of the row's turns.
 
     Args:
         row: the tokens, and where its turns stand.
-        reward: that OpenRLHF logs for it.
+        turns: those of the batch.
     """
+    own = sorted({span.turn for span in row.spans})
+    reward = torch.tensor([turns.rewards[own].sum()])
     ids = torch.tensor([row.ids])
     mask = torch.zeros_like(ids)
     for _, start, end in row.spans:
@@ -112,12 +114,12 @@ def row_experience(row: Row, reward: float) -> Experience:
         labels=[""],
         images=[None],
         mm_train_inputs=[None],
-        rewards=torch.tensor([reward]),
-        scores=torch.tensor([reward]),
+        rewards=reward,
+        scores=reward,
         response_length=sampled,
-        truncated=torch.tensor([False]),
+        truncated=torch.tensor([bool(turns.truncated[own].any())]),
         total_length=torch.tensor([float(len(row.ids))]),
-        info={"reward": torch.tensor([reward]), PLAYED: [row.spans]},
+        info={"reward": reward, PLAYED: [row.spans]},
     )
 
 

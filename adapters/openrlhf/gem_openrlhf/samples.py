@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf.utils.deepspeed import DeepspeedStrategy
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from gem_openrlhf.metrics import rollout_metrics
-from gem_openrlhf.rows import PLAYED
+from gem_openrlhf.rows import PLAYED, Played
 
 
 class TurnSamplesGenerator(SamplesGenerator):
@@ -41,7 +42,9 @@ class TurnSamplesGenerator(SamplesGenerator):
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
         experience = super()._process_response_into_experience(response, **generate_kwargs)
-        experience.info[PLAYED] = [response[PLAYED]]
+        played: Played = response[PLAYED]
+        experience.info[PLAYED] = [played]
+        experience.response_length = torch.tensor([played.episode.response_tokens if played.episode else 0])
         return experience
 
 

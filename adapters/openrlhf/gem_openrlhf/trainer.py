@@ -14,7 +14,7 @@ from gem_core.report import RunReport
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows
 from gem_openrlhf.metrics import rollout_metrics
-from gem_openrlhf.rows import PLAYED, Played
+from gem_openrlhf.rows import PLAYED
 from gem_openrlhf.samples import TurnSamplesGenerator
 
 # What is under OpenRLHF's `@ray.remote`.
@@ -51,10 +51,11 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
         batch = [sample.info[PLAYED][0] for sample in rollout_samples]
-        samples = self._samples(batch)
+        turns = Turns.of(batch)
+        samples = [row_experience(row, turns) for row in batch_rows(batch, self._multiple())]
         status: dict[str, Any] = {}
         if samples:
-            self.experience_maker.expect(Turns.of(batch))
+            self.experience_maker.expect(turns)
             status, _ = super().train_step(samples, global_step)
             status.update(self.experience_maker.metrics)
         status.update(rollout_metrics(batch))
@@ -70,18 +71,14 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             self._report.history[-1].update(eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
-    def _samples(self, batch: list[Played]) -> list[Experience]:
+    def _multiple(self) -> int:
+        """What the number of rows has to be a multiple of."""
         args = self.args
         ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
         ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
         updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
         # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
-        multiple = ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
-        rewards = [reward for one in batch for reward in one.rewards]
-        return [
-            row_experience(row, sum(rewards[turn] for turn in {span.turn for span in row.spans}))
-            for row in batch_rows(batch, multiple)
-        ]
+        return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
 
     def _announce(self, metrics: dict[str, Any]) -> None:
         if self._announced or "advantage/turns" not in metrics:

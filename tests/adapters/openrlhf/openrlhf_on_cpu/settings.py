@@ -41,8 +41,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def flags() -> list[str]:
+def flags(ranks: int = 1) -> list[str]:
     """All that a CPU asks for, and nothing about what is trained."""
+    places = {"actor": ranks, "critic": ranks, "ref": ranks}
     return [
         "--ds.attn_implementation",  # flash attention is for GPUs
         "sdpa",
@@ -53,8 +54,8 @@ def flags() -> list[str]:
         "0.1",
         *(
             part
-            for role in ("actor", "critic", "ref")
-            for part in (f"--{role}.num_nodes", "1", f"--{role}.num_gpus_per_node", "1")
+            for role, count in places.items()
+            for part in (f"--{role}.num_nodes", "1", f"--{role}.num_gpus_per_node", str(count))
         ),
     ]
 
@@ -64,13 +65,13 @@ def ray(folder: str | Path, ranks: int = 1) -> dict[str, Any]:
 
     Args:
         folder: where it keeps its sockets and logs; a short path, see `LONGEST_RAY_FOLDER`.
-        ranks: processes that train the policy.
+        ranks: processes that train a model.
     """
     if len(str(folder)) > LONGEST_RAY_FOLDER:
         raise ValueError(f"Ray needs a folder of at most {LONGEST_RAY_FOLDER} characters; {folder} is longer")
-    # One each for the engine, the critic and the reference model, and the CPUs of actors that mostly wait.
+    # For policy, critic, reference model and the engine; and the CPUs of actors that mostly wait for one another.
     return {
-        "num_gpus": ranks + 3,
+        "num_gpus": 3 * ranks + 1,
         "num_cpus": 32,
         "_temp_dir": str(folder),
         "include_dashboard": False,
