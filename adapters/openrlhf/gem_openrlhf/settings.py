@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -170,10 +169,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _object(text: str) -> dict[str, Any]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise argparse.ArgumentTypeError(f"{text} is no JSON object")
-    return found
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise argparse.ArgumentTypeError(f"{text} is no JSON object: {error}") from error
 
 
 def _or_none(kind: Callable[[str], Any]) -> Callable[[str], Any]:

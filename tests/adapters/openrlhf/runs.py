@@ -122,16 +122,17 @@ class Response(NamedTuple):
 
 def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:
     """Every response in a batch that the actors train on, those joined again that were cut."""
-    parts: dict[tuple[int, ...], dict[int, tuple[int, float, float]]] = {}
+    parts: dict[tuple[int, ...], list[dict[int, tuple[int, float, float]]]] = {}
     for rank in batch:
         for row in rank["rows"]:
             ids = row["sequences"].tolist()
-            for at in torch.where(row["action_mask"])[0].tolist():
-                number = row["advantages"][at].item(), row["returns"][at].item()
-                tokens = parts.setdefault(tuple(ids), {})
-                assert at + 1 not in tokens, "a token is trained on once"
-                tokens[at + 1] = (ids[at + 1], *number)
-    return [one for ids, tokens in parts.items() for one in _responses(ids, tokens)]
+            columns = (ids[1:], row["advantages"].tolist(), row["returns"].tolist())
+            tokens = {at + 1: numbers for at, numbers in enumerate(zip(*columns, strict=True)) if row["action_mask"][at]}
+            # Episodes may happen to say the same; the parts of a row share no token.
+            copies = parts.setdefault(tuple(ids), [])
+            part = next((one for one in copies if not one.keys() & tokens.keys()), None)
+            copies.append(tokens) if part is None else part.update(tokens)
+    return [one for ids, copies in parts.items() for tokens in copies for one in _responses(ids, tokens)]
 
 
 def _responses(ids: tuple[int, ...], tokens: Mapping[int, tuple[int, float, float]]) -> Iterator[Response]:
