@@ -67,8 +67,9 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
         """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
-        if self._report is not None and self._report.history:
-            self._report.history[-1].update(eval_metrics)
+        for line in self._report.history if self._report is not None else []:
+            if line["step"] == global_step:
+                line.update(eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
     def _multiple(self) -> int:

@@ -10,11 +10,9 @@ from openrlhf_on_cpu import settings
 
 def main() -> None:
     settings.prepare()
-    import ray
-
     ranks, *flags = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        ray.init(**settings.ray(folder, int(ranks)))
+        settings.start_ray(folder, int(ranks))
         sys.argv[1:] = [*settings.flags(int(ranks)), *flags]
         from gem_openrlhf.__main__ import main as train
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from openrlhf_on_cpu.install import install
 
@@ -60,20 +59,21 @@ def flags(ranks: int = 1) -> list[str]:
     ]
 
 
-def ray(folder: str | Path, ranks: int = 1) -> dict[str, Any]:
-    """Arguments of `ray.init`: a private Ray that believes in GPUs.
+def start_ray(folder: str | Path, ranks: int = 1) -> None:
+    """A private Ray that believes in GPUs; after `prepare`.
 
     Args:
         folder: where it keeps its sockets and logs; a short path, see `LONGEST_RAY_FOLDER`.
         ranks: processes that train a model.
     """
+    import ray
+
     if len(str(folder)) > LONGEST_RAY_FOLDER:
         raise ValueError(f"Ray needs a folder of at most {LONGEST_RAY_FOLDER} characters; {folder} is longer")
-    # For policy, critic, reference model and the engine; and the CPUs of actors that mostly wait for one another.
-    return {
-        "num_gpus": 3 * ranks + 1,
-        "num_cpus": 32,
-        "_temp_dir": str(folder),
-        "include_dashboard": False,
-        "object_store_memory": 200_000_000,
-    }
+    ray.init(
+        num_gpus=3 * ranks + 1,  # for policy, critic, reference model, and the engine
+        num_cpus=32,  # of actors that mostly wait for one another
+        include_dashboard=False,
+        object_store_memory=200_000_000,
+        _temp_dir=str(folder),
+    )
