@@ -5,7 +5,7 @@
         --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
         --vllm.num_engines 4                                      # several machines: docs/openrlhf.md
 
-Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` shows what `--gem.env` may be.
+Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` has what `--gem.env` takes.
 OpenRLHF's engines import this file for its `AgentExecutor`, and with it environments registered here.
 """
 

@@ -108,14 +108,16 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
     episodes = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if episodes % args.train.batch_size:
         raise SettingsError(
-            f"{episodes} episodes of a batch (--rollout.batch_size x --rollout.n_samples_per_prompt) are no multiple of "
-            f"--train.batch_size {args.train.batch_size}; their quotient is the number of updates per batch"
+            f"{episodes} episodes of a batch (--rollout.batch_size x --rollout.n_samples_per_prompt) are no multiple "
+            f"of --train.batch_size {args.train.batch_size}; their quotient is the number of updates per batch"
         )
 
 
 def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
     weights, ids = settings.env_weights, settings.env
-    if weights and (len(weights) != len(ids) or len({*ids}) < len(ids) or not all(0 < one < math.inf for one in weights)):
+    if weights and (
+        len(weights) != len(ids) or len({*ids}) < len(ids) or not all(0 < one < math.inf for one in weights)
+    ):
         raise SettingsError(
             f"--gem.env_weights {weights} for --gem.env {ids}: give each environment one weight above 0, and name each "
             "once"
@@ -150,8 +152,8 @@ def _check_groups(settings: GemSettings, args: SimpleNamespace) -> None:
     size = args.rollout.n_samples_per_prompt
     if advantage_spec(settings.advantage).needs_groups and size < 2:
         raise SettingsError(
-            f"--gem.advantage {settings.advantage} compares episodes of a task, so --rollout.n_samples_per_prompt {size} "
-            "cannot work. Use at least 2, or an estimator without groups such as rebn."
+            f"--gem.advantage {settings.advantage} compares episodes of a task, so --rollout.n_samples_per_prompt "
+            f"{size} cannot work. Use at least 2, or an estimator without groups such as rebn."
         )
 
 

@@ -88,7 +88,7 @@ class TurnExperienceMaker(RemoteExperienceMaker):
             # Of the first turn in a row, as OpenRLHF logs it.
             begins = torch.from_numpy(first).argmax(dim=1, keepdim=True)
             one.info["return"] = torch.from_numpy(later).gather(1, begins).squeeze(1)
-            one.kl = None
+            one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
 
 
 def row_experience(row: Row, turns: Turns) -> Experience:
@@ -100,16 +100,18 @@ def row_experience(row: Row, turns: Turns) -> Experience:
     """
     own = sorted({span.turn for span in row.spans})
     reward = torch.tensor([turns.rewards[own].sum()])
-    ids = torch.tensor([row.ids])
-    mask = torch.zeros_like(ids)
+    ids: Any = torch.tensor([row.ids])
+    mask: Any = torch.zeros_like(ids)
+    present: Any = torch.ones_like(ids)
     for _, start, end in row.spans:
         mask[0, start:end] = 1
     sampled = torch.tensor([sum(end - start for _, start, end in row.spans)])
+    logprobs: Any = None if row.logprobs is None else torch.tensor([row.logprobs[1:]])
     return Experience(
         sequences=ids,
-        attention_mask=torch.ones_like(ids),
+        attention_mask=present,
         action_mask=mask[:, 1:],
-        rollout_log_probs=None if row.logprobs is None else torch.tensor([row.logprobs[1:]]),
+        rollout_log_probs=logprobs,
         prompts=[""],
         labels=[""],
         images=[None],

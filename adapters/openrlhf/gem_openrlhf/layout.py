@@ -117,12 +117,10 @@ class Places:
             for row, spans in enumerate(rows)
             for turn, start, end in spans
         ]
-        columns = np.array(entries, dtype=np.int64).reshape(-1, 5).T
-        starts: dict[int, int] = {}
-        for _, _, start, _, turn in entries:
-            starts[turn] = min(start, starts.get(turn, start))
-        first = np.array([starts[turn] == start for _, _, start, _, turn in entries], dtype=np.bool_)
-        return cls(*columns, first)
+        table, row, start, end, turn = np.array(entries, dtype=np.int64).reshape(-1, 5).T
+        earliest = np.full(turn.max(initial=-1) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(earliest, turn, start)
+        return cls(table, row, start, end, turn, first=start == earliest[turn])
 
     def sums(self, tables: Sequence[NDArray[np.float64]], turns: int) -> NDArray[np.float64]:
         """The sum over each turn's tokens of tables (rows, width): (turns,)."""
@@ -140,14 +138,14 @@ class Places:
     def firsts(self, tables: Sequence[NDArray[np.float64]], turns: int) -> NDArray[np.float64]:
         """What tables (rows, width) say at each turn's first token: (turns,)."""
         found = np.zeros(turns)
-        for index in np.flatnonzero(self.first):
-            found[self.turn[index]] = tables[self.table[index]][self.row[index], self.start[index]]
+        for index in np.flatnonzero(self.first).tolist():
+            found[self.turn[index]] = tables[int(self.table[index])][self.row[index], self.start[index]]
         return found
 
     def spread(
         self, numbers: NDArray[np.float64], shapes: Sequence[tuple[int, int]], *, first_only: bool = False
     ) -> list[NDArray[np.float32]]:
-        """Each turn's number on its own tokens, or on the first of them only, and 0 elsewhere: tables of these shapes."""
+        """Tables of these shapes with each turn's number on its own tokens, or the first of them, and 0 elsewhere."""
         tables = [np.zeros(shape, dtype=np.float32) for shape in shapes]
         for index in range(len(self.table)):
             if first_only and not self.first[index]:

@@ -69,5 +69,3 @@ def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> Ep
 def _record(folder: str) -> None:
     # A file per process, as several write at once, on several machines.
     manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))
-
-

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
-from openrlhf.utils.deepspeed import DeepspeedStrategy
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from gem_openrlhf.metrics import rollout_metrics
@@ -48,7 +47,7 @@ class TurnSamplesGenerator(SamplesGenerator):
         return experience
 
 
-def _in_order(strategy: DeepspeedStrategy, loader: StatefulDataLoader[Any]) -> StatefulDataLoader[Any]:
+def _in_order(strategy: Any, loader: StatefulDataLoader[Any]) -> StatefulDataLoader[Any]:
     """OpenRLHF shuffles; but tasks are random by their seeds already, and environments share each batch."""
     return strategy.setup_dataloader(
         loader.dataset, 1, True, False, loader.collate_fn, num_workers=strategy.args.data.dataloader_num_workers

@@ -11,20 +11,22 @@ from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from gem_core.report import RunReport
+from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows
 from gem_openrlhf.metrics import rollout_metrics
 from gem_openrlhf.rows import PLAYED
 from gem_openrlhf.samples import TurnSamplesGenerator
 
-# What is under OpenRLHF's `@ray.remote`.
-_PPOTrainer: Any = ppo_trainer.PPOTrainer.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
-_TrainingActor: Any = ppo_trainer_async.TrainingActor.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
-_GenerateSamplesActor: Any = ppo_trainer_async.GenerateSamplesActor.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
+_PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
+_TrainingActor = plain_class(ppo_trainer_async.TrainingActor)
+_GenerateSamplesActor = plain_class(ppo_trainer_async.GenerateSamplesActor)
 
 
 class _TurnTraining(ppo_trainer.BasePPOTrainer):
     """Training on turns: what the synchronous and the asynchronous trainer have in common."""
+
+    args: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,10 +62,18 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             status.update(self.experience_maker.metrics)
         status.update(rollout_metrics(batch))
         self._announce(status)
-        if self._report is not None:
-            numbers = {name: float(value) for name, value in status.items() if isinstance(value, int | float)}
-            self._report.update(global_step + 1, numbers)
         return status, global_step + 1
+
+    def save_logs_and_checkpoints(
+        self, global_step: int, logs_dict: dict[str, Any] | None = None, client_states: Any = None
+    ) -> None:
+        """OpenRLHF's, to which both trainers hand all metrics of a step."""
+        if self._report is not None:
+            numbers = {
+                name: float(value) for name, value in (logs_dict or {}).items() if isinstance(value, int | float)
+            }
+            self._report.update(global_step, numbers)
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
         """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
@@ -88,8 +98,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         settings = self.args.gem
         print(
             f"{settings.advantage} active: {metrics['advantage/turns']:.0f} turns from "
-            f"{metrics['rollout/episodes']:.0f} episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, std "
-            f"{metrics['advantage/return_std']:.3f}, gamma {self.args.algo.advantage.gamma}; a row is a"
+            f"{metrics['rollout/episodes']:.0f} episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, "
+            f"std {metrics['advantage/return_std']:.3f}, gamma {self.args.algo.advantage.gamma}; a row is a"
             f"{'n episode' if settings.view == 'episode' else ' turn'}",
             flush=True,
         )

@@ -6,15 +6,14 @@ from typing import Any
 
 import ray
 import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 from openrlhf.trainer.ray.ppo_actor import PolicyModelActor
 from openrlhf.trainer.ray.ppo_critic import CriticModelActor
-from openrlhf.utils.deepspeed import DeepspeedStrategy
 
-# What is under OpenRLHF's `@ray.remote`.
-_PolicyModelActor: Any = PolicyModelActor.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
-_CriticModelActor: Any = CriticModelActor.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
+from gem_openrlhf.actors import plain_class
+
+_PolicyModelActor = plain_class(PolicyModelActor)
+_CriticModelActor = plain_class(CriticModelActor)
 
 
 @ray.remote(num_gpus=1)
@@ -31,7 +30,7 @@ class TurnPolicyActor(_PolicyModelActor):
 class TurnCriticActor(_CriticModelActor):
     """OpenRLHF's, with its number of updates; it learns one value per turn, at the first token."""
 
-    def append(self, experience: Experience) -> None:
+    def append(self, experience: Any) -> None:
         """Take rows into the replay buffer, masked down to where a value has a target."""
         known = ~experience.returns.isnan()
         experience.action_mask = experience.action_mask * known
@@ -44,7 +43,7 @@ class TurnCriticActor(_CriticModelActor):
         return super().fit()
 
 
-def split_evenly(strategy: DeepspeedStrategy, engine: Any, buffer: NaiveReplayBuffer) -> None:
+def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
     """Have DeepSpeed accumulate as many micro-batches as make the wanted number of updates of this batch."""
     args = strategy.args
     updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size

@@ -1,5 +1,7 @@
 """What the tests of the OpenRLHF adapter share: the CPU as OpenRLHF's device, tokenizers, a tiny model, arguments."""
 
+# ruff: noqa: E402  OpenRLHF asks what devices there are when it is imported.
+
 from __future__ import annotations
 
 import runpy

@@ -1,7 +1,7 @@
-"""Imported by a run (`--gem.modules`) to note what goes through OpenRLHF: what its engines sample, what its actors train on.
+"""Imported by a run (`--gem.modules`) to note what goes through OpenRLHF: what is sampled, and what is trained on.
 
-It also makes the environments of the tests known. OpenRLHF's workers are sent to Ray whole, so it is enough to wrap them
-where training is started.
+It also makes the environments of the tests known. OpenRLHF's workers are sent to Ray whole, so it is enough to wrap
+them where training is started.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ babble.register()
 if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf.workers" in sys.modules:
     from openrlhf.trainer.ray.vllm_engine import RolloutRayActor
 
+    from gem_openrlhf.actors import plain_class
     from gem_openrlhf.workers import TurnCriticActor, TurnPolicyActor
 
-    watch_sampling(RolloutRayActor.__ray_metadata__.modified_class)
-    watch_updates(TurnPolicyActor.__ray_metadata__.modified_class, "actor")
-    watch_updates(TurnCriticActor.__ray_metadata__.modified_class, "critic")
+    watch_sampling(plain_class(RolloutRayActor))
+    watch_updates(plain_class(TurnPolicyActor), "actor")
+    watch_updates(plain_class(TurnCriticActor), "critic")

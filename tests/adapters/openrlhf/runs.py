@@ -127,7 +127,9 @@ def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:
         for row in rank["rows"]:
             ids = row["sequences"].tolist()
             columns = (ids[1:], row["advantages"].tolist(), row["returns"].tolist())
-            tokens = {at + 1: numbers for at, numbers in enumerate(zip(*columns, strict=True)) if row["action_mask"][at]}
+            tokens = {
+                at + 1: numbers for at, numbers in enumerate(zip(*columns, strict=True)) if row["action_mask"][at]
+            }
             # Episodes may happen to say the same; the parts of a row share no token.
             copies = parts.setdefault(tuple(ids), [])
             part = next((one for one in copies if not one.keys() & tokens.keys()), None)

@@ -19,6 +19,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_ba
 from openrlhf.trainer.ppo_utils.kl_controller import FixedKLController
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 
+from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows
 from gem_openrlhf.rows import Played, Row, TurnSpan
@@ -27,7 +28,7 @@ from gem_openrlhf.workers import TurnCriticActor
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
 GAMMA, LAM = 0.9, 0.8
-CriticActor: Any = TurnCriticActor.__ray_metadata__.modified_class
+CriticActor = plain_class(TurnCriticActor)
 
 
 class Step:
@@ -199,7 +200,9 @@ def test_the_loss_is_the_same_however_rows_are_cut(arguments: Callable[..., Simp
     """Its gradient for each token of each turn, by OpenRLHF's own loss over the whole batch."""
 
     def gradients(multiple: int) -> dict[tuple[int, int], float]:
-        step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn", multiple=multiple)
+        step = Step(
+            arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn", multiple=multiple
+        )
         batch = make_experience_batch(step.items())
         assert batch.action_mask is not None
         logprobs = torch.zeros(batch.action_mask.shape, requires_grad=True)

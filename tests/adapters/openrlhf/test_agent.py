@@ -66,7 +66,12 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[Played]]:
     """A function that plays tasks as OpenRLHF's engine actor does."""
 
     def run(
-        count: int, *flags: str, engine: Engine | None = None, copies: int = 1, split: Split = "train", tokenizer: Any = None
+        count: int,
+        *flags: str,
+        engine: Engine | None = None,
+        copies: int = 1,
+        split: Split = "train",
+        tokenizer: Any = None,
     ) -> list[Played]:
         own = flags if "--gem.env" in flags else ["--gem.env", "test:Babble-v0", *flags]
         settings, rest = parse([*own, "--gem.steps", "1"])
@@ -91,8 +96,13 @@ def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: i
         return await asyncio.gather(
             *[
                 agent.execute(
-                    prompt="", label=label, sampling_params=sampling, max_length=CONTEXT, hf_tokenizer=tokenizer,
-                    llm_engine=engine, images=None,
+                    prompt="",
+                    label=label,
+                    sampling_params=sampling,
+                    max_length=CONTEXT,
+                    hf_tokenizer=tokenizer,
+                    llm_engine=engine,
+                    images=None,
                 )
                 for label in labels
                 for _ in range(copies)
@@ -110,9 +120,7 @@ def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: i
 
 
 def trained(played: Sequence[Played]) -> list[tuple[list[int], list[int]]]:
-    return [
-        (row.ids[:start], row.ids[start:end]) for one in played for row in one.rows for _, start, end in row.spans
-    ]
+    return [(row.ids[:start], row.ids[start:end]) for one in played for row in one.rows for _, start, end in row.spans]
 
 
 @pytest.mark.parametrize("flags", [[], ["--gem.view", "turn"], ["--gem.view", "turn", "--gem.history", "1"]])
@@ -206,7 +214,7 @@ def test_an_episode_that_outgrows_its_context(play):
 
 
 def test_a_failure_that_is_to_stop_the_run_is_raised(play):
-    with pytest.raises(EnvFailure, match="test:Fragile-v0 .*failed"):
+    with pytest.raises(EnvFailure, match=r"test:Fragile-v0 .*failed"):
         play(12, "--gem.env", "test:Fragile-v0", "--gem.env_failure", "raise")
     with pytest.raises(EnvFailure, match="Its first errors"):
         play(60, "--gem.env", "test:Ruin-v0", "--gem.max_env_failure_share", "0.2")
@@ -215,7 +223,7 @@ def test_a_failure_that_is_to_stop_the_run_is_raised(play):
 def test_what_is_wrong_says_so(play, words):
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
         play(1, "--gem.env", "game:Corrido-v0")
-    with pytest.raises(SettingsError, match="names no task: start training with gem_openrlhf.launch"):
+    with pytest.raises(SettingsError, match=r"names no task: start training with gem_openrlhf\.launch"):
         play_labels(["4"], words, Engine(words))
     with pytest.raises(SettingsError, match="names no task"):
         play_labels([""], words, Engine(words))

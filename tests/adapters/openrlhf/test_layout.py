@@ -16,9 +16,7 @@ from gem_openrlhf.rows import Played, Row, TurnSpan
 
 
 @effort(max_examples=100, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 2**32), multiple=st.integers(1, 12), view=st.sampled_from(["episode", "turn"])
-)
+@given(seed=st.integers(0, 2**32), multiple=st.integers(1, 12), view=st.sampled_from(["episode", "turn"]))
 def test_cut_rows_have_every_sampled_token_once(seed, multiple, view):
     batch = random_batch(random.Random(seed), view=view)
     whole, rows = batch_rows(batch, 1), batch_rows(batch, multiple)

@@ -67,7 +67,10 @@ def test_what_can_work(checked):
         (["--gem.history", "1"], "drops .* Use --gem.view turn"),
         ([*TURN, "--gem.history", "0"], "at least 1 observation, not 0"),
         (["--data.max_len", "8"], "leaves no room for a prompt"),
-        (["--gem.vector_backend", "sync", "--gem.env_timeout", "5"], "cannot enforce --gem.env_timeout 5.0; use process"),
+        (
+            ["--gem.vector_backend", "sync", "--gem.env_timeout", "5"],
+            "cannot enforce --gem.env_timeout 5.0; use process",
+        ),
         (["--gem.vector_backend", "sync", "--gem.vector_workers", "2"], "--gem.vector_workers 2 has no effect"),
         (["--gem.vector_workers", "0"], "--gem.vector_workers 0 is not at least 1"),
         (["--gem.max_concurrent", "0"], "--gem.max_concurrent 0 is not at least 1"),
@@ -98,7 +101,7 @@ def test_what_cannot(checked, flags, says):
 
 
 def test_unknown_names(checked):
-    with pytest.raises(NotFoundError, match="game:Corrido-v0.*Did you mean"):
+    with pytest.raises(NotFoundError, match=r"game:Corrido-v0.*Did you mean"):
         checked("--gem.env", "game:Corrido-v0")
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
         checked("--gem.eval_env", "game:Corrido-v0")
@@ -150,13 +153,15 @@ def test_every_setting_has_a_flag():
 
 
 def test_failures():
-    policy = parse([*ENV, "--gem.env_timeout", "none", "--gem.env_failure", "drop", "--gem.env_retries", "2"])[0].failures
+    policy = parse([*ENV, "--gem.env_timeout", "none", "--gem.env_failure", "drop", "--gem.env_retries", "2"])[
+        0
+    ].failures
     assert (policy.timeout, policy.retries, policy.then) == (None, 2, ErrorAction.DROP)
 
 
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.12.0")
-    with pytest.raises(FrameworkVersionError, match="supports openrlhf>=0.11,<0.12, but 0.12.0 is installed"):
+    with pytest.raises(FrameworkVersionError, match=r"supports openrlhf>=0\.11,<0\.12, but 0\.12\.0 is installed"):
         _ = gem_openrlhf.launch
 
 

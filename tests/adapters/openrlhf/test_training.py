@@ -1,4 +1,4 @@
-"""OpenRLHF's own training on the CPU: what it trains on is what was sampled, and nothing an environment does stops it."""
+"""OpenRLHF's own training on the CPU: it trains on what was sampled, and nothing an environment does stops it."""
 
 from __future__ import annotations
 
@@ -219,7 +219,16 @@ def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
 
 
 def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model_folder: Path, tmp_path: Path):
-    flags = ["--gem.env", "test:Fragile-v0", "--gem.env_failure", "raise", "--gem.steps", "3", "--algo.kl.init_coef", "0"]
+    flags = [
+        "--gem.env",
+        "test:Fragile-v0",
+        "--gem.env_failure",
+        "raise",
+        "--gem.steps",
+        "3",
+        "--algo.kl.init_coef",
+        "0",
+    ]
     sizes = ["--rollout.batch_size", "8", "--train.batch_size", "8"]
     run = train(tmp_path, model_folder, [*COMMON, *flags, *sizes])
     assert run.code == 1

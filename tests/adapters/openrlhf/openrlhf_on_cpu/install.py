@@ -32,9 +32,7 @@ class _Swapper(MetaPathFinder):
         return spec
 
 
-def _followed_by(
-    load: Callable[[ModuleType], None], swap: Callable[[Any], None]
-) -> Callable[[ModuleType], None]:
+def _followed_by(load: Callable[[ModuleType], None], swap: Callable[[Any], None]) -> Callable[[ModuleType], None]:
     def both(module: ModuleType) -> None:
         load(module)
         swap(module)
@@ -43,7 +41,7 @@ def _followed_by(
 
 
 class _Device(str):
-    """`.to(device)` takes it for the CPU, and OpenRLHF's `f"cuda:{device}"`, which nothing is ever sent to, gets a number."""
+    """`.to(device)` takes it for the CPU; OpenRLHF's `f"cuda:{device}"`, to which nothing is sent, gets a number."""
 
     def __format__(self, spec: str) -> str:
         return "0"
@@ -104,10 +102,7 @@ def _no_shared_memory_operator(module: Any) -> None:
 
 def _torch_adam(module: Any) -> None:
     """DeepSpeed would compile an Adam of its own, for minutes; torch has one."""
-    original = module.DeepSpeedEngine.get_optimizer_configuration if hasattr(
-        module.DeepSpeedEngine, "get_optimizer_configuration"
-    ) else None
-    assert original is not None
+    original = module.DeepSpeedEngine.get_optimizer_configuration
 
     @functools.wraps(original)
     def configuration(self: Any, parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
