@@ -11,12 +11,11 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/openrlhf"))
 from openrlhf_on_cpu import settings as cpu
 
-cpu.prepare()
-
-from gem_openrlhf import launch
-
 
 def main(settings: dict[str, Any]) -> None:
+    cpu.prepare()
+    from gem_openrlhf import launch
+
     values = {
         "--gem.env": settings["env"],
         "--gem.steps": settings["updates"],

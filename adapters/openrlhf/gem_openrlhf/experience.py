@@ -26,11 +26,12 @@ class TurnExperienceMaker(RemoteExperienceMaker):
     rewards and masks of rows say nothing about turns and episodes.
     """
 
+    metrics: dict[str, float]
+    """Of the last batch."""
+
     def expect(self, turns: Turns) -> None:
         """Prepare for the batch that comes next."""
         self._turns = turns
-        self.metrics: dict[str, float] = {}
-        """Of the last batch."""
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:

@@ -85,8 +85,10 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def _multiple(self) -> int:
         """What the number of rows has to be a multiple of."""
         args = self.args
-        ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
-        ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
+        places = [getattr(args, name) for name, group in models.items() if group is not None]
+        shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        ranks = math.lcm(*(place.num_nodes * place.num_gpus_per_node // shared for place in places))
         updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
         # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
         return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ class Run(NamedTuple):
     folder: Path
     code: int
     output: str
+    left: list[str]
+    """Processes that were still there half a minute after its end."""
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -84,26 +87,34 @@ def _launch(command: Sequence[str], folder: Path, environment: Mapping[str, str]
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
+            left: list[str] = []
             try:
                 code = process.wait(SECONDS)
+                for _ in range(30):  # Ray's own take a few seconds
+                    left = [*left_over(f"GEM_SPY={folder}").values()]
+                    if not left:
+                        break
+                    time.sleep(1)
             finally:
                 # Whatever happened: Ray's processes would outlive a killed driver. All have these in their command line
                 # or environment.
                 for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
                     _kill(pid)
-    return Run(folder, code, (folder / "output.txt").read_text(errors="replace"))
+    return Run(folder, code, (folder / "output.txt").read_text(errors="replace"), left)
 
 
-def left_over(text: str) -> Iterator[int]:
-    """Processes with this text in their command line or environment, other than this one."""
+def left_over(text: str) -> dict[int, str]:
+    """Processes with this text in their command line or environment, other than this one: what they are called."""
+    found: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                found = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+                command, environment = ((entry / name).read_bytes() for name in ("cmdline", "environ"))
             except OSError:
                 continue
-            if text.encode() in found:
-                yield int(entry.name)
+            if text.encode() in command + environment:
+                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
 
 
 def _kill(pid: int) -> None:

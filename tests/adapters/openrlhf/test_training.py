@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from brute_force import expected, gae, returns_to_go
-from runs import SECONDS, Run, left_over, train, trained_responses
+from runs import SECONDS, Run, train, trained_responses
 
 from gem_core.rollout import Episode, StopReason
 
@@ -137,7 +137,7 @@ def test_an_evaluation_logs_its_environments(hostile: Run):
 
 
 def test_nothing_is_left_behind(hostile: Run):
-    assert not [*left_over(f"GEM_SPY={hostile.folder}")]
+    assert hostile.left == []
 
 
 # -- a row per episode, two updates per batch, a critic, a reference model ---------------------------------------------
