@@ -52,8 +52,11 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         with _in_place_of_openrlhfs(settings, Path(agent).resolve()), patch.object(sys, "argv", [sys.argv[0], *rest]):
             runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
     except RayTaskError as error:
-        if isinstance(error.cause, GemError):
-            raise error.cause from error
+        cause: Any = error
+        while isinstance(cause, RayTaskError):  # an actor that waited for another wraps its error once more
+            cause = cause.cause
+        if isinstance(cause, GemError):
+            raise cause from error
         raise
 
 
