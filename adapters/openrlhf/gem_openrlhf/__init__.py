@@ -1,0 +1,32 @@
+"""OpenRLHF: multi-turn environments and per-turn advantages in OpenRLHF's own training.
+
+python -m gem_openrlhf --gem.env game:GuessTheNumber-v0-easy --gem.steps 100 \\
+    --actor.model_name_or_path Qwen/Qwen3-1.7B-Base --vllm.num_engines 4 ...
+
+`python -m gem_openrlhf` is `python -m openrlhf.cli.train_ppo_ray` with the flags `--gem.*` added to OpenRLHF's own;
+`launch` does the same from Python. `GemAgentExecutor` is what OpenRLHF's engines load, and imports nothing of training.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem_openrlhf.agent import GemAgentExecutor as GemAgentExecutor
+    from gem_openrlhf.launcher import launch as launch
+
+__all__ = ["GemAgentExecutor", "launch"]
+
+_MODULES = {"GemAgentExecutor": "agent", "launch": "launcher"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'gem_openrlhf' has no attribute {name!r}")
+    import importlib
+
+    from gem_core.adapters import require
+    from gem_openrlhf.plugin import OPENRLHF
+
+    require(OPENRLHF)
+    return getattr(importlib.import_module(f"gem_openrlhf.{_MODULES[name]}"), name)

@@ -1,0 +1,10 @@
+"""Ray's actors as classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def plain_class(actor: Any) -> Any:
+    """What is under `@ray.remote`, to derive from."""
+    return actor.__ray_metadata__.modified_class

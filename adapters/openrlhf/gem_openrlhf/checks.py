@@ -1,0 +1,186 @@
+"""What cannot work, or would silently change the algorithm, said before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any
+
+from gem_core.errors import SettingsError
+from gem_core.failures import DEFAULT_TIMEOUT
+from gem_core.registry import advantage_spec
+from gem_core.vector import make_vec, share_places
+from gem_openrlhf.settings import GemSettings
+
+OURS = {
+    "--algo.advantage.estimator": "OpenRLHF's know no turns; use --gem.advantage",
+    "--train.agent_func_path": "the agent is the file that launch() is given",
+    "--data.prompt_dataset": "tasks come from environments, not from files",
+    "--data.prompt_probs": "tasks come from environments; use --gem.env_weights",
+    "--data.input_key": "tasks come from environments, not from files",
+    "--data.label_key": "tasks come from environments, not from files",
+    "--data.input_template": "environments write their own prompts; use the tokenizer's chat template",
+    "--data.apply_chat_template": "it is always applied",
+    "--eval.dataset": "tasks come from environments; use --eval.steps and --gem.eval_env",
+}
+"""Flags of OpenRLHF that this adapter sets."""
+
+FIXED: dict[str, tuple[Any, str]] = {
+    "train.num_episodes": (1, "it would play the same tasks again; use --gem.steps"),
+    "train.dynamic_batch_enable": (False, "it trains on as many rows as there are episodes, and leaves out the others"),
+    "data.max_samples": (int(1e8), "environments have no end; use --gem.steps and --gem.eval_episodes"),
+    "data.max_images_per_prompt": (0, "images are not supported"),
+    "reward.remote_url": (None, "environments give the rewards"),
+    "reward.model_name_or_path": (None, "environments give the rewards"),
+    "reward.normalize_enable": (False, "there is no reward model"),
+    "algo.advantage.no_std_norm": (False, "the estimator decides the scale; use --gem.advantage drgrpo or reinforce"),
+    "actor.loss_agg_mode": ("token-mean", "it averages each row by its own length: long answers would count less"),
+}
+"""Flags of OpenRLHF that have to stay as they are: another value would change the algorithm, or do nothing, without a
+word."""
+
+AT_LEAST_ONE = (
+    "vllm.num_engines",
+    "data.max_len",
+    "rollout.max_new_tokens",
+    "rollout.batch_size",
+    "rollout.micro_batch_size",
+    "rollout.n_samples_per_prompt",
+    "train.batch_size",
+    "train.micro_batch_size",
+    "train.max_epochs",
+    "eval.n_samples_per_prompt",
+    "gem.steps",
+    "gem.eval_episodes",
+)
+
+
+def check_flags(flags: Sequence[str]) -> None:
+    """Refuse flags of OpenRLHF that this adapter sets.
+
+    Raises:
+        SettingsError: there is one.
+    """
+    for flag in flags:
+        if reason := OURS.get(flag.partition("=")[0]):
+            raise SettingsError(f"{flag} cannot be used: {reason}")
+
+
+def check(settings: GemSettings, args: SimpleNamespace) -> None:
+    """Refuse what cannot work.
+
+    Args:
+        settings: ours.
+        args: OpenRLHF's, as its command line makes them.
+
+    Raises:
+        SettingsError: settings that cannot work together, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+    """
+    settings.import_modules()
+    _check_fixed(args)
+    _check_numbers(settings, args)
+    _check_settings(settings, args)
+    _check_groups(settings, args)
+    for reason in _row_reasons(settings, args):
+        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    _check_environments(settings, args)
+
+
+def _check_fixed(args: SimpleNamespace) -> None:
+    for name, (needed, reason) in FIXED.items():
+        if (found := attrgetter(name)(args)) != needed:
+            raise SettingsError(f"--{name} {found} cannot be used: {reason}. Leave it out.")
+
+
+def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
+    both = SimpleNamespace(**vars(args), gem=settings)
+    for name in AT_LEAST_ONE:
+        found = attrgetter(name)(both)
+        if found is None or found < 1:
+            raise SettingsError(f"--{name} {found}: a whole number of at least 1 is needed")
+    for name in ("algo.advantage.gamma", "algo.advantage.lambd"):
+        found = attrgetter(name)(args)
+        if not 0 <= found <= 1:
+            raise SettingsError(f"--{name} {found} is not between 0 and 1")
+    episodes = args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    if episodes % args.train.batch_size:
+        raise SettingsError(
+            f"{episodes} episodes of a batch (--rollout.batch_size x --rollout.n_samples_per_prompt) are no multiple "
+            f"of --train.batch_size {args.train.batch_size}; their quotient is the number of updates per batch"
+        )
+
+
+def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
+    weights, ids = settings.env_weights, settings.env
+    if weights and (
+        len(weights) != len(ids) or len({*ids}) < len(ids) or not all(0 < one < math.inf for one in weights)
+    ):
+        raise SettingsError(
+            f"--gem.env_weights {weights} for --gem.env {ids}: give each environment one weight above 0, and name each "
+            "once"
+        )
+    if settings.view == "episode" and settings.history is not None:
+        raise SettingsError(
+            f"--gem.history {settings.history} drops what was said before, so an episode is no single sequence. "
+            "Use --gem.view turn, or leave --gem.history out."
+        )
+    if settings.vector_backend == "sync" and settings.env_timeout not in (None, DEFAULT_TIMEOUT):
+        raise SettingsError(
+            f"--gem.vector_backend sync cannot enforce --gem.env_timeout {settings.env_timeout}; use process"
+        )
+    if settings.vector_backend == "sync" and settings.vector_workers is not None:
+        raise SettingsError(
+            f"--gem.vector_workers {settings.vector_workers} has no effect with --gem.vector_backend sync"
+        )
+    for name in ("vector_workers", "max_concurrent"):
+        number = getattr(settings, name)
+        if number is not None and number < 1:
+            raise SettingsError(f"--gem.{name} {number} is not at least 1")
+    try:
+        _ = settings.failures, settings.rollout(args.rollout.max_new_tokens, args.data.max_len)
+    except ValueError as error:
+        raise SettingsError(
+            f"--gem.* with --rollout.max_new_tokens {args.rollout.max_new_tokens} and --data.max_len "
+            f"{args.data.max_len}: {error}"
+        ) from error
+
+
+def _check_groups(settings: GemSettings, args: SimpleNamespace) -> None:
+    size = args.rollout.n_samples_per_prompt
+    if advantage_spec(settings.advantage).needs_groups and size < 2:
+        raise SettingsError(
+            f"--gem.advantage {settings.advantage} compares episodes of a task, so --rollout.n_samples_per_prompt "
+            f"{size} cannot work. Use at least 2, or an estimator without groups such as rebn."
+        )
+
+
+def _row_reasons(settings: GemSettings, args: SimpleNamespace) -> Iterator[str]:
+    """What fits one view only: a row is an episode, or a turn."""
+    if settings.view == "turn":
+        return
+    if args.actor.policy_loss_type == "gspo":
+        yield "--actor.policy_loss_type gspo takes all turns of a row together. Use --gem.view turn, or leave it out."
+    if args.algo.advantage.is_correction_level == "seq":
+        yield (
+            "--algo.advantage.is_correction_level seq takes all turns of a row together. Use --gem.view turn, or token."
+        )
+
+
+def _check_environments(settings: GemSettings, args: SimpleNamespace) -> None:
+    train, evaluation = settings.train_weights, settings.eval_weights
+    for name, weights, places in (
+        ("rollout.batch_size", train, args.rollout.batch_size),
+        ("gem.eval_episodes", evaluation, settings.eval_episodes),
+        ("gem.max_concurrent", train, settings.max_concurrent),
+        ("gem.max_concurrent", evaluation, settings.max_concurrent),
+    ):
+        try:
+            if places is not None:
+                share_places(weights, places)
+        except ValueError as error:
+            raise SettingsError(f"--{name} {places}: {error}") from error
+    # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
+    make_vec([*train, *evaluation], env_kwargs=settings.env_kwargs, wrappers=settings.load_wrappers()).close()

@@ -1,0 +1,120 @@
+"""Starting OpenRLHF's own command line with environments."""
+
+from __future__ import annotations
+
+import functools
+import math
+import runpy
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from openrlhf.trainer import ppo_trainer, ppo_trainer_async
+from openrlhf.trainer.ray import ppo_actor, ppo_critic
+from openrlhf.utils import config
+from ray.exceptions import RayTaskError
+
+from gem_core.errors import GemError
+from gem_core.registry import advantage_spec
+from gem_openrlhf.checks import check, check_flags
+from gem_openrlhf.settings import GemSettings, parse, usage
+from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
+
+COMMAND = "openrlhf.cli.train_ppo_ray"
+DEFAULT_AGENT = Path(__file__).with_name("default_agent.py")
+
+
+def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None) -> None:
+    """Train as `python -m openrlhf.cli.train_ppo_ray` does; starts Ray unless the program has.
+
+    Args:
+        agent: a file with a class `AgentExecutor`, derived from `GemAgentExecutor`; as a rule `__file__`.
+        flags: the command line: OpenRLHF's flags and those of `--gem.*`. By default the program's own.
+
+    Raises:
+        SettingsError: settings that cannot work, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, and where environments failed in
+            a way that is to stop the run.
+    """
+    flags = sys.argv[1:] if flags is None else [*flags]
+    if {"-h", "--help"} & {*flags}:
+        print(usage(), end="\n", flush=True)
+        settings, rest = None, ["--help"]
+    else:
+        settings, rest = parse(flags)
+        check_flags(rest)
+    try:
+        with _in_place_of_openrlhfs(settings, Path(agent).resolve()), patch.object(sys, "argv", [sys.argv[0], *rest]):
+            runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
+    except RayTaskError as error:
+        cause: Any = error
+        while isinstance(cause, RayTaskError):  # an actor that waited for another wraps its error once more
+            cause = cause.cause
+        if isinstance(cause, GemError):
+            raise cause from error
+        raise
+
+
+@contextmanager
+def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterator[None]:
+    """OpenRLHF looks these up when its command runs, and sends the classes to Ray whole."""
+    from gem_openrlhf import trainer, workers
+
+    swapped: list[tuple[Any, str, Any]] = [
+        (ppo_trainer, "PPOTrainer", trainer.TurnPPOTrainer),
+        (ppo_trainer_async, "TrainingActor", trainer.TurnTrainingActor),
+        (ppo_trainer_async, "GenerateSamplesActor", trainer.TurnSamplesActor),
+        (ppo_actor, "PolicyModelActor", workers.TurnPolicyActor),
+        (ppo_critic, "CriticModelActor", workers.TurnCriticActor),
+    ]
+    if settings is not None:
+        swapped.append((config, "hierarchize", functools.partial(_prepare, config.hierarchize, settings, agent)))
+    with ExitStack() as stack:
+        for module, name, own in swapped:
+            stack.enter_context(patch.object(module, name, own))
+        yield
+
+
+def _prepare(
+    hierarchize: Callable[[Namespace], SimpleNamespace], settings: GemSettings, agent: Path, flat: Namespace
+) -> SimpleNamespace:
+    """OpenRLHF's arguments, checked, and with what follows from ours; it goes on with what this returns."""
+    args = hierarchize(flat)
+    check(settings, args)
+    folder = Path(args.ckpt.path).resolve()
+    args.gem = settings
+    args.train.agent_func_path = str(agent)
+    # OpenRLHF makes a critic for `gae`, and no estimator of its own is left at work.
+    args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
+    args.data.input_key, args.data.label_key = PROMPT, LABEL
+    args.data.prompt_dataset = str(folder / "tasks.jsonl")
+    batch = args.rollout.batch_size
+    write_tasks(
+        folder / "tasks.jsonl",
+        settings,
+        "train",
+        batch=batch,
+        count=settings.steps * batch,
+        concurrent=_concurrent(settings, args, batch * args.rollout.n_samples_per_prompt, settings.train_weights),
+    )
+    if args.eval.steps > 0:
+        args.eval.dataset = str(folder / "eval.jsonl")
+        write_tasks(
+            folder / "eval.jsonl",
+            settings,
+            "eval",
+            batch=settings.eval_episodes,
+            count=settings.eval_episodes,
+            concurrent=_concurrent(settings, args, batch * args.eval.n_samples_per_prompt, settings.eval_weights),
+        )
+    return args
+
+
+def _concurrent(settings: GemSettings, args: SimpleNamespace, episodes: int, weights: dict[str, float]) -> int:
+    enough_for_all = math.ceil(sum(weights.values()) / min(weights.values()))
+    return settings.max_concurrent or max(math.ceil(episodes / args.vllm.num_engines), enough_for_all)

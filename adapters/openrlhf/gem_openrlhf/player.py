@@ -1,0 +1,71 @@
+"""The environments of an engine's process, which all its episodes share."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gem_core.plugins import manager
+from gem_core.rollout import EpisodeRunner, Recorder
+from gem_core.seeding import derive_seed
+from gem_openrlhf.tasks import Task
+
+
+class Players:
+    """The runners of one engine: one for training, one for evaluation, each built on first use."""
+
+    def __init__(self) -> None:
+        self._runners: dict[str, asyncio.Future[EpisodeRunner]] = {}
+
+    async def runner(self, task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+        """The runner that plays a task.
+
+        Args:
+            task: says whether it is one of training, and has the settings.
+            tokenizer: the policy's.
+            response_tokens: limit of one response.
+            context: limit of a prompt and its response.
+
+        Raises:
+            NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
+            TemplateError: the tokenizer cannot carry a conversation.
+        """
+        if not self._runners:
+            manager.configure(msgspec.to_builtins(task.settings))
+        if task.split not in self._runners:
+            # Building environments may take a while, and blocks.
+            loop = asyncio.get_running_loop()
+            build = functools.partial(_build, task, tokenizer, response_tokens, context)
+            self._runners[task.split] = loop.run_in_executor(None, build)
+        return await asyncio.shield(self._runners[task.split])
+
+
+def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+    settings = task.settings
+    settings.import_modules()
+    if settings.recording:
+        _record(settings.recording)
+    return EpisodeRunner(
+        settings.train_weights if task.split == "train" else settings.eval_weights,
+        tokenizer,
+        settings.rollout(response_tokens, context),
+        seed=derive_seed(settings.seed, task.split),
+        max_concurrent=task.max_concurrent,
+        backend=settings.vector_backend,
+        workers=settings.vector_workers,
+        failures=settings.failures,
+        env_kwargs=settings.env_kwargs,
+        wrappers=settings.load_wrappers(),
+    )
+
+
+@functools.cache
+def _record(folder: str) -> None:
+    # A file per process, as several write at once, on several machines.
+    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))

@@ -1,0 +1,32 @@
+"""OpenRLHF's inference engine as a policy."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from gem_core.rollout import Completion
+
+
+class EnginePolicy:
+    """Samples the turns of an episode, token ids in and token ids out.
+
+    Args:
+        engine: OpenRLHF's, in whose process the episode is played.
+        sampling: OpenRLHF's sampling parameters, which all episodes share.
+    """
+
+    def __init__(self, engine: Any, sampling: Any) -> None:
+        self._engine = engine
+        self._sampling = copy(sampling)
+        # OpenRLHF forbids an end of turn as the first token, of which the probabilities it trains with know nothing.
+        self._sampling.min_tokens = 0
+
+    async def __call__(self, prompt: list[int]) -> Completion:
+        """The completion of one prompt."""
+        output = (await self._engine.generate(prompt, self._sampling)).outputs[0]
+        ids = list(output.token_ids)
+        logprobs = None
+        if output.logprobs is not None:
+            logprobs = [float(choices[token].logprob) for token, choices in zip(ids, output.logprobs, strict=True)]
+        return Completion(ids, logprobs, output.finish_reason == "length")

@@ -1,0 +1,54 @@
+"""OpenRLHF's sampling, in the order of the tasks, with what was played beside each sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+from gem_openrlhf.metrics import rollout_metrics
+from gem_openrlhf.rows import PLAYED, Played
+
+
+class TurnSamplesGenerator(SamplesGenerator):
+    """OpenRLHF's; a sample is an episode, and its success is the score that OpenRLHF filters and evaluates by."""
+
+    eval_metrics: dict[str, float]
+    """Of the last evaluation."""
+
+    @classmethod
+    def instead_of(cls, other: SamplesGenerator) -> TurnSamplesGenerator:
+        """One with the same tasks, in the order in which they were written."""
+        return cls(
+            strategy=other.strategy,
+            prompts_dataloader=_in_order(other.strategy, other.prompts_dataloader),
+            eval_dataloader=other.eval_dataloader,
+            tokenizer=other.tokenizer,
+            vllm_engines=other.vllm_engines,
+        )
+
+    def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
+        """The samples of an evaluation, with their success for a reward."""
+        samples = super().generate_eval_samples(**generate_kwargs)
+        found = rollout_metrics([sample.info[PLAYED][0] for sample in samples])
+        self.eval_metrics = {f"eval_{name}": value for name, value in found.items()}
+        for sample in samples:
+            sample.rewards = sample.scores
+        return samples
+
+    def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
+        experience = super()._process_response_into_experience(response, **generate_kwargs)
+        played: Played = response[PLAYED]
+        experience.info[PLAYED] = [played]
+        experience.response_length = torch.tensor([played.episode.response_tokens if played.episode else 0])
+        return experience
+
+
+def _in_order(strategy: Any, loader: StatefulDataLoader[Any]) -> StatefulDataLoader[Any]:
+    """OpenRLHF shuffles; but tasks are random by their seeds already, and environments share each batch."""
+    return strategy.setup_dataloader(
+        loader.dataset, 1, True, False, loader.collate_fn, num_workers=strategy.args.data.dataloader_num_workers
+    )

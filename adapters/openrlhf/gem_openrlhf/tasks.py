@@ -1,0 +1,75 @@
+"""Tasks: the rows of the data set that OpenRLHF reads, each of which says what to play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from gem_core.errors import SettingsError
+from gem_core.vector import share_places
+from gem_openrlhf.settings import GemSettings
+
+PROMPT, LABEL = "prompt", "label"
+"""Columns of the data set: a name for people, and the task."""
+
+Split = Literal["train", "eval"]
+
+
+class Task(msgspec.Struct, frozen=True):
+    """An episode to play. It travels as OpenRLHF's label, with all that an engine has to know."""
+
+    split: Split
+    env_id: str
+    number: int
+    """Decides the seed."""
+    row: int
+    """The environment's own count, so that one over a data set leaves out none."""
+    max_concurrent: int
+    """Episodes that one engine plays at once."""
+    settings: GemSettings
+
+    @classmethod
+    def decode(cls, label: str) -> Task:
+        """The task in a label.
+
+        Raises:
+            SettingsError: it is another label.
+        """
+        try:
+            return msgspec.json.decode(label, type=cls)
+        except (msgspec.DecodeError, msgspec.ValidationError, TypeError) as error:
+            raise SettingsError(
+                f"the label {label!r:.80} names no task: start training with gem_openrlhf.launch, which writes them, "
+                "and not with openrlhf.cli.train_ppo_ray"
+            ) from error
+
+
+def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, count: int, concurrent: int) -> None:
+    """Write tasks in the order in which they are to be played.
+
+    Args:
+        path: of the JSON-lines file.
+        settings: the run's.
+        split: `train` or `eval`.
+        batch: tasks of a batch, which the environments share by their weights.
+        count: of tasks.
+        concurrent: episodes that one engine plays at once.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for task in _tasks(settings, split, batch, count, concurrent):
+            name = f"{task.env_id} {split} {task.number}"
+            label = msgspec.json.encode(task).decode()
+            file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
+
+
+def _tasks(settings: GemSettings, split: Split, batch: int, count: int, concurrent: int) -> Iterator[Task]:
+    envs = share_places(settings.train_weights if split == "train" else settings.eval_weights, batch)
+    for number in range(count):
+        turn, place = divmod(number, batch)
+        env_id = envs[place]
+        row = turn * envs.count(env_id) + envs[:place].count(env_id)
+        yield Task(split, env_id, number, row, concurrent, settings)

@@ -1,0 +1,151 @@
+"""OpenRLHF's trainers, synchronous and asynchronous, on turns of environments."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import ray
+from openrlhf.trainer import ppo_trainer, ppo_trainer_async
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from gem_core.report import RunReport
+from gem_openrlhf.actors import plain_class
+from gem_openrlhf.experience import TurnExperienceMaker, row_experience
+from gem_openrlhf.layout import Turns, batch_rows
+from gem_openrlhf.metrics import rollout_metrics
+from gem_openrlhf.rows import PLAYED
+from gem_openrlhf.samples import TurnSamplesGenerator
+
+_PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
+_TrainingActor = plain_class(ppo_trainer_async.TrainingActor)
+_GenerateSamplesActor = plain_class(ppo_trainer_async.GenerateSamplesActor)
+
+
+class _TurnTraining(ppo_trainer.BasePPOTrainer):
+    """Training on turns: what the synchronous and the asynchronous trainer have in common."""
+
+    args: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.experience_maker = TurnExperienceMaker(
+            self.actor_model_group,
+            self.critic_model_group,
+            self.reward_model_group,
+            self.reference_model_group,
+            self.kl_ctl,
+            self.strategy,
+            self.tokenizer,
+        )
+        settings = self.args.gem
+        self._report = RunReport(settings.steps, ", ".join(settings.train_weights)) if settings.report else None
+        self._announced = False
+
+    def fit(self, global_step: int = 0) -> None:
+        """Train. At the end, and after an error, the report is written."""
+        try:
+            super().fit(global_step)
+        finally:
+            self._save_report()
+
+    def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
+        """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
+        batch = [sample.info[PLAYED][0] for sample in rollout_samples]
+        turns = Turns.of(batch)
+        samples = [row_experience(row, turns) for row in batch_rows(batch, self._multiple())]
+        status: dict[str, Any] = {}
+        if samples:
+            self.experience_maker.expect(turns)
+            status, _ = super().train_step(samples, global_step)
+            status.update(self.experience_maker.metrics)
+        status.update(rollout_metrics(batch))
+        self._announce(status)
+        return status, global_step + 1
+
+    def save_logs_and_checkpoints(
+        self, global_step: int, logs_dict: dict[str, Any] | None = None, client_states: Any = None
+    ) -> None:
+        """OpenRLHF's, to which both trainers hand all metrics of a step."""
+        if self._report is not None:
+            numbers = {
+                name: float(value) for name, value in (logs_dict or {}).items() if isinstance(value, int | float)
+            }
+            self._report.update(global_step, numbers)
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
+
+    def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
+        """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
+        for line in self._report.history if self._report is not None else []:
+            if line["step"] == global_step:
+                line.update(eval_metrics)
+        super().save_best_checkpoint(eval_metrics, global_step, client_states)
+
+    def _multiple(self) -> int:
+        """What the number of rows has to be a multiple of."""
+        args = self.args
+        models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
+        places = [getattr(args, name) for name, group in models.items() if group is not None]
+        shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        ranks = math.lcm(*(place.num_nodes * place.num_gpus_per_node // shared for place in places))
+        updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
+        # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
+        return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
+
+    def _announce(self, metrics: dict[str, Any]) -> None:
+        if self._announced or "advantage/turns" not in metrics:
+            return
+        self._announced = True
+        settings = self.args.gem
+        print(
+            f"{settings.advantage} active: {metrics['advantage/turns']:.0f} turns from "
+            f"{metrics['rollout/episodes']:.0f} episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, "
+            f"std {metrics['advantage/return_std']:.3f}, gamma {self.args.algo.advantage.gamma}; a row is a"
+            f"{'n episode' if settings.view == 'episode' else ' turn'}",
+            flush=True,
+        )
+
+    def _save_report(self) -> None:
+        if self._report is not None and self._report.history:
+            folder = Path(self.args.gem.report)
+            self._report.save_metrics(folder / "metrics.jsonl")
+            self._report.save_curve(folder / "curve.png")
+            print(f"Wrote curve.png and metrics.jsonl to {folder}/", flush=True)
+
+
+@ray.remote
+class TurnPPOTrainer(_TurnTraining, _PPOTrainer):
+    """Synchronous training: OpenRLHF's `PPOTrainer`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = TurnSamplesGenerator.instead_of(self.samples_generator)
+        self.prompts_dataloader = self.samples_generator.prompts_dataloader
+
+    def evaluate(self, global_step: int, **generate_kwargs: Any) -> dict[str, float]:
+        """OpenRLHF's metrics of an evaluation, and those of the episodes."""
+        logs = super().evaluate(global_step, **generate_kwargs)
+        own = self.samples_generator.eval_metrics
+        for logger in (self.wandb_logger, self.tensorboard_logger):
+            if logger:
+                logger.log_eval(global_step, own)
+        return {**logs, **own}
+
+
+@ray.remote
+class TurnTrainingActor(_TurnTraining, _TrainingActor):
+    """The training half of asynchronous training: OpenRLHF's `TrainingActor`."""
+
+
+@ray.remote
+class TurnSamplesActor(_GenerateSamplesActor):
+    """The sampling half of asynchronous training: OpenRLHF's `GenerateSamplesActor`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = TurnSamplesGenerator.instead_of(self.samples_generator)
+        self.prompts_dataloader = self.samples_generator.prompts_dataloader
+
+    def _run_eval(self) -> dict[str, float]:
+        return {**super()._run_eval(), **self.samples_generator.eval_metrics}

@@ -1,0 +1,49 @@
+"""One run of `curves.py` in OpenRLHF, on the CPU; the settings come as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/openrlhf"))
+from openrlhf_on_cpu import settings as cpu
+
+
+def main(settings: dict[str, Any]) -> None:
+    cpu.prepare()
+    from gem_openrlhf import launch
+
+    values = {
+        "--gem.env": settings["env"],
+        "--gem.steps": settings["updates"],
+        "--gem.advantage": settings["advantage"],
+        "--gem.seed": settings["seed"],
+        "--gem.report": settings["folder"],
+        "--actor.model_name_or_path": settings["model"],
+        "--actor.adam.lr": settings["learning_rate"],
+        "--actor.adam.betas": "0.9 0.999",
+        "--actor.lr_scheduler": "constant",
+        "--actor.max_norm": settings["clip"],
+        "--algo.advantage.gamma": settings["gamma"],
+        "--algo.kl.init_coef": 0,
+        "--rollout.batch_size": settings["episodes"],
+        "--rollout.micro_batch_size": 8,
+        "--rollout.max_new_tokens": settings["response_tokens"],
+        "--data.max_len": 1024,
+        "--train.batch_size": settings["episodes"],
+        "--train.micro_batch_size": 8,
+        "--train.seed": settings["seed"],
+        "--ckpt.path": f"{settings['folder']}/ckpt",
+        "--ckpt.output_dir": f"{settings['folder']}/model",
+    }
+    flags = [part for name, value in values.items() for part in (name, *str(value).split())]
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        cpu.start_ray(folder)
+        launch(flags=[*cpu.flags(), "--ckpt.disable_ds", *flags])
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,79 @@
+"""Train an agent to guess a number in few turns, with OpenRLHF's own training and one reward per turn.
+
+    python examples/openrlhf_guess_the_number.py                  # a tiny model on a CPU, twenty minutes
+    python examples/openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
+        --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
+        --vllm.num_engines 4                                      # several machines: docs/openrlhf.md
+
+Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` has what `--gem.env` takes.
+OpenRLHF's engines import this file for its `AgentExecutor`, and with it environments registered here.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from gem_openrlhf import GemAgentExecutor
+
+FLAGS = {
+    "--gem.env": "game:GuessTheNumber-v0-easy",
+    "--gem.steps": "120",  # batches
+    "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with OpenRLHF's critic
+    "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png and metrics.jsonl
+    "--algo.advantage.gamma": "0.95",  # per turn
+    "--algo.kl.init_coef": "0",  # no reference model
+    "--rollout.batch_size": "128",  # episodes of a batch
+    "--rollout.micro_batch_size": "16",
+    "--rollout.max_new_tokens": "4",  # of one turn; a real model needs 512 or more
+    "--data.max_len": "512",  # of a whole episode
+    "--train.batch_size": "128",  # the whole batch, so one update for each
+    "--train.micro_batch_size": "16",
+    "--actor.adam.lr": "1e-3",  # for a real model about 1e-6
+    "--ckpt.path": "runs/openrlhf_guess_the_number/ckpt",
+    "--ckpt.output_dir": "runs/openrlhf_guess_the_number/model",
+}
+WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
+
+
+class AgentExecutor(GemAgentExecutor):
+    """What OpenRLHF looks for in this file."""
+
+
+def main(flags: list[str]) -> None:
+    flags = [part for pair in FLAGS.items() for part in pair] + flags
+    if "--actor.model_name_or_path" not in flags:
+        flags = [*swap_for_cpu(), "--actor.model_name_or_path", save_tiny_policy(flags), *flags]
+    from gem_openrlhf import launch
+
+    launch(__file__, flags)
+
+
+def swap_for_cpu() -> list[str]:
+    """What OpenRLHF needs on a CPU, which is with the tests, and what suits a tiny model."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/openrlhf"))
+    from openrlhf_on_cpu import settings
+
+    settings.prepare()
+    settings.start_ray(tempfile.mkdtemp(prefix="ray"))
+    return [*settings.flags(), "--ckpt.disable_ds", "--actor.entropy_coef", "0.025", "--actor.max_norm", "0.5"]
+
+
+def save_tiny_policy(flags: list[str]) -> str:
+    """A model of 100k parameters that knows the words and the action format, but not how to play."""
+    import torch
+
+    from gem_openrlhf.settings import parse
+    from gem_tiny import tiny_policy
+
+    print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
+    torch.set_num_threads(1)  # a tiny model only loses time to more
+    settings, folder = parse(flags)[0], tempfile.mkdtemp(prefix="tiny")
+    model, tokenizer = tiny_policy(settings.env, warm_start_steps=WARM_START_STEPS, seed=settings.seed)
+    model.bfloat16().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

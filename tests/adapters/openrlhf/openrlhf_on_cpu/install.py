@@ -1,0 +1,120 @@
+"""Swaps devices, a transport and kernels; nothing of what OpenRLHF trains, samples or computes."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+def install() -> None:
+    """Swap each of `SWAPS` when its module has been imported."""
+    if not any(isinstance(finder, _Swapper) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Swapper())
+
+
+class _Swapper(MetaPathFinder):
+    def __init__(self) -> None:
+        self._left = dict(SWAPS)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        swap = self._left.pop(fullname, None)
+        spec = importlib.util.find_spec(fullname) if swap else None
+        if swap and spec and spec.loader:
+            spec.loader.exec_module = _followed_by(spec.loader.exec_module, swap)
+        return spec
+
+
+def _followed_by(load: Callable[[ModuleType], None], swap: Callable[[Any], None]) -> Callable[[ModuleType], None]:
+    def both(module: ModuleType) -> None:
+        load(module)
+        swap(module)
+
+    return both
+
+
+class _Device(str):
+    """`.to(device)` takes it for the CPU; OpenRLHF's `f"cuda:{device}"`, to which nothing is sent, gets a number."""
+
+    def __format__(self, spec: str) -> str:
+        return "0"
+
+
+def _devices(_: ModuleType) -> None:
+    """OpenRLHF asks `torch.cuda` where to compute, and has "cuda" in its code twice."""
+    import torch
+    from torch.distributed import device_mesh
+
+    torch.cuda.current_device = lambda: _Device("cpu")
+    # Three functions, not one: torch._dynamo insists that they differ.
+    torch.cuda.set_device = lambda *_: None
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.current_stream = lambda *_: None
+    mesh, empty = device_mesh.init_device_mesh, torch.empty
+    device_mesh.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
+
+    @functools.wraps(empty)
+    def empty_on_cpu(*args: Any, **kwargs: Any) -> torch.Tensor:
+        if kwargs.get("device") == "cuda":  # where vLLM receives weights
+            kwargs["device"] = "cpu"
+        return empty(*args, **kwargs)
+
+    torch.empty = empty_on_cpu
+
+
+def _transport(module: Any) -> None:
+    """Weights travel to vLLM by NCCL, which is for GPUs; here through the store by which both ends found each other."""
+
+    class StoreCommunicator:
+        def __init__(self, group: Any, device: Any = None, **_: Any) -> None:
+            self._group = group
+
+        def broadcast(self, tensor: Any, src: int, stream: Any = None) -> None:
+            sent = self._group.broadcast(tensor.detach(), src)
+            if self._group.rank != src:
+                tensor.copy_(sent)
+
+    module.PyNcclCommunicator = StoreCommunicator
+
+
+def _linear(module: Any) -> None:
+    """vLLM packs the weights of linear layers for the CPU when they are first loaded, and later ones would be lost."""
+
+    def plain(layer: Any, remove_weight: bool) -> None:
+        import torch
+
+        layer.cpu_linear = torch.nn.functional.linear
+
+    module.dispatch_cpu_unquantized_gemm = plain
+
+
+def _no_shared_memory_operator(module: Any) -> None:
+    """DeepSpeed would compile it, for minutes; gloo reduces without it."""
+    module.build_shm_op = lambda: None
+
+
+def _torch_adam(module: Any) -> None:
+    """DeepSpeed would compile an Adam of its own, for minutes; torch has one."""
+    original = module.DeepSpeedEngine.get_optimizer_configuration
+
+    @functools.wraps(original)
+    def configuration(self: Any, parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return original(self, {**parameters, "torch_adam": True}, *args, **kwargs)
+
+    module.DeepSpeedEngine.get_optimizer_configuration = configuration
+
+
+SWAPS: dict[str, Callable[[Any], None]] = {
+    "openrlhf": _devices,
+    "vllm.distributed.device_communicators.pynccl": _transport,
+    "vllm.model_executor.layers.utils": _linear,
+    "deepspeed.comm.torch": _no_shared_memory_operator,
+    "deepspeed.runtime.engine": _torch_adam,
+}

@@ -1,0 +1,3 @@
+"""Names that OpenRLHF imports unconditionally, and calls only to pack samples."""
+
+__version__ = "0"

@@ -1,0 +1,1 @@
+"""As `flash_attn`."""

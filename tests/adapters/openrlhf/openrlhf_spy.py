@@ -1,0 +1,69 @@
+"""Imported by a run (`--gem.modules`) to note what goes through OpenRLHF: what is sampled, and what is trained on.
+
+It also makes the environments of the tests known. OpenRLHF's workers are sent to Ray whole, so it is enough to wrap
+them where training is started.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.append(str(Path(__file__).parents[1]))
+import babble
+
+FIELDS = ["sequences", "action_mask", "advantages", "returns", "values", "action_log_probs", "rollout_log_probs"]
+
+
+def folder() -> Path:
+    return Path(os.environ["GEM_SPY"])
+
+
+def watch_sampling(actor: Any) -> None:
+    generate = actor.generate
+
+    @functools.wraps(generate)
+    async def watched(self: Any, prompt_token_ids: Any, sampling_params: Any, *args: Any, **kwargs: Any) -> Any:
+        result = await generate(self, prompt_token_ids, sampling_params, *args, **kwargs)
+        line = {"prompt": list(prompt_token_ids), "ids": list(result.outputs[0].token_ids)}
+        with (folder() / f"sampled-{os.getpid()}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        return result
+
+    actor.generate = watched
+
+
+def watch_updates(actor: Any, name: str) -> None:
+    fit = actor.fit
+
+    @functools.wraps(fit)
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.seen = getattr(self, "seen", 0) + 1
+        items = [{field: getattr(item, field) for field in FIELDS} for item in self.trainer.replay_buffer.items]
+        engine = getattr(self, name)
+        engine = getattr(engine, "model", engine) if name == "actor" else engine
+        steps = engine.global_steps
+        result = fit(self, *args, **kwargs)
+        seen = {"rows": items, "updates": engine.global_steps - steps}
+        torch.save(seen, folder() / f"{name}-{self.seen}-{torch.distributed.get_rank()}.pt")
+        return result
+
+    actor.fit = watched
+
+
+babble.register()
+if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf.workers" in sys.modules:
+    from openrlhf.trainer.ray.vllm_engine import RolloutRayActor
+
+    from gem_openrlhf.actors import plain_class
+    from gem_openrlhf.workers import TurnCriticActor, TurnPolicyActor
+
+    watch_sampling(plain_class(RolloutRayActor))
+    watch_updates(plain_class(TurnPolicyActor), "actor")
+    watch_updates(plain_class(TurnCriticActor), "critic")

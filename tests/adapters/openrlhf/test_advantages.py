@@ -1,0 +1,256 @@
+"""Advantages as OpenRLHF's own classes carry them, against their formulas in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import brute_force
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+from made_up import random_batch
+from openrlhf.models import PolicyLoss
+from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_batch, split_experience_batch
+from openrlhf.trainer.ppo_utils.kl_controller import FixedKLController
+from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
+
+from gem_openrlhf.actors import plain_class
+from gem_openrlhf.experience import TurnExperienceMaker, row_experience
+from gem_openrlhf.layout import Turns, batch_rows
+from gem_openrlhf.rows import Played, Row, TurnSpan
+from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.workers import TurnCriticActor
+
+ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
+GAMMA, LAM = 0.9, 0.8
+CriticActor = plain_class(TurnCriticActor)
+
+
+class Step:
+    """A batch on its way through OpenRLHF, up to the replay buffer; the models' numbers are made up."""
+
+    def __init__(self, args: SimpleNamespace, batch: list[Played], *, advantage: str, multiple: int = 4) -> None:
+        self.batch, self.turns = batch, Turns.of(batch)
+        args.gem = GemSettings(env=["test:Babble-v0"], steps=1, advantage=advantage)
+        args.algo.advantage.gamma, args.algo.advantage.lambd = GAMMA, LAM
+        args.rollout.micro_batch_size = 4
+        strategy, tokenizer = SimpleNamespace(args=args), SimpleNamespace(pad_token_id=0)
+        control = FixedKLController(args.algo.kl.init_coef)
+        maker: Any = TurnExperienceMaker(None, None, None, None, control, strategy, tokenizer)
+        self.maker = maker
+        self.rows = batch_rows(batch, multiple)
+        experiences = maker.split_rollout_samples([row_experience(row, self.turns) for row in self.rows])
+        generator = torch.Generator().manual_seed(0)
+        for one in experiences:
+            shape = one.action_mask.shape
+            one.action_log_probs = torch.zeros(shape)
+            one.kl = torch.randn(shape, generator=generator)
+            one.values = torch.randn(shape, generator=generator) if advantage == "gae" else None
+        self.kl = [row.clone() for one in experiences for row in one.kl]
+        self.values = [row.clone() for one in experiences if one.values is not None for row in one.values]
+        maker.expect(self.turns)
+        self.experiences: list[Experience] = maker.compute_advantages_and_returns(experiences)
+
+    def items(self) -> list[Experience]:
+        """What the actor's replay buffer holds: a row each, without padding."""
+        buffer = NaiveReplayBuffer(1)
+        for experience in self.experiences:
+            buffer.append(experience)
+        return buffer.items
+
+    def per_turn(self, field: str = "advantages") -> list[float]:
+        """One number per turn of the batch, from the rows; nothing anywhere else."""
+        found: dict[int, float] = {}
+        for row, item in zip(self.rows, self.items(), strict=True):
+            numbers = getattr(item, field).tolist()
+            assert item.sequences.tolist() == row.ids
+            assert len(numbers) == len(row.ids) - 1
+            for turn, start, end in row.spans:
+                assert item.action_mask[start - 1 : end - 1].all()
+                number, *others = {*numbers[start - 1 : end - 1], *([found[turn]] if turn in found else [])}
+                assert not others, "one turn, one number"
+                found[turn] = number
+                numbers[start - 1 : end - 1] = [0.0] * (end - start)
+            assert not any(numbers), "no number on tokens that were not sampled"
+        return [found[turn] for turn in range(len(self.turns))]
+
+    def first_place(self, tables: list[torch.Tensor]) -> list[float]:
+        """What tables of rows say at each turn's first token."""
+        found: dict[int, tuple[int, float]] = {}
+        for row, table in zip(self.rows, tables, strict=True):
+            for turn, start, _ in row.spans:
+                found[turn] = min(found.get(turn, (start, table[start - 1].item())), (start, table[start - 1].item()))
+        return [found[turn][1] for turn in range(len(self.turns))]
+
+    def split(self, numbers: list[float]) -> list[list[float]]:
+        """Numbers per turn as lists per episode with turns."""
+        left = iter(numbers)
+        return [[next(left) for _ in one.rewards] for one in self.batch if one.rewards]
+
+
+def groups(batch: list[Played]) -> list[int]:
+    return [one.episode.group for one in batch if one.rewards and one.episode]
+
+
+@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], name: str, view: str):
+    for seed in range(5):
+        # A group of one has nothing to compare with, and that is gem-core's business.
+        batch = random_batch(random.Random(seed), view, empty=name in ("rebn", "rebn_loo", "reinforce"))
+        step = Step(arguments("--algo.kl.init_coef=0"), batch, advantage=name, multiple=seed + 1)
+        rewards = [one.rewards for one in batch if one.rewards]
+        want = brute_force.expected(name, rewards, groups(batch), GAMMA)
+        assert step.per_turn() == pytest.approx([number for row in want for number in row], abs=1e-5)
+        later = [number for row in rewards for number in brute_force.returns_to_go(row, GAMMA)]
+        assert step.per_turn("returns") == pytest.approx(later, abs=1e-5)
+        assert step.maker.metrics["advantage/turns"] == len(later)
+
+
+@effort(max_examples=25, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32), multiple=st.integers(1, 12))
+def test_however_rows_are_cut(args_once: SimpleNamespace, seed: int, multiple: int):
+    batch = random_batch(random.Random(seed), "turn")
+    if not any(one.rewards for one in batch):
+        return
+    whole = Step(args_once, batch, advantage="rebn", multiple=1).per_turn()
+    assert Step(args_once, batch, advantage="rebn", multiple=multiple).per_turn() == whole
+
+
+@pytest.fixture(scope="module")
+def args_once() -> SimpleNamespace:
+    from conftest import openrlhf_arguments
+
+    return openrlhf_arguments("--algo.kl.init_coef=0")
+
+
+@pytest.mark.parametrize("view", ["episode", "turn"])
+def test_gae_takes_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], view: str):
+    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), view), advantage="gae", multiple=7)
+    values = step.split(step.first_place(step.values))
+    rewards = [one.rewards for one in step.batch if one.rewards]
+    want = [brute_force.gae(*both, GAMMA, LAM) for both in zip(rewards, values, strict=True)]
+    assert step.per_turn() == pytest.approx([number for row in want for number in row], abs=1e-5)
+
+
+@pytest.mark.parametrize("view", ["episode", "turn"])
+def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNamespace], view: str):
+    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), view), advantage="gae", multiple=7)
+    values, advantages = step.first_place(step.values), step.per_turn()
+    critic = CriticActor.__new__(CriticActor)
+    critic.trainer = SimpleNamespace(replay_buffer=NaiveReplayBuffer(1))
+    for experience in step.experiences:
+        critic.append(experience)
+    targets: dict[int, float] = {}
+    for row, item in zip(step.rows, critic.trainer.replay_buffer.items, strict=True):
+        assert not item.returns.isnan().any()
+        (places,) = torch.where(item.action_mask)
+        starts = {start - 1: turn for turn, start, _ in row.spans}
+        assert {*places.tolist()} <= {*starts}
+        for place in places.tolist():
+            assert starts[place] not in targets, "a turn has one target"
+            targets[starts[place]] = item.returns[place].item()
+    want = [advantage + value for advantage, value in zip(advantages, values, strict=True)]
+    assert [targets[turn] for turn in range(len(step.turns))] == pytest.approx(want, abs=1e-5)
+
+
+def test_divergence_is_taken_off_the_rewards_of_its_turn(arguments: Callable[..., SimpleNamespace]):
+    step = Step(arguments("--algo.kl.init_coef=0.5"), random_batch(random.Random(5)), advantage="reinforce", multiple=7)
+    taken = [0.0] * len(step.turns)
+    for row, kl in zip(step.rows, step.kl, strict=True):
+        for turn, start, end in row.spans:
+            taken[turn] += 0.5 * kl[start - 1 : end - 1].sum().item()
+    rewards = [reward - less for reward, less in zip(step.turns.rewards.tolist(), taken, strict=True)]
+    want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
+    assert step.per_turn() == pytest.approx(want, abs=1e-5)
+
+
+@pytest.mark.parametrize("view", ["episode", "turn"])
+def test_length_penalties_are_those_of_a_response(arguments: Callable[..., SimpleNamespace], view: str):
+    flags = ["--reward.overlong_buffer_len=4", "--reward.overlong_penalty_factor=2", "--algo.kl.init_coef=0"]
+    args = arguments(*flags, "--rollout.max_new_tokens=6", "--reward.stop_properly_penalty_coef=0.5")
+    step = Step(args, random_batch(random.Random(5), view), advantage="reinforce", multiple=7)
+    lengths = [0] * len(step.turns)
+    for row in step.rows:
+        for turn, start, end in row.spans:
+            lengths[turn] += end - start
+    rewards = [
+        (reward - 2 * max(0, length - 2) / 4) * (0.5 if cut else 1)
+        for reward, length, cut in zip(step.turns.rewards, lengths, step.turns.truncated, strict=True)
+    ]
+    want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
+    assert step.per_turn() == pytest.approx(want, abs=1e-5)
+    assert step.turns.rewards.tolist() == [reward for one in step.batch for reward in one.rewards], "left alone"
+
+
+def test_rewards_are_clipped_as_openrlhf_is_told(arguments: Callable[..., SimpleNamespace]):
+    args = arguments("--reward.clip_range", "0.0", "0.5", "--algo.kl.init_coef=0")
+    step = Step(args, random_batch(random.Random(5)), advantage="reinforce")
+    rewards = [min(max(reward, 0.0), 0.5) for reward in step.turns.rewards.tolist()]
+    want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
+    assert step.per_turn() == pytest.approx(want, abs=1e-5)
+
+
+def test_the_loss_is_the_same_however_rows_are_cut(arguments: Callable[..., SimpleNamespace]):
+    """Its gradient for each token of each turn, by OpenRLHF's own loss over the whole batch."""
+
+    def gradients(multiple: int) -> dict[tuple[int, int], float]:
+        step = Step(
+            arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn", multiple=multiple
+        )
+        batch = make_experience_batch(step.items())
+        assert batch.action_mask is not None
+        logprobs = torch.zeros(batch.action_mask.shape, requires_grad=True)
+        loss, *_ = PolicyLoss()(
+            logprobs,
+            torch.zeros_like(logprobs),
+            batch.advantages,
+            action_mask=batch.action_mask,
+            batch_num_tokens=batch.action_mask.sum().float(),
+        )
+        loss.backward()
+        assert logprobs.grad is not None
+        outside = logprobs.grad[batch.action_mask == 0]
+        assert not outside.any()
+        return {
+            (turn, at): logprobs.grad[number, at - 1].item()
+            for number, row in enumerate(step.rows)
+            for turn, start, end in row.spans
+            for at in range(start, end)
+        }
+
+    whole, cut = gradients(1), gradients(11)
+    assert whole.keys() == cut.keys()
+    assert [cut[key] for key in whole] == pytest.approx([*whole.values()], abs=1e-7)
+    assert max(map(abs, whole.values())) > 1e-3
+
+
+def test_a_row_is_what_was_sampled():
+    row = Row([5, 6, 7, 8, 9], [0.0, 0.0, -0.5, 0.0, -0.25], [TurnSpan(0, 2, 3), TurnSpan(1, 4, 5)])
+    turns = Turns.of([Played(None, [row], [0.5, 1.0], [False, True])])
+    one = row_experience(row, turns)
+    assert one.sequences.tolist() == [[5, 6, 7, 8, 9]]
+    assert one.action_mask.tolist() == [[0, 1, 0, 1]]
+    assert one.rollout_log_probs.tolist() == [[0.0, -0.5, 0.0, -0.25]]
+    assert one.info["reward"].tolist() == [1.5]
+    assert one.truncated.tolist() == [True]
+    assert one.response_length.tolist() == [2]
+
+
+def test_constant_batches_give_zeros(arguments: Callable[..., SimpleNamespace]):
+    row = Row([1, 2, 3], None, [TurnSpan(0, 1, 3)])
+    batch = [Played(None, [row], [-0.1], [False])] * 8
+    assert Step(arguments("--algo.kl.init_coef=0"), batch, advantage="rebn").per_turn() == [0.0] * 8
+
+
+def test_split_and_joined_again(arguments: Callable[..., SimpleNamespace]):
+    """Nothing of ours is left in `info`, which OpenRLHF makes metrics of."""
+    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn")
+    for experience in step.experiences:
+        for item in split_experience_batch(experience):
+            assert {*item.info} == {"reward", "return"}

@@ -1,0 +1,255 @@
+"""The agent with real environments: the ids that were sampled, one seed per task, and no environment that stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from babble import Babble
+from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
+from vllm import SamplingParams
+
+import gem_core
+from gem_core.errors import EnvFailure, NotFoundError, SettingsError
+from gem_core.rollout import StopReason, read_episodes
+from gem_core.seeding import derive_seed
+from gem_openrlhf import GemAgentExecutor, player
+from gem_openrlhf.launcher import DEFAULT_AGENT
+from gem_openrlhf.rows import PLAYED, Played
+from gem_openrlhf.settings import GemSettings, parse
+from gem_openrlhf.tasks import Split, write_tasks
+
+MAX_TOKENS = 8
+CONTEXT = 256
+
+
+class Engine:
+    """Answers as OpenRLHF's engine does, from the prompt and the request alone."""
+
+    def __init__(self, tokenizer: Any, *, ends: bool = True, logprobs: bool = True) -> None:
+        self.calls: list[tuple[list[int], list[int], Any]] = []
+        self._tokenizer, self._ends, self._logprobs = tokenizer, ends, logprobs
+
+    async def generate(self, prompt: list[int], sampling: Any) -> Any:
+        rng = random.Random(repr(prompt))
+        await asyncio.sleep(rng.random() / 1000)
+        length = sampling.max_tokens if not self._ends else rng.randint(0, sampling.max_tokens - 1)
+        ids = [rng.randrange(7, len(self._tokenizer)) for _ in range(length)]
+        ids += [self._tokenizer.eos_token_id] if self._ends else []
+        self.calls.append((list(prompt), ids, sampling))
+        choices = [{one: SimpleNamespace(logprob=-rng.random()), -5: None} for one in ids] if self._logprobs else None
+        reason = "stop" if self._ends else "length"
+        return SimpleNamespace(outputs=[SimpleNamespace(token_ids=tuple(ids), logprobs=choices, finish_reason=reason)])
+
+
+class Ruin(Babble):
+    """Never starts."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        raise OSError(f"no file for {seed}")
+
+
+def setup_module() -> None:
+    gem_core.register("test:Ruin-v0", Ruin)
+
+
+@pytest.fixture
+def play(words: Any, tmp_path: Path) -> Callable[..., list[Played]]:
+    """A function that plays tasks as OpenRLHF's engine actor does."""
+
+    def run(
+        count: int,
+        *flags: str,
+        engine: Engine | None = None,
+        copies: int = 1,
+        split: Split = "train",
+        tokenizer: Any = None,
+    ) -> list[Played]:
+        own = flags if "--gem.env" in flags else ["--gem.env", "test:Babble-v0", *flags]
+        settings, rest = parse([*own, "--gem.steps", "1"])
+        assert not rest
+        labels = written(tmp_path, settings, split, count)
+        return play_labels(labels, tokenizer or words, engine or Engine(tokenizer or words), copies)
+
+    return run
+
+
+def written(folder: Path, settings: GemSettings, split: Split, count: int, batch: int = 6) -> list[str]:
+    path = folder / f"{split}.jsonl"
+    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8)
+    return [json.loads(line)["label"] for line in path.open("rb")]
+
+
+def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: int = 1) -> list[Played]:
+    agent: Any = _load_agent_executor(str(DEFAULT_AGENT))
+    sampling = SamplingParams(temperature=1.0, max_tokens=MAX_TOKENS, min_tokens=1, logprobs=1)
+
+    async def everything() -> list[Any]:
+        return await asyncio.gather(
+            *[
+                agent.execute(
+                    prompt="",
+                    label=label,
+                    sampling_params=sampling,
+                    max_length=CONTEXT,
+                    hf_tokenizer=tokenizer,
+                    llm_engine=engine,
+                    images=None,
+                )
+                for label in labels
+                for _ in range(copies)
+            ]
+        )
+
+    try:
+        responses = asyncio.run(everything())
+    finally:
+        for runner in agent._players._runners.values():
+            if not runner.cancelled() and runner.exception() is None:
+                runner.result().close()
+    assert sampling.min_tokens == 1, "what episodes share is left as it was"
+    return [response[PLAYED] for response in responses]
+
+
+def trained(played: Sequence[Played]) -> list[tuple[list[int], list[int]]]:
+    return [(row.ids[:start], row.ids[start:end]) for one in played for row in one.rows for _, start, end in row.spans]
+
+
+@pytest.mark.parametrize("flags", [[], ["--gem.view", "turn"], ["--gem.view", "turn", "--gem.history", "1"]])
+def test_the_ids_that_were_sampled(play, words, flags):
+    engine = Engine(words)
+    played = play(12, *flags, engine=engine)
+    assert sorted(trained(played)) == sorted((prompt, ids) for prompt, ids, _ in engine.calls)
+    turns = [one.episode.turns for one in played]
+    assert sum(turns) > 20
+    assert [len(one.rows) for one in played] == (turns if flags else [1] * 12)
+    assert [len(one.rewards) for one in played] == turns
+
+
+def test_a_tokenizer_whose_encoding_is_not_the_identity(play, bpe):
+    engine = Engine(bpe)
+    found = trained(play(12, engine=engine, tokenizer=bpe))
+    assert sorted(found) == sorted((prompt, ids) for prompt, ids, _ in engine.calls)
+    drifted = [ids for _, ids in found if bpe.encode(bpe.decode(ids), add_special_tokens=False) != ids]
+    assert len(drifted) > len(found) / 2
+
+
+def test_log_probabilities_stand_where_their_tokens_do(play, words):
+    for one in play(6):
+        for row in one.rows:
+            assert len(row.logprobs) == len(row.ids)
+            sampled = {at for _, start, end in row.spans for at in range(start, end)}
+            assert all((value < 0) == (at in sampled) for at, value in enumerate(row.logprobs))
+    assert all(row.logprobs is None for one in play(3, engine=Engine(words, logprobs=False)) for row in one.rows)
+
+
+def test_a_response_has_its_own_limit_and_may_be_empty(play, words):
+    engine = Engine(words)
+    play(3, engine=engine)
+    assert {sampling.max_tokens for _, _, sampling in engine.calls} == {MAX_TOKENS}
+    assert {sampling.min_tokens for _, _, sampling in engine.calls} == {0}
+
+
+def test_a_response_that_was_cut_off(play, words):
+    for flags, invalid in (([], True), (["--no-gem.truncated_is_invalid"], False)):
+        engine = Engine(words, ends=False)
+        (one,) = play(1, "--gem.env", "game:Corridor-v0", *flags, engine=engine)
+        assert all(one.truncated)
+        assert one.episode.truncated == one.episode.turns
+        assert (one.episode.invalid == one.episode.turns) or not invalid
+        for row in one.rows:
+            for _, _, end in row.spans[:-1]:
+                assert row.ids[end] == words.eos_token_id, "the end of turn that was not sampled, and is not trained on"
+
+
+def test_copies_of_a_task_play_the_same_task(play, words):
+    engine = Engine(words)
+    played = play(4, engine=engine, copies=3)
+    seeds = [one.episode.seed for one in played]
+    assert seeds == [derive_seed(derive_seed(0, "train"), task, 0) for task in range(4) for _ in range(3)]
+    assert [one.episode.group for one in played] == [task for task in range(4) for _ in range(3)]
+
+
+def test_evaluation_plays_other_tasks(play):
+    train = {one.episode.seed for one in play(6)}
+    evaluation = {one.episode.seed for one in play(6, split="eval")}
+    assert len(train) == len(evaluation) == 6
+    assert not train & evaluation
+
+
+def test_what_environments_do_costs_their_episode_and_nothing_else(play):
+    played = play(30, "--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none")
+    reasons = [one.episode.stop_reason for one in played]
+    assert {StopReason.ENV_ERROR, StopReason.TERMINATED} <= {*reasons}
+    assert all(one.episode.error for one in played if one.episode.stop_reason is StopReason.ENV_ERROR)
+    empty = [one for one in played if not one.rewards]
+    assert empty
+    assert all(one.rows == [] for one in empty)
+
+
+def test_an_episode_that_is_to_be_dropped(play):
+    flags = ["--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none", "--gem.env_failure", "drop"]
+    assert Played() in play(12, *flags)
+
+
+def test_a_hanging_environment(play):
+    flags = ["--gem.vector_backend", "process", "--gem.env_timeout", "1", "--gem.max_env_failure_share", "none"]
+    played = play(24, "--gem.env", "test:Hostile-v0", "--gem.seed", "23", *flags)
+    errors = {str(one.episode.error).split(":")[0] for one in played if one.episode.error}
+    assert {"RuntimeError", "TimeoutError", "ChildProcessError"} & errors
+
+
+def test_an_episode_that_outgrows_its_context(play):
+    (one,) = play(1, "--gem.env", "test:Chatty-v0")
+    assert one.episode.stop_reason is StopReason.CONTEXT_FULL
+    assert len(one.rewards) == 1
+
+
+def test_a_failure_that_is_to_stop_the_run_is_raised(play):
+    with pytest.raises(EnvFailure, match=r"test:Fragile-v0 .*failed"):
+        play(12, "--gem.env", "test:Fragile-v0", "--gem.env_failure", "raise")
+    with pytest.raises(EnvFailure, match="Its first errors"):
+        play(60, "--gem.env", "test:Ruin-v0", "--gem.max_env_failure_share", "0.2")
+
+
+def test_what_is_wrong_says_so(play, words):
+    with pytest.raises(NotFoundError, match="game:Corrido-v0"):
+        play(1, "--gem.env", "game:Corrido-v0")
+    with pytest.raises(SettingsError, match=r"names no task: start training with gem_openrlhf\.launch"):
+        play_labels(["4"], words, Engine(words))
+    with pytest.raises(SettingsError, match="names no task"):
+        play_labels([""], words, Engine(words))
+
+
+def test_environments_take_turns(play):
+    played = play(12, "--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.env_weights", "1", "2")
+    ids = [one.episode.env_id for one in played]
+    assert ids[:6].count("game:Corridor-v0") == ids[6:].count("game:Corridor-v0") == 4
+
+
+def test_episodes_are_recorded(play, tmp_path):
+    player._record.cache_clear()
+    play(5, "--gem.recording", str(tmp_path / "episodes"))
+    (path,) = (tmp_path / "episodes").glob("*.jsonl")
+    assert len([*read_episodes(path)]) == 5
+
+
+def test_the_agent_imports_nothing_of_training():
+    code = (
+        "import sys; import gem_openrlhf.default_agent; "
+        "assert not {'deepspeed', 'openrlhf.trainer', 'gem_openrlhf.launcher', 'gem_openrlhf.trainer', "
+        "'gem_openrlhf.workers', 'gem_openrlhf.experience', 'gem_openrlhf.samples'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_openrlhf_finds_the_agent():
+    assert isinstance(_load_agent_executor(str(DEFAULT_AGENT)), GemAgentExecutor)

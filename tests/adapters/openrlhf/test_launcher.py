@@ -1,0 +1,97 @@
+"""Starting OpenRLHF's command: what it is given, what it finds in the place of its own, and what becomes of errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openrlhf.trainer import ppo_trainer, ppo_trainer_async
+from openrlhf.trainer.ray import ppo_actor, ppo_critic
+from openrlhf.utils import config
+from ray.exceptions import RayTaskError
+
+from gem_core.errors import EnvFailure, SettingsError
+from gem_openrlhf import launch, launcher, trainer, workers
+from gem_openrlhf.launcher import DEFAULT_AGENT
+from gem_openrlhf.tasks import Task
+
+ENV = ["--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.steps", "3"]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that launches; what is given takes the place of OpenRLHF's command."""
+
+    def launched(command: Callable[[], None], *flags: str, **options: Any) -> None:
+        monkeypatch.setattr(launcher.runpy, "run_module", lambda *_, **__: command())
+        launch(flags=[*ENV, *flags], **options)
+
+    return launched
+
+
+def test_what_the_command_finds(run):
+    before = ppo_trainer.PPOTrainer, config.hierarchize, sys.argv
+    seen: list[Any] = []
+
+    def command() -> None:
+        seen.extend([ppo_trainer.PPOTrainer, ppo_trainer_async.TrainingActor, ppo_trainer_async.GenerateSamplesActor])
+        seen.extend([ppo_actor.PolicyModelActor, ppo_critic.CriticModelActor, sys.argv[1:]])
+
+    run(command, "--rollout.batch_size", "4")
+    assert seen[:3] == [trainer.TurnPPOTrainer, trainer.TurnTrainingActor, trainer.TurnSamplesActor]
+    assert seen[3:5] == [workers.TurnPolicyActor, workers.TurnCriticActor]
+    assert seen[5] == ["--rollout.batch_size", "4"]
+    assert (ppo_trainer.PPOTrainer, config.hierarchize, sys.argv) == before
+
+
+@pytest.mark.parametrize(("advantage", "estimator"), [("rebn", "reinforce"), ("gae", "gae")])
+def test_what_becomes_of_the_arguments(
+    run: Callable[..., None],
+    arguments: Callable[..., Any],
+    tmp_path: Path,
+    advantage: str,
+    estimator: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    args = arguments("--ckpt.path", str(tmp_path), "--eval.steps", "2")
+    monkeypatch.setattr(config, "hierarchize", lambda made: made)
+    made: list[Any] = []
+    run(lambda: made.append(config.hierarchize(args)), "--gem.advantage", advantage, "--gem.eval_episodes", "6")
+    (found,) = made
+    assert found.train.agent_func_path == str(DEFAULT_AGENT)
+    assert found.algo.advantage.estimator == estimator
+    assert found.gem.advantage == advantage
+    for path, count, split in ((found.data.prompt_dataset, 24, "train"), (found.eval.dataset, 6, "eval")):
+        rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        tasks = [Task.decode(row[found.data.label_key]) for row in rows]
+        assert [task.number for task in tasks] == [*range(count)]
+        assert {task.split for task in tasks} == {split}
+        assert {task.env_id for task in tasks} == {"test:Babble-v0", "game:Corridor-v0"}
+        assert len({row[found.data.input_key] for row in rows}) == count
+
+
+def test_what_stopped_the_run_is_raised(run):
+    def command() -> None:
+        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0 failed")).as_instanceof_cause()
+        raise RayTaskError("fit", "trace", inner).as_instanceof_cause()
+
+    with pytest.raises(EnvFailure, match="test:Fragile-v0 failed") as raised:
+        run(command)
+    assert type(raised.value) is EnvFailure
+
+
+def test_other_errors_pass_through(run):
+    def command() -> None:
+        raise RayTaskError("fit", "no such layer", ValueError()).as_instanceof_cause()
+
+    with pytest.raises(RayTaskError, match="no such layer"):
+        run(command)
+
+
+def test_flags_that_are_set_here_are_refused(run):
+    with pytest.raises(SettingsError, match=r"--data.prompt_dataset cannot be used"):
+        run(lambda: None, "--data.prompt_dataset", "x")

@@ -1,0 +1,180 @@
+"""Settings that cannot work, or would silently change the algorithm, say so before anything starts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import gem_openrlhf
+from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError, PluginError, SettingsError
+from gem_core.failures import ErrorAction
+from gem_openrlhf.checks import OURS, check, check_flags
+from gem_openrlhf.settings import GemSettings, parse, usage
+from gem_openrlhf.tasks import Task, write_tasks
+
+ENV = ["--gem.env", "test:Babble-v0", "--gem.steps", "2"]
+TWO = ["--gem.env", "test:Babble-v0", "game:Corridor-v0"]
+TURN = ["--gem.view", "turn"]
+
+
+@pytest.fixture
+def checked(arguments: Callable[..., SimpleNamespace]) -> Callable[..., GemSettings]:
+    """A function that checks a command line."""
+
+    def run(*flags: str) -> GemSettings:
+        settings, rest = parse([*ENV, *flags])
+        check_flags(rest)
+        check(settings, arguments(*rest))
+        return settings
+
+    return run
+
+
+def test_what_can_work(checked):
+    checked()
+    checked(*TURN, "--gem.history", "1", "--actor.policy_loss_type", "gspo")
+    checked(*TURN, "--algo.advantage.is_correction_level", "seq")
+    checked("--gem.advantage", "grpo", "--rollout.n_samples_per_prompt", "2", "--train.batch_size", "16")
+    checked("--train.async_enable", "--gem.advantage", "gae", "--algo.advantage.lambd", "0.9")
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        # the run
+        (["--gem.steps", "0"], "--gem.steps 0: a whole number of at least 1"),
+        (["--train.num_episodes", "2"], "same tasks again; use --gem.steps. Leave it out"),
+        (["--data.max_samples", "100"], "environments have no end"),
+        (["--rollout.batch_size", "9"], "9 episodes of a batch .* no multiple of --train.batch_size 8"),
+        (["--rollout.max_new_tokens", "0"], "--rollout.max_new_tokens 0: a whole number of at least 1"),
+        (["--vllm.num_engines", "0"], "--vllm.num_engines 0"),
+        (["--gem.eval_episodes", "0"], "--gem.eval_episodes 0"),
+        (["--train.dynamic_batch_enable"], "leaves out the others"),
+        (["--data.max_images_per_prompt", "2"], "images are not supported"),
+        # what this adapter sets
+        *[([flag, "x"], f"{flag} cannot be used") for flag in OURS],
+        (["--algo.advantage.estimator=gae"], "use --gem.advantage"),
+        # the flags of ours
+        ([*TWO, "--gem.env_weights", "1"], "give each environment one weight above 0"),
+        ([*TWO, "--gem.env_weights", "1", "0"], "one weight above 0"),
+        (["--gem.env", "test:Babble-v0", "test:Babble-v0", "--gem.env_weights", "1", "2"], "name each once"),
+        (["--gem.history", "1"], "drops .* Use --gem.view turn"),
+        ([*TURN, "--gem.history", "0"], "at least 1 observation, not 0"),
+        (["--data.max_len", "8"], "leaves no room for a prompt"),
+        (
+            ["--gem.vector_backend", "sync", "--gem.env_timeout", "5"],
+            "cannot enforce --gem.env_timeout 5.0; use process",
+        ),
+        (["--gem.vector_backend", "sync", "--gem.vector_workers", "2"], "--gem.vector_workers 2 has no effect"),
+        (["--gem.vector_workers", "0"], "--gem.vector_workers 0 is not at least 1"),
+        (["--gem.max_concurrent", "0"], "--gem.max_concurrent 0 is not at least 1"),
+        ([*TWO, "--gem.max_concurrent", "1"], "--gem.max_concurrent 1: 2 environment ids for 1 places"),
+        ([*TWO, "--gem.eval_episodes", "1"], "--gem.eval_episodes 1"),
+        (["--gem.env_timeout", "0"], "timeout must be None or above 0"),
+        (["--gem.env_retries", "-1"], "retries=-1"),
+        (["--gem.max_env_failure_share", "1.5"], r"in \[0, 1\), not 1.5"),
+        (["--gem.modules", "no_such_module"], "cannot import 'no_such_module'"),
+        (["--gem.wrappers", "json"], "'json'.*not 'package.module:name'"),
+        (["--gem.wrappers", "json:nothing"], "cannot load 'json:nothing'"),
+        # the algorithm
+        (["--algo.advantage.gamma", "1.5"], "--algo.advantage.gamma 1.5 is not between 0 and 1"),
+        (["--algo.advantage.lambd", "-0.5"], "--algo.advantage.lambd -0.5 is not between 0 and 1"),
+        (["--gem.advantage", "grpo"], "n_samples_per_prompt 1 cannot work"),
+        (["--algo.advantage.no_std_norm"], "the estimator decides the scale"),
+        (["--actor.loss_agg_mode", "seq-mean-token-mean"], "long answers would count less"),
+        (["--actor.policy_loss_type", "gspo"], "takes all turns of a row together.*silently change"),
+        (["--algo.advantage.is_correction_level", "seq"], "takes all turns of a row together.*silently change"),
+        (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
+        (["--reward.model_name_or_path", "x"], "environments give the rewards"),
+        (["--reward.normalize_enable"], "no reward model"),
+    ],
+)
+def test_what_cannot(checked, flags, says):
+    with pytest.raises(SettingsError, match=says):
+        checked(*flags)
+
+
+def test_unknown_names(checked):
+    with pytest.raises(NotFoundError, match=r"game:Corrido-v0.*Did you mean"):
+        checked("--gem.env", "game:Corrido-v0")
+    with pytest.raises(NotFoundError, match="game:Corrido-v0"):
+        checked("--gem.eval_env", "game:Corrido-v0")
+    with pytest.raises(NotFoundError, match="rebm"):
+        checked("--gem.advantage", "rebm")
+    with pytest.raises(EnvKwargsError, match="turns"):
+        checked("--gem.env_kwargs", '{"turns": 3}')
+    with pytest.raises(PluginError):
+        checked("--gem.plugins", "nobody")
+
+
+def test_what_argparse_answers(capsys: pytest.CaptureFixture[str]):
+    for flags, says in (
+        ([], "the following arguments are required: --gem.env, --gem.steps"),
+        ([*ENV, "--gem.view", "step"], "invalid choice: 'step'"),
+        ([*ENV, "--gem.seed", "one"], "invalid int value: 'one'"),
+        ([*ENV, "--gem.env_timeout", "soon"], "invalid float value: 'soon'"),
+        ([*ENV, "--gem.env_kwargs", "[1]"], r"is no JSON object"),
+        ([*ENV, "--gem.env_kwargs", "{"], r"is no JSON object"),
+    ):
+        with pytest.raises(SystemExit):
+            parse(flags)
+        assert says in capsys.readouterr().err
+
+
+def test_flags_that_are_not_ours_are_left(capsys: pytest.CaptureFixture[str], arguments):
+    settings, rest = parse([*ENV, "--gem.hystory", "2", "--rollout.batch_size", "16"])
+    assert settings == GemSettings(env=["test:Babble-v0"], steps=2)
+    assert rest == ["--gem.hystory", "2", "--rollout.batch_size", "16"]
+    with pytest.raises(SystemExit):  # of OpenRLHF's own parser
+        arguments(*rest)
+
+
+def test_every_setting_has_a_flag():
+    values: dict[str, Any] = {
+        "env": ["a", "b"], "steps": 3, "env_weights": [1.0, 2.0], "env_kwargs": {"max_turns": 3}, "wrappers": ["a:b"],
+        "modules": ["c"], "eval_env": ["d"], "eval_episodes": 5, "advantage": "grpo", "view": "turn", "history": 2,
+        "system_prompt": "Hi.", "truncated_is_invalid": False, "plugins": ["e"], "vector_backend": "process",
+        "vector_workers": 2, "max_concurrent": 6, "env_timeout": None, "env_retries": 1, "env_failure": "drop",
+        "max_env_failure_share": None, "seed": 9, "recording": "f", "report": "g",
+    }  # fmt: skip
+    assert {*values} == {*GemSettings.__struct_fields__}
+    flags: list[str] = []
+    for name, value in values.items():
+        texts = value if isinstance(value, list) else [json.dumps(value) if isinstance(value, dict) else value]
+        flags += [f"--gem.{name}", *map(str, texts)] if value is not False else [f"--no-gem.{name}"]
+        assert f"--gem.{name}" in usage()
+    assert parse(flags) == (GemSettings(**values), [])
+
+
+def test_failures():
+    policy = parse([*ENV, "--gem.env_timeout", "none", "--gem.env_failure", "drop", "--gem.env_retries", "2"])[
+        0
+    ].failures
+    assert (policy.timeout, policy.retries, policy.then) == (None, 2, ErrorAction.DROP)
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.12.0")
+    with pytest.raises(FrameworkVersionError, match=r"supports openrlhf>=0\.11,<0\.12, but 0\.12\.0 is installed"):
+        _ = gem_openrlhf.launch
+
+
+def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
+    settings = GemSettings(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[1.0, 2.0], steps=4, seed=5)
+    write_tasks(tmp_path / "new" / "tasks.jsonl", settings, "train", batch=3, count=12, concurrent=7)
+    rows = [json.loads(line) for line in (tmp_path / "new" / "tasks.jsonl").open()]
+    tasks = [Task.decode(row["label"]) for row in rows]
+    assert [task.number for task in tasks] == [*range(12)]
+    assert len({row["prompt"] for row in rows}) == 12
+    assert all(task.settings == settings and task.max_concurrent == 7 and task.split == "train" for task in tasks)
+    for start in range(0, 12, 3):
+        assert sorted(task.env_id for task in tasks[start : start + 3]) == ["game:Corridor-v0"] * 2 + ["test:Babble-v0"]
+    for env_id, count in (("game:Corridor-v0", 8), ("test:Babble-v0", 4)):
+        assert [task.row for task in tasks if task.env_id == env_id] == [*range(count)]
+        assert {row["datasource"] for row, task in zip(rows, tasks, strict=True) if task.env_id == env_id} == {env_id}

@@ -1,0 +1,255 @@
+"""OpenRLHF's own training on the CPU: it trains on what was sampled, and nothing an environment does stops it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from brute_force import expected, gae, returns_to_go
+from runs import SECONDS, Run, train, trained_responses
+
+from gem_core.rollout import Episode, StopReason
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
+
+GAMMA, LAM = 0.9, 0.8
+COMMON = [
+    *("--algo.advantage.gamma", str(GAMMA)),
+    *("--algo.advantage.is_correction_level", "token"),  # has vLLM tell log-probabilities, and OpenRLHF compare them
+    *("--algo.advantage.is_correction_mode", "clip"),
+    *("--rollout.max_new_tokens", "6"),
+    *("--data.max_len", "256"),
+    "--no-gem.truncated_is_invalid",
+]
+
+
+def episodes_by_step(run: Run, tasks: int) -> dict[int, list[Episode]]:
+    """The recorded episodes of each step, which takes so many tasks."""
+    steps: dict[int, list[Episode]] = defaultdict(list)
+    for episode in run.episodes:
+        if episode.env_id.startswith("test:"):
+            steps[episode.slot // tasks].append(episode)
+    return steps
+
+
+# -- asynchronous, two ranks, a row per turn, groups, environments that misbehave -------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        *("--gem.env", "test:Babble-v0", "test:Hostile-v0", "test:Chatty-v0"),
+        *("--gem.env_weights", "2", "3", "1"),
+        *("--gem.eval_env", "game:Corridor-v0"),
+        *("--gem.eval_episodes", "4"),
+        *("--gem.steps", "3"),
+        *("--gem.view", "turn"),
+        *("--gem.history", "2"),
+        *("--gem.seed", "23"),  # so that each of the hostile fates occurs
+        *("--gem.vector_backend", "process"),
+        *("--gem.vector_workers", "1"),
+        *("--gem.env_timeout", "2"),
+        *("--gem.max_env_failure_share", "none"),
+        *("--gem.advantage", "grpo"),
+        *("--rollout.n_samples_per_prompt", "2"),
+        *("--rollout.batch_size", "12"),
+        *("--rollout.micro_batch_size", "2"),
+        *("--train.batch_size", "24"),
+        *("--train.micro_batch_size", "2"),
+        *("--algo.kl.init_coef", "0"),
+        *("--eval.steps", "2"),
+        *("--eval.n_samples_per_prompt", "1"),
+        *("--ckpt.best_metric_key", "none"),
+        "--train.async_enable",
+    ]
+    return train(tmp_path_factory.mktemp("hostile"), model_folder, [*COMMON, *flags], ranks=2)
+
+
+def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+    assert hostile.code == 0, hostile.output[-3000:]
+    assert [line["step"] for line in hostile.metrics] == [1, 2, 3]
+    errors = Counter(str(episode.error).split(":")[0] for episode in hostile.episodes if episode.error)
+    assert {"RuntimeError", "TimeoutError", "ChildProcessError"} <= {*errors}
+    assert sum(line["env/errors"] for line in hostile.metrics) == sum(errors.values())
+    chatty = [episode for episode in hostile.episodes if episode.env_id == "test:Chatty-v0"]
+    assert {episode.stop_reason for episode in chatty} == {StopReason.CONTEXT_FULL}
+
+
+def test_every_episode_is_counted(hostile: Run):
+    steps = episodes_by_step(hostile, 12)
+    assert [len(steps[step]) for step in range(3)] == [24, 24, 24]
+    for step, line in enumerate(hostile.metrics):
+        assert line["rollout/episodes"] == 24
+        assert line["rollout/turns"] == sum(len(episode.turns) for episode in steps[step])
+        assert line["episode/return"] == pytest.approx(sum(one.total_reward for one in steps[step]) / 24, abs=1e-5)
+        assert [line[f"env/test:{name}-v0/episodes"] for name in ("Babble", "Hostile", "Chatty")] == [8, 12, 4]
+
+
+def test_members_of_a_group_play_the_same_task(hostile: Run):
+    seeds: dict[int, list[int]] = defaultdict(list)
+    for episode in hostile.episodes:
+        if episode.env_id.startswith("test:"):
+            seeds[episode.slot].append(episode.seed)
+    assert len(seeds) == 36
+    assert all(len(one) == 2 and len({*one}) == 1 for one in seeds.values())
+    assert len({one[0] for one in seeds.values()}) == 36
+
+
+def test_sampled_ids_are_trained_ids(hostile: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in hostile.sampled)
+    for batch in hostile.batches():
+        trained = Counter((one.before, one.ids) for one in trained_responses(batch))
+        assert trained
+        assert not trained - sampled
+
+
+def test_vllm_has_the_weights_of_the_update(hostile: Run):
+    # In bfloat16; with other weights than the actor's it would be hundreds of times that.
+    assert all(abs(line["vllm_kl"]) < 5e-3 for line in hostile.metrics)
+
+
+def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+    steps = episodes_by_step(hostile, 12)
+    for step, batch in enumerate(hostile.batches()):
+        episodes = [episode for episode in steps[step] if episode.turns]
+        numbers = expected("grpo", _rewards(episodes), [episode.group for episode in episodes], GAMMA)
+        later = [returns_to_go(rewards, GAMMA) for rewards in _rewards(episodes)]
+        assert_trained(batch, episodes, numbers, later)
+
+
+def test_a_batch_is_one_update_however_many_rows_its_turns_make(hostile: Run):
+    counts = {len(rank["rows"]) for batch in hostile.batches() for rank in batch}
+    assert len(counts) > 1
+    for batch in hostile.batches():
+        assert len({len(rank["rows"]) for rank in batch}) == 1, "each rank has as many"
+        assert [rank["updates"] for rank in batch] == [1, 1]
+
+
+def test_an_evaluation_logs_its_environments(hostile: Run):
+    (line,) = [one for one in hostile.metrics if "eval_rollout/episodes" in one]
+    assert line["step"] == 2
+    assert line["eval_rollout/episodes"] == 4
+    assert -1.0 <= line["eval_episode/return"] <= 1.0
+    assert line["eval_game:Corridor-v0_pass1"] == line["eval_episode/success"]
+
+
+def test_nothing_is_left_behind(hostile: Run):
+    assert hostile.left == []
+
+
+# -- a row per episode, two updates per batch, a critic, a reference model ---------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def critic(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        *("--gem.env", "test:Babble-v0"),
+        *("--gem.steps", "3"),
+        *("--gem.advantage", "gae"),
+        *("--algo.advantage.lambd", str(LAM)),
+        *("--algo.kl.init_coef", "0.01"),
+        *("--algo.kl.estimator", "k3"),
+        "--algo.kl.use_loss",
+        *("--critic.adam.lr", "1e-2"),
+        *("--rollout.batch_size", "16"),
+        *("--rollout.micro_batch_size", "4"),
+        *("--train.batch_size", "8"),
+        *("--train.micro_batch_size", "4"),
+    ]
+    return train(tmp_path_factory.mktemp("critic"), model_folder, [*COMMON, *flags])
+
+
+def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    steps = episodes_by_step(critic, 16)
+    for step, batch in enumerate(critic.batches()):
+        values = values_at_first_tokens(batch)
+        assert len({round(value, 4) for value in values.values()}) > 10
+        critics = [
+            [values[tuple(turn.prompt_ids), tuple(turn.response_ids)] for turn in episode.turns]
+            for episode in steps[step]
+        ]
+        numbers = [gae(*both, GAMMA, LAM) for both in zip(_rewards(steps[step]), critics, strict=True)]
+        targets = [
+            [number + value for number, value in zip(*both, strict=True)] for both in zip(numbers, critics, strict=True)
+        ]
+        assert_trained(batch, steps[step], numbers, targets)
+
+
+def values_at_first_tokens(batch: list[dict[str, Any]]) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
+    found = {}
+    for row in (row for rank in batch for row in rank["rows"]):
+        ids, marks = row["sequences"].tolist(), [0, *row["action_mask"].tolist(), 0]
+        starts = [at for at in range(1, len(marks)) if marks[at] and not marks[at - 1]]
+        ends = [at for at in range(1, len(marks)) if marks[at - 1] and not marks[at]]
+        for start, end in zip(starts, ends, strict=True):
+            found[tuple(ids[:start]), tuple(ids[start:end])] = row["values"][start - 1].item()
+    return found
+
+
+def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
+    for worker in ("actor", "critic"):
+        for (rank,) in critic.batches(worker):
+            assert len(rank["rows"]) == 16
+            assert rank["updates"] == 2
+
+
+def test_the_critic_learns_one_value_per_turn(critic: Run):
+    for (actor,), (rank,) in zip(critic.batches(), critic.batches("critic"), strict=True):
+        turns = sum(len(starts(row["action_mask"].tolist())) for row in actor["rows"])
+        assert sum(row["action_mask"].sum().item() for row in rank["rows"]) == turns
+        assert all(math.isfinite(number) for row in rank["rows"] for number in row["returns"].tolist())
+    assert all(math.isfinite(line["critic_loss"]) and line["critic_loss"] > 0 for line in critic.metrics)
+
+
+def starts(mask: list[int]) -> list[int]:
+    return [at for at, one in enumerate(mask) if one and not (at and mask[at - 1])]
+
+
+def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
+    trained = Counter((one.before, one.ids) for batch in critic.batches() for one in trained_responses(batch))
+    assert trained == sampled
+
+
+# -- what stops a run --------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model_folder: Path, tmp_path: Path):
+    flags = [
+        "--gem.env",
+        "test:Fragile-v0",
+        "--gem.env_failure",
+        "raise",
+        "--gem.steps",
+        "3",
+        "--algo.kl.init_coef",
+        "0",
+    ]
+    sizes = ["--rollout.batch_size", "8", "--train.batch_size", "8"]
+    run = train(tmp_path, model_folder, [*COMMON, *flags, *sizes])
+    assert run.code == 1
+    last = run.output.strip().splitlines()[-40:]
+    assert any(line.startswith("EnvFailure: test:Fragile-v0") for line in last), "\n".join(last)
+
+
+def _rewards(episodes: list[Episode]) -> list[list[float]]:
+    return [[turn.reward for turn in episode.turns] for episode in episodes]
+
+
+def assert_trained(
+    batch: list[dict[str, Any]], episodes: list[Episode], advantages: list[list[float]], returns: list[list[float]]
+) -> None:
+    """Each response of these episodes with its numbers, and no other."""
+    want = sorted(
+        (tuple(turn.prompt_ids), tuple(turn.response_ids), number, later)
+        for episode, *columns in zip(episodes, advantages, returns, strict=True)
+        for turn, number, later in zip(episode.turns, *columns, strict=True)
+    )
+    got = sorted(trained_responses(batch))
+    assert [one[:2] for one in got] == [one[:2] for one in want]
+    numbers = [number for one in want for number in one[2:]]
+    assert [number for one in got for number in one[2:]] == pytest.approx(numbers, abs=1e-5)
