@@ -69,9 +69,8 @@ def save_tiny_policy(flags: list[str]) -> str:
     print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
     torch.set_num_threads(1)  # a tiny model only loses time to more
     settings, folder = parse(flags)[0], tempfile.mkdtemp(prefix="tiny")
-    model, tokenizer = tiny_policy(settings.env, warm_start_steps=WARM_START_STEPS, seed=settings.seed)
-    model.bfloat16().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    for part in tiny_policy(settings.env, warm_start_steps=WARM_START_STEPS, seed=settings.seed):
+        part.save_pretrained(folder)
     return folder
 
 

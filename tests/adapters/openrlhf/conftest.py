@@ -55,7 +55,7 @@ def bpe() -> PreTrainedTokenizerFast:
 def model_folder(bpe: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model and its tokenizer, which does not survive decoding and encoding again, saved."""
     folder = tmp_path_factory.mktemp("model")
-    tiny_model(bpe, seed=0).to(torch.bfloat16).save_pretrained(folder)
+    tiny_model(bpe, seed=0).save_pretrained(folder)
     bpe.save_pretrained(folder)
     return folder
 

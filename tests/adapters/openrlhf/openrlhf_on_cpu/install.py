@@ -111,10 +111,43 @@ def _torch_adam(module: Any) -> None:
     module.DeepSpeedEngine.get_optimizer_configuration = configuration
 
 
+def _float32(module: Any) -> None:
+    """bfloat16 is slow on a CPU, and coarse for a model of 64 dimensions."""
+    import torch
+
+    module.convert_to_torch_dtype = lambda param_dtype: torch.float32
+
+
+def _float32_in_deepspeed(module: Any) -> None:
+    """As `_float32`."""
+    for name in ("get_train_ds_config", "get_eval_ds_config"):
+        original = getattr(module, name)
+
+        def configuration(*args: Any, original: Any = original, **kwargs: Any) -> dict[str, Any]:
+            return {**original(*args, **kwargs), "bf16": {"enabled": False}}
+
+        setattr(module, name, configuration)
+
+
+def _float32_in_vllm(module: Any) -> None:
+    """As `_float32`."""
+    original = module.EngineArgs.create_engine_config
+
+    @functools.wraps(original)
+    def configuration(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.dtype = "float32"
+        return original(self, *args, **kwargs)
+
+    module.EngineArgs.create_engine_config = configuration
+
+
 SWAPS: dict[str, Callable[[Any], None]] = {
     "openrlhf": _devices,
     "vllm.distributed.device_communicators.pynccl": _transport,
     "vllm.model_executor.layers.utils": _linear,
+    "openrlhf.utils.utils": _float32,
+    "openrlhf.utils.deepspeed.deepspeed_utils": _float32_in_deepspeed,
+    "vllm.engine.arg_utils": _float32_in_vllm,
     "deepspeed.comm.torch": _no_shared_memory_operator,
     "deepspeed.runtime.engine": _torch_adam,
 }
