@@ -128,8 +128,9 @@ def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
 
 
 def _of_json(text: str, end: int, known: Mapping[str, Function]) -> Call:
+    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")  # many models fence it
     try:
-        call = _decoded(text)
+        call = _decoded(bare)
     except ValueError as error:
         return Call("", end, problem=f"the call is not valid JSON: {error}")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):  # pyright: ignore[reportUnknownMemberType]

@@ -138,6 +138,13 @@ SAME_CALL = [
 ]
 
 
+def test_json_in_a_block_within_the_block() -> None:
+    response = '<tool_call>\n```json\n{"name": "clock", "arguments": {}}\n```\n</tool_call>'
+    call = find_call(response, [CLOCK], "native")
+    assert call is not None
+    assert (call.function, call.problem) == ("clock", None)
+
+
 @pytest.mark.parametrize("form", ["text", "native"])
 @pytest.mark.parametrize("inside", SAME_CALL)
 def test_a_block_in_every_way_that_models_write_it(form: Form, inside: str) -> None:

@@ -35,7 +35,7 @@ class HttpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     transport: Literal["http", "streamable-http", "sse"] = "http"
 
     def __repr__(self) -> str:
-        return f"HttpServer({urlsplit(self.url).hostname!r})"
+        return f"HttpServer({_host(self.url)!r})"
 
 
 ServerConfig: TypeAlias = StdioServer | HttpServer
@@ -52,7 +52,7 @@ def read_servers(servers: Mapping[str, Any] | str | Path) -> dict[str, ServerCon
         ToolError: none of these, or a server that is not described as it should be.
     """
     if isinstance(servers, str) and servers.startswith(("http://", "https://")):
-        servers = {urlsplit(servers).hostname or "": {"url": servers}}
+        servers = {_host(servers) or "": {"url": servers}}
     described: Any = _loaded(servers) if isinstance(servers, str | Path) else servers
     if isinstance(described, Mapping):
         described = cast("Mapping[str, Any]", described).get("mcpServers", described)
@@ -84,10 +84,18 @@ def _server(name: str, described: Any) -> ServerConfig:
 
 def _check(name: str, server: ServerConfig) -> None:
     if isinstance(server, HttpServer):
-        address = urlsplit(server.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        if not server.url.startswith(("http://", "https://")) or not _host(server.url):
             raise ToolError(f"MCP server {name!r}: {server.url!r} is no http:// or https:// address")
     elif not server.command:
         raise ToolError(f"MCP server {name!r}: the command is empty")
     elif any("\0" in text for text in (server.command, *server.args, *server.env, *server.env.values())):
         raise ToolError(f"MCP server {name!r}: a NUL character in its command, arguments or variables")
+
+
+def _host(url: str) -> str | None:
+    """The host that an address names; `None` where it is no proper address."""
+    try:
+        address = urlsplit(url)
+        return address.hostname if address.port != 0 else None  # a bad port raises, too
+    except ValueError:
+        return None
