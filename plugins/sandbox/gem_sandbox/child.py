@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -19,29 +18,30 @@ FILES = 4096
 """No file descriptor of the template is higher."""
 _OPEN_FILES = 256
 _CHANNEL = 3
-_NAME = "program.py"
+NAME = "program.py"
+"""Of the file that a program is in."""
 
 
 class Duty(NamedTuple):
     """What a process has to do."""
 
     start: Start
+    address_space: int
+    """Bytes that the template has mapped."""
     confine: Callable[[Start], tuple[str, int]]
     """Confines the process; returns the folder it may write to, and the limit of processes."""
     may_fork: bool
     """Whether it may start processes."""
-    call: int
-    channel: int
-    stdout: int
-    stderr: int
-    """File descriptors of the caller's."""
+    desk: int
+    """File descriptor of the socket that brings the caller's: call, channel, stdout and stderr."""
 
 
 def run(duty: Duty) -> NoReturn:
-    """Confine this process, run what the channel brings, and end."""
+    """Confine this process, wait for a call, run what its channel brings, and end."""
     try:
-        folder = _prepared(duty)
-        channel = _keep_files(duty)
+        desk = _keep_desk(duty.desk)
+        folder = _prepared(duty, desk)
+        channel = _open_files(desk)
         _session(channel, folder, duty.start.cpu) if duty.start.session else _program(channel, folder)
     except BaseException as error:  # so little memory or disk that nothing can run
         with contextlib.suppress(BaseException):
@@ -57,59 +57,71 @@ def _limits(start: Start, address_space: int, processes: int) -> dict[int, tuple
         resource.RLIMIT_FSIZE: start.disk,
         resource.RLIMIT_NPROC: processes,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_MEMLOCK: 0,
-        resource.RLIMIT_MSGQUEUE: 0,
     }
     # Of a session, each run has its own.
     cpu = {} if start.session else {resource.RLIMIT_CPU: (start.cpu, start.cpu + 1)}
     return {**{which: (limit, limit) for which, limit in hard.items()}, **cpu}
 
 
-def _prepared(duty: Duty) -> str:
-    """Confine this process; returns its folder. Where that fails, the caller is told, and it ends."""
+def _keep_desk(file: int) -> socket.socket:
+    """Nothing else of the template's is left to this process, which may wait for long."""
+    os.dup2(file, _CHANNEL, inheritable=False)
+    os.closerange(_CHANNEL + 1, FILES)
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _CHANNEL)
+
+
+def _prepared(duty: Duty, desk: socket.socket) -> str:
+    """Confine this process; returns its folder. Where that fails, it ends, and a call that waits for it is told."""
     try:
         os.setpgid(0, 0)  # signals to process groups reach nobody else; a session would cost more
         return _prepare(duty)
     except BaseException as error:
-        with socket.socket(fileno=duty.call) as call:
+        desk.shutdown(socket.SHUT_RD)  # from here on the template cannot hand it a call
+        with contextlib.suppress(BlockingIOError), socket.socket(fileno=_handed(desk, socket.MSG_DONTWAIT)[0]) as call:
             call.send(Report(BROKEN, f"{type(error).__name__}: {error}").encoded())
         os._exit(1)
 
 
-def _keep_files(duty: Duty) -> socket.socket:
-    """Standard streams, and the channel; nothing else of the template's is left to the program."""
-    os.dup2(duty.stdout, 1)
-    os.dup2(duty.stderr, 2)
-    os.dup2(duty.channel, _CHANNEL, inheritable=False)
-    os.closerange(_CHANNEL + 1, FILES)
-    return socket.socket(fileno=_CHANNEL)
+def _handed(desk: socket.socket, flags: int = 0) -> list[int]:
+    """A call's file descriptors."""
+    message, files, _, _ = socket.recv_fds(desk, MESSAGE_BYTES, 4, flags)
+    if not message:
+        os._exit(0)  # there will be none
+    return files
+
+
+def _open_files(desk: socket.socket) -> socket.socket:
+    """Once there is a call: standard streams, and the channel, which takes the place of the desk."""
+    call, channel, stdout, stderr = _handed(desk)
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    os.dup2(channel, _CHANNEL, inheritable=False)
+    for file in (call, channel, stdout, stderr):
+        os.close(file)
+    return desk
 
 
 def _prepare(duty: Duty) -> str:
     """Everything between the fork and the program; returns the program's folder."""
     _offer_to_the_oom_killer()
-    address_space = _address_space()
     box, processes = duty.confine(duty.start)
     work = box + "/work"
     for name in ("work", "home", "tmp", "shm"):
         os.mkdir(f"{box}/{name}", 0o700)
     os.chdir(work)
-    os.environ.update(HOME=box + "/home", TMPDIR=box + "/tmp")
-    for which, limit in _limits(duty.start, address_space, processes).items():
+    os.environ["HOME"] = box + "/home"
+    os.environ["TMPDIR"] = box + "/tmp"
+    for which, limit in _limits(duty.start, duty.address_space, processes).items():
         resource.setrlimit(which, limit)
     kernel.drop_capabilities()
     seccomp.install(processes=duty.may_fork)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.insert(0, work)
-    sys.argv[:] = [_NAME]
     return work
 
 
 def _program(channel: socket.socket, folder: str) -> None:
-    path = f"{folder}/{_NAME}"
+    path = f"{folder}/{NAME}"
     source = _receive(channel, path)
-    program.open_streams()
     names = program.new_main()
     outcome = program.execute(source, path, names)
     flushed = program.finish(names)
@@ -167,8 +179,3 @@ def _offer_to_the_oom_killer() -> None:
     file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     os.write(file, b"1000")
     os.close(file)
-
-
-def _address_space() -> int:
-    with open("/proc/self/statm", "rb", buffering=0) as file:
-        return int(file.read().split()[0]) * resource.getpagesize()

@@ -42,10 +42,14 @@ def map_user(inside: int, outside: int, group_inside: int, group_outside: int, o
         own: file descriptor of /proc/self, where that path does not lead there.
     """
     folder = "/proc/self/" if own is None else ""
-    maps = {"setgroups": "deny", "uid_map": f"{inside} {outside} 1", "gid_map": f"{group_inside} {group_outside} 1"}
-    for name, text in maps.items():
+    maps = (
+        ("setgroups", b"deny"),
+        ("uid_map", b"%d %d 1" % (inside, outside)),
+        ("gid_map", b"%d %d 1" % (group_inside, group_outside)),
+    )
+    for name, text in maps:
         file = os.open(folder + name, os.O_WRONLY, dir_fd=own)
-        os.write(file, text.encode())
+        os.write(file, text)
         os.close(file)
 
 

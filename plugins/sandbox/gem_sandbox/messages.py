@@ -20,6 +20,8 @@ from typing import NamedTuple
 MESSAGE_BYTES = 1 << 16
 """Room for any message."""
 KILL = b"K"
+HANDED = b"H"
+"""From the template to a process: file descriptors of its call."""
 READY = b"R"
 """A template's first word; any other says why it cannot serve."""
 

@@ -1,5 +1,6 @@
 """When the template starts and ends, who shares it, and who may call."""
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -239,3 +240,52 @@ def test_a_thousand_mixed_calls() -> None:
             thread.join()
     assert wrong == []
     assert children() == before
+
+
+def test_a_process_serves_one_call(safe: LocalSandbox) -> None:
+    """Also one that was there before its call."""
+    code = "import os, sys\nprint(os.listdir('.'), hasattr(sys, 'seen'))\nsys.seen = open('seen', 'w')"
+    for _ in range(8):
+        assert safe.run(code).stdout == "['program.py'] False\n"
+        time.sleep(0.05)
+    safe.close()
+
+
+def test_processes_that_wait_cost_no_call(safe: LocalSandbox) -> None:
+    """Those that wait for calls with other limits, and those that were killed; and none outlives the sandbox."""
+    safe.close()
+    before = children()
+    for limits in (LIMITS, Limits(wall=19.0), LIMITS, Limits(wall=19.0, disk=1 << 20)):
+        for _ in range(5):
+            assert safe.run("print(1)", limits=limits).stdout == "1\n"
+        (template,) = children() - before
+        assert eventually(lambda template=template: bool(_waiting(template)))
+        assert eventually(lambda template=template: _all_killed(template))
+        assert safe.run("print(1)", limits=limits).stdout == "1\n"
+    below = descendants(template)
+    safe.close()
+    assert not any(is_alive(*one) for one in below)
+
+
+def _waiting(template: int) -> set[int]:
+    """Ids of the processes for calls to come, where no call is under way: each the second of a process namespace."""
+    lowest = {pid for pid, start in descendants(template) if is_alive(pid, start) and not descendants(pid)}
+    return {pid for pid in lowest if _ids(pid)[-1] == "2"}
+
+
+def _all_killed(template: int) -> bool:
+    """Kill those that wait; whether there were none."""
+    waiting = _waiting(template)
+    for pid in waiting:
+        with contextlib.suppress(ProcessLookupError):  # one for other limits, which has just been given up
+            os.kill(pid, signal.SIGKILL)
+    return not waiting
+
+
+def _ids(pid: int) -> list[str]:
+    """A process's ids, from the outermost namespace to its own; one that is none where it has gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return [""]
+    return status.partition("\nNSpid:")[2].partition("\n")[0].split()
