@@ -175,12 +175,13 @@ class Toolbox:
     # -- opening and closing -----------------------------------------------------------------------------------------
 
     def _open(self) -> None:
+        taken: set[tuple[str, str]] = set()
         try:
             for tool in self._tools:
                 self._hold(tool)
                 self._opened.append(tool)
                 for function in self._offers(tool):
-                    self._add(tool, function)
+                    self._add(tool, function, taken)
         except BaseException:
             self.close()
             raise
@@ -200,12 +201,13 @@ class Toolbox:
         except Exception as error:
             raise ToolError(f"{tool!r} could not be opened: {_said(error)}") from error
 
-    def _add(self, tool: Tool, function: Function) -> None:
-        for _, other in self._homes.values():
-            for what in ("name", "tag", "fence"):
-                value = getattr(function, what)
-                if value is not None and value == getattr(other, what):
+    def _add(self, tool: Tool, function: Function, taken: set[tuple[str, str]]) -> None:
+        marks = {"name": function.name, "tag": function.tag, "fence": function.fence}
+        for what, value in marks.items():
+            if value is not None:
+                if (what, value) in taken:
                     raise ToolError(f"two functions have the {what} {value!r}, one of them of {tool!r}; rename one")
+                taken.add((what, value))
         self._homes[function.name] = (tool, function)
 
     def _quietly(self, step: Callable[[], Awaitable[None] | None]) -> None:

@@ -1,6 +1,7 @@
 """What the three parties tell each other: the caller, its template, and a program's process.
 
     caller ── Start, and ends of four channels ──> template ── fork ──> process
+    template ── HANDED, and the four channels ────────────────────────> process, which may have waited for a call
     caller ── KILL ──────────────> template                             each through a socket of the call
     caller <── Ended ───────────── template
     caller ── code and stdin, as files ───────────────────────────────> process, through another socket of the call
