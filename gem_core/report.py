@@ -68,6 +68,17 @@ class RunReport:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text("".join(json.dumps(line) + "\n" for line in self.history))
 
+    def save(self, folder: str | Path) -> None:
+        """Write curve.png and metrics.jsonl to a folder, where there was an update, and say so.
+
+        Raises:
+            MissingExtraError: as `save_curve`.
+        """
+        if self.history:
+            self.save_metrics(Path(folder) / "metrics.jsonl")
+            self.save_curve(Path(folder) / "curve.png")
+            self._console.print(f"Wrote curve.png and metrics.jsonl to {folder}/", markup=False, highlight=False)
+
     def save_curve(self, path: str | Path) -> None:
         """The learning curve as a PNG.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,3 +71,26 @@ def compute_advantages(
     }
     manager.notify("gem_batch", batch=batch, metrics=metrics)
     return advantages, metrics
+
+
+def advantages_and_returns(
+    name: str, batch: TurnBatch, *, gamma: float, lam: float, gather: Gather = gather_local
+) -> tuple[FloatArray, FloatArray, dict[str, float]]:
+    """As `compute_advantages`, for frameworks that want returns as well, and have a lambda for every estimator.
+
+    Args:
+        name, batch, gamma, gather: as there.
+        lam: of GAE, per turn; estimators that take none are given none.
+
+    Returns:
+        Advantages and returns, float (N,) each, and the metrics. Returns are what a critic is trained towards
+        (advantage plus value) where the batch has values, otherwise returns-to-go.
+
+    Raises:
+        NotFoundError, AdvantageError: as `compute_advantages`.
+    """
+    takes_lambda = "lam" in inspect.signature(advantage_spec(name).resolve()).parameters
+    options: dict[str, Any] = {"lam": lam} if takes_lambda else {}
+    advantages, metrics = compute_advantages(name, batch, gamma=gamma, gather=gather, **options)
+    returns = returns_to_go(batch, gamma) if batch.values is None else advantages + batch.values
+    return advantages, returns, metrics

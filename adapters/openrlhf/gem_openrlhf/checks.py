@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
 from gem_core.errors import SettingsError
-from gem_core.failures import DEFAULT_TIMEOUT
-from gem_core.registry import advantage_spec
-from gem_core.vector import make_vec, share_places
 from gem_openrlhf.settings import GemSettings
 
 OURS = {
@@ -53,7 +49,6 @@ AT_LEAST_ONE = (
     "train.max_epochs",
     "eval.n_samples_per_prompt",
     "gem.steps",
-    "gem.eval_episodes",
 )
 
 
@@ -83,10 +78,10 @@ def check(settings: GemSettings, args: SimpleNamespace) -> None:
     _check_fixed(args)
     _check_numbers(settings, args)
     _check_settings(settings, args)
-    _check_groups(settings, args)
     for reason in _row_reasons(settings, args):
         raise SettingsError(f"{reason} This would silently change the algorithm.")
-    _check_environments(settings, args)
+    tasks = args.rollout.batch_size
+    settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
 
 
 def _check_fixed(args: SimpleNamespace) -> None:
@@ -114,47 +109,15 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
 
 
 def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
-    weights, ids = settings.env_weights, settings.env
-    if weights and (
-        len(weights) != len(ids) or len({*ids}) < len(ids) or not all(0 < one < math.inf for one in weights)
-    ):
-        raise SettingsError(
-            f"--gem.env_weights {weights} for --gem.env {ids}: give each environment one weight above 0, and name each "
-            "once"
-        )
-    if settings.view == "episode" and settings.history is not None:
-        raise SettingsError(
-            f"--gem.history {settings.history} drops what was said before, so an episode is no single sequence. "
-            "Use --gem.view turn, or leave --gem.history out."
-        )
-    if settings.vector_backend == "sync" and settings.env_timeout not in (None, DEFAULT_TIMEOUT):
-        raise SettingsError(
-            f"--gem.vector_backend sync cannot enforce --gem.env_timeout {settings.env_timeout}; use process"
-        )
-    if settings.vector_backend == "sync" and settings.vector_workers is not None:
-        raise SettingsError(
-            f"--gem.vector_workers {settings.vector_workers} has no effect with --gem.vector_backend sync"
-        )
-    for name in ("vector_workers", "max_concurrent"):
-        number = getattr(settings, name)
-        if number is not None and number < 1:
-            raise SettingsError(f"--gem.{name} {number} is not at least 1")
+    settings.check()
+    size = args.rollout.n_samples_per_prompt
+    settings.check_groups(settings.advantage, size, f"--rollout.n_samples_per_prompt {size}")
     try:
-        _ = settings.failures, settings.rollout(args.rollout.max_new_tokens, args.data.max_len)
+        settings.rollout(args.rollout.max_new_tokens, args.data.max_len)
     except ValueError as error:
         raise SettingsError(
-            f"--gem.* with --rollout.max_new_tokens {args.rollout.max_new_tokens} and --data.max_len "
-            f"{args.data.max_len}: {error}"
+            f"--rollout.max_new_tokens {args.rollout.max_new_tokens} with --data.max_len {args.data.max_len}: {error}"
         ) from error
-
-
-def _check_groups(settings: GemSettings, args: SimpleNamespace) -> None:
-    size = args.rollout.n_samples_per_prompt
-    if advantage_spec(settings.advantage).needs_groups and size < 2:
-        raise SettingsError(
-            f"--gem.advantage {settings.advantage} compares episodes of a task, so --rollout.n_samples_per_prompt "
-            f"{size} cannot work. Use at least 2, or an estimator without groups such as rebn."
-        )
 
 
 def _row_reasons(settings: GemSettings, args: SimpleNamespace) -> Iterator[str]:
@@ -167,20 +130,3 @@ def _row_reasons(settings: GemSettings, args: SimpleNamespace) -> Iterator[str]:
         yield (
             "--algo.advantage.is_correction_level seq takes all turns of a row together. Use --gem.view turn, or token."
         )
-
-
-def _check_environments(settings: GemSettings, args: SimpleNamespace) -> None:
-    train, evaluation = settings.train_weights, settings.eval_weights
-    for name, weights, places in (
-        ("rollout.batch_size", train, args.rollout.batch_size),
-        ("gem.eval_episodes", evaluation, settings.eval_episodes),
-        ("gem.max_concurrent", train, settings.max_concurrent),
-        ("gem.max_concurrent", evaluation, settings.max_concurrent),
-    ):
-        try:
-            if places is not None:
-                share_places(weights, places)
-        except ValueError as error:
-            raise SettingsError(f"--{name} {places}: {error}") from error
-    # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
-    make_vec([*train, *evaluation], env_kwargs=settings.env_kwargs, wrappers=settings.load_wrappers()).close()

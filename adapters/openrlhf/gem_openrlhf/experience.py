@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 
-from gem_core.advantages import TurnBatch, compute_advantages, returns_to_go
+from gem_core.advantages import TurnBatch, advantages_and_returns
 from gem_core.registry import advantage_spec
 from gem_openrlhf.layout import Places, Turns
 from gem_openrlhf.rows import PLAYED, Row
@@ -49,10 +48,7 @@ class TurnExperienceMaker(RemoteExperienceMaker):
         if advantage_spec(name).needs_values:
             values = places.firsts([_array(one.values) for one in experiences], len(turns))
         batch = TurnBatch(rewards, turns.episode, turns.turn, turns.group, values)
-        takes_lambda = "lam" in inspect.signature(advantage_spec(name).resolve()).parameters
-        lam: dict[str, Any] = {"lam": options.lambd} if takes_lambda else {}
-        advantages, self.metrics = compute_advantages(name, batch, gamma=options.gamma, **lam)
-        returns = returns_to_go(batch, options.gamma) if values is None else advantages + values
+        advantages, returns, self.metrics = advantages_and_returns(name, batch, gamma=options.gamma, lam=options.lambd)
         self._write(experiences, places, advantages, returns, only_first=values is not None)
         return experiences
 

@@ -93,14 +93,14 @@ def _prepare(
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
-    batch = args.rollout.batch_size
+    batch, engines = args.rollout.batch_size, args.vllm.num_engines
     write_tasks(
         folder / "tasks.jsonl",
         settings,
         "train",
         batch=batch,
         count=settings.steps * batch,
-        concurrent=_concurrent(settings, args, batch * args.rollout.n_samples_per_prompt, settings.train_weights),
+        concurrent=settings.concurrent("train", math.ceil(batch * args.rollout.n_samples_per_prompt / engines)),
     )
     if args.eval.steps > 0:
         args.eval.dataset = str(folder / "eval.jsonl")
@@ -110,11 +110,6 @@ def _prepare(
             "eval",
             batch=settings.eval_episodes,
             count=settings.eval_episodes,
-            concurrent=_concurrent(settings, args, batch * args.eval.n_samples_per_prompt, settings.eval_weights),
+            concurrent=settings.concurrent("eval", math.ceil(batch * args.eval.n_samples_per_prompt / engines)),
         )
     return args
-
-
-def _concurrent(settings: GemSettings, args: SimpleNamespace, episodes: int, weights: dict[str, float]) -> int:
-    enough_for_all = math.ceil(sum(weights.values()) / min(weights.values()))
-    return settings.max_concurrent or max(math.ceil(episodes / args.vllm.num_engines), enough_for_all)

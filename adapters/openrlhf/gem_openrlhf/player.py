@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
-import socket
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gem_core.adapters.playing import build_runner
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner, Recorder
-from gem_core.seeding import derive_seed
+from gem_core.rollout import EpisodeRunner
 from gem_openrlhf.tasks import Task
 
 
@@ -47,25 +44,5 @@ class Players:
 
 
 def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
-    settings = task.settings
-    settings.import_modules()
-    if settings.recording:
-        _record(settings.recording)
-    return EpisodeRunner(
-        settings.train_weights if task.split == "train" else settings.eval_weights,
-        tokenizer,
-        settings.rollout(response_tokens, context),
-        seed=derive_seed(settings.seed, task.split),
-        max_concurrent=task.max_concurrent,
-        backend=settings.vector_backend,
-        workers=settings.vector_workers,
-        failures=settings.failures,
-        env_kwargs=settings.env_kwargs,
-        wrappers=settings.load_wrappers(),
-    )
-
-
-@functools.cache
-def _record(folder: str) -> None:
-    # A file per process, as several write at once, on several machines.
-    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))
+    rollout = task.settings.rollout(response_tokens, context)
+    return build_runner(task.settings, task.split, tokenizer, rollout, task.max_concurrent)

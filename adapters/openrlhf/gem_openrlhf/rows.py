@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from gem_core.rollout import NOT_SAMPLED, Episode, EpisodeSummary, Turn, merge_turns
+from gem_core.adapters.metrics import rollout_metrics
+from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.adapters.settings import View
+from gem_core.rollout import Episode, EpisodeSummary
 from gem_core.rollout import Sequence as TokenSequence
 
 PLAYED = "gem"
 """Key in a response of OpenRLHF's, and later in `Experience.info`."""
-
-
-class TurnSpan(NamedTuple):
-    """Where a turn's response stands among the tokens of its row: from `start` to before `end`."""
-
-    turn: int
-    start: int
-    end: int
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -46,7 +40,13 @@ class Played(msgspec.Struct, frozen=True):
     """Whether the token limit cut off the response, of each turn."""
 
 
-def played(episode: Episode | None, view: Literal["episode", "turn"]) -> Played:
+def metrics(batch: Sequence[Played]) -> dict[str, float]:
+    """Those of a batch; see `rollout_metrics`."""
+    episodes = [one.episode for one in batch if one.episode is not None]
+    return rollout_metrics(episodes, len(batch) - len(episodes))
+
+
+def played(episode: Episode | None, view: View) -> Played:
     """An episode as rows.
 
     Args:
@@ -57,7 +57,7 @@ def played(episode: Episode | None, view: Literal["episode", "turn"]) -> Played:
         return Played()
     return Played(
         episode.summary(),
-        [_row(one) for one in _sequences(episode.turns, view)],
+        [_row(one) for one in view_sequences(episode.turns, view)],
         [turn.reward for turn in episode.turns],
         [turn.truncated for turn in episode.turns],
     )
@@ -85,24 +85,7 @@ def response(prompt: str, label: str, result: Played) -> dict[str, Any]:
     }
 
 
-def _sequences(turns: Sequence[Turn], view: Literal["episode", "turn"]) -> list[TokenSequence]:
-    if view == "episode":
-        return merge_turns(turns)
-    return [
-        TokenSequence(turn.prompt_ids, turn.response_ids, [index] * len(turn.response_ids), turn.logprobs)
-        for index, turn in enumerate(turns)
-    ]
-
-
 def _row(sequence: TokenSequence) -> Row:
     prompt = len(sequence.prompt_ids)
     logprobs = None if sequence.logprobs is None else [0.0] * prompt + sequence.logprobs
-    return Row(sequence.prompt_ids + sequence.completion_ids, logprobs, [*_spans(sequence.turn_of, prompt)])
-
-
-def _spans(turn_of: Sequence[int], start: int) -> Iterator[TurnSpan]:
-    for turn, tokens in groupby(turn_of):
-        end = start + len([*tokens])
-        if turn != NOT_SAMPLED:
-            yield TurnSpan(turn, start, end)
-        start = end
+    return Row(sequence.prompt_ids + sequence.completion_ids, logprobs, [*turn_spans(sequence.turn_of, prompt)])

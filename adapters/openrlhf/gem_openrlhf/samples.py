@@ -9,8 +9,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from gem_openrlhf.metrics import rollout_metrics
-from gem_openrlhf.rows import PLAYED, Played
+from gem_openrlhf.rows import PLAYED, Played, metrics
 
 
 class TurnSamplesGenerator(SamplesGenerator):
@@ -33,7 +32,7 @@ class TurnSamplesGenerator(SamplesGenerator):
     def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
         """The samples of an evaluation, with their success for a reward."""
         samples = super().generate_eval_samples(**generate_kwargs)
-        found = rollout_metrics([sample.info[PLAYED][0] for sample in samples])
+        found = metrics([sample.info[PLAYED][0] for sample in samples])
         self.eval_metrics = {f"eval_{name}": value for name, value in found.items()}
         for sample in samples:
             sample.rewards = sample.scores

@@ -3,96 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from gem_core.env import Env
-from gem_core.errors import SettingsError
-from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
-from gem_core.plugins import manager
-from gem_core.rollout import RolloutSettings
-from gem_core.vector import weights_of
+from gem_core.adapters.settings import PlaySettings
 
 
-class GemSettings(msgspec.Struct, frozen=True, kw_only=True):
+class GemSettings(PlaySettings, frozen=True, kw_only=True):
     """What the flags `--gem.*` say; `python -m gem_openrlhf --help` explains each."""
 
-    env: list[str]
     steps: int
-    env_weights: list[float] = []
-    env_kwargs: dict[str, Any] = {}
-    wrappers: list[str] = []
-    modules: list[str] = []
-    eval_env: list[str] = []
-    eval_episodes: int = 128
     advantage: str = "rebn"
-    view: Literal["episode", "turn"] = "episode"
-    history: int | None = None
-    system_prompt: str | None = None
-    truncated_is_invalid: bool = True
-    plugins: list[str] = []
-    vector_backend: Literal["sync", "thread", "process", "ray"] = "thread"
-    vector_workers: int | None = None
-    max_concurrent: int | None = None
-    env_timeout: float | None = DEFAULT_TIMEOUT
-    env_retries: int = 0
-    env_failure: Literal["truncate", "drop", "raise"] = "truncate"
-    max_env_failure_share: float | None = 0.5
-    seed: int = 0
-    recording: str | None = None
-    report: str | None = None
 
-    @property
-    def train_weights(self) -> dict[str, float]:
-        """The environments to train on and their shares."""
-        return weights_of(dict(zip(self.env, self.env_weights, strict=True)) if self.env_weights else self.env)
-
-    @property
-    def eval_weights(self) -> dict[str, float]:
-        """The environments of the evaluation and their shares."""
-        return weights_of(self.eval_env) if self.eval_env else self.train_weights
-
-    @property
-    def failures(self) -> FailurePolicy:
-        """What becomes of environments that fail."""
-        return FailurePolicy(
-            self.env_timeout, self.env_retries, ErrorAction(self.env_failure), self.max_env_failure_share
-        )
-
-    def import_modules(self) -> None:
-        """Import what registers environments, and switch the run's plugins on.
-
-        Raises:
-            SettingsError: there is no such module.
-            PluginError: there is no such plugin.
-        """
-        for module in self.modules:
-            try:
-                importlib.import_module(module)
-            except ModuleNotFoundError as error:
-                raise SettingsError(f"--gem.modules: cannot import {module!r}: {error}") from error
-        manager.enable(*self.plugins)
-
-    def load_wrappers(self) -> list[Any]:
-        """The wrappers themselves.
-
-        Raises:
-            SettingsError: one that cannot be found.
-        """
-        return [_load(path) for path in self.wrappers]
-
-    def rollout(self, max_response_tokens: int, max_context_tokens: int) -> RolloutSettings:
-        """How episodes become prompts."""
-        return RolloutSettings(
-            max_response_tokens=max_response_tokens,
-            max_context_tokens=max_context_tokens,
-            history=self.history,
-            system_prompt=self.system_prompt,
-            truncated_is_invalid=self.truncated_is_invalid,
-        )
+    @staticmethod
+    def spelled(name: str, value: object = None) -> str:
+        """As on the command line."""
+        return f"--gem.{name}" if value is None else f"--gem.{name} {value}"
 
 
 def parse(flags: Sequence[str]) -> tuple[GemSettings, list[str]]:
@@ -181,16 +109,3 @@ def _or_none(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 
     convert.__name__ = kind.__name__  # what argparse calls it in a message
     return convert
-
-
-def _load(path: str) -> Any:
-    module, colon, name = path.partition(":")
-    try:
-        if not colon:
-            raise ImportError("it is not 'package.module:name'")
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"--gem.wrappers: cannot load {path!r}: {error}") from error
-    if not callable(found):
-        raise SettingsError(f"--gem.wrappers: {path!r} is no function or class that takes an {Env.__name__}")
-    return found

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
+from gem_core.adapters.settings import Split
+from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import SettingsError
-from gem_core.vector import share_places
 from gem_openrlhf.settings import GemSettings
 
 PROMPT, LABEL = "prompt", "label"
 """Columns of the data set: a name for people, and the task."""
-
-Split = Literal["train", "eval"]
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -67,9 +65,7 @@ def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, 
 
 
 def _tasks(settings: GemSettings, split: Split, batch: int, count: int, concurrent: int) -> Iterator[Task]:
-    envs = share_places(settings.train_weights if split == "train" else settings.eval_weights, batch)
+    table = TaskTable(settings.weights(split), batch)
     for number in range(count):
-        turn, place = divmod(number, batch)
-        env_id = envs[place]
-        row = turn * envs.count(env_id) + envs[:place].count(env_id)
+        env_id, row = table[number]
         yield Task(split, env_id, number, row, concurrent, settings)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import ray
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from gem_core.adapters.metrics import announcement
 from gem_core.report import RunReport
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows
-from gem_openrlhf.metrics import rollout_metrics
-from gem_openrlhf.rows import PLAYED
+from gem_openrlhf.rows import PLAYED, metrics
 from gem_openrlhf.samples import TurnSamplesGenerator
 
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
@@ -48,7 +47,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         try:
             super().fit(global_step)
         finally:
-            self._save_report()
+            if self._report is not None:
+                self._report.save(self.args.gem.report)
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
@@ -60,7 +60,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             self.experience_maker.expect(turns)
             status, _ = super().train_step(samples, global_step)
             status.update(self.experience_maker.metrics)
-        status.update(rollout_metrics(batch))
+        status.update(metrics(batch))
         self._announce(status)
         return status, global_step + 1
 
@@ -93,25 +93,11 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
         return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
 
-    def _announce(self, metrics: dict[str, Any]) -> None:
-        if self._announced or "advantage/turns" not in metrics:
-            return
-        self._announced = True
-        settings = self.args.gem
-        print(
-            f"{settings.advantage} active: {metrics['advantage/turns']:.0f} turns from "
-            f"{metrics['rollout/episodes']:.0f} episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, "
-            f"std {metrics['advantage/return_std']:.3f}, gamma {self.args.algo.advantage.gamma}; a row is a"
-            f"{'n episode' if settings.view == 'episode' else ' turn'}",
-            flush=True,
-        )
-
-    def _save_report(self) -> None:
-        if self._report is not None and self._report.history:
-            folder = Path(self.args.gem.report)
-            self._report.save_metrics(folder / "metrics.jsonl")
-            self._report.save_curve(folder / "curve.png")
-            print(f"Wrote curve.png and metrics.jsonl to {folder}/", flush=True)
+    def _announce(self, status: dict[str, Any]) -> None:
+        if not self._announced and "advantage/turns" in status:
+            self._announced = True
+            settings = self.args.gem
+            print(announcement(settings.advantage, self.args.algo.advantage.gamma, settings.view, status), flush=True)
 
 
 @ray.remote

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import SettingsError
-from gem_core.failures import DEFAULT_TIMEOUT
 from gem_core.registry import advantage_spec
-from gem_core.vector import make_vec, share_places
 from gem_verl.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
@@ -66,10 +63,11 @@ def check(config: DictConfig) -> GemSettings:
     _check_fixed(config)
     _check_numbers(config)
     _check_settings(settings, config)
-    _check_groups(config)
+    _check_groups(settings, config)
     for reason in [*_silent_changes(config), *_row_reasons(settings, config)]:
         raise SettingsError(f"{reason} This would silently change the algorithm.")
-    _check_environments(settings, config)
+    tasks = config.data.train_batch_size
+    settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     return settings
 
 
@@ -103,54 +101,21 @@ def _check_numbers(config: DictConfig) -> None:
 
 
 def _check_settings(settings: GemSettings, config: DictConfig) -> None:
-    ids = [settings.env] if isinstance(settings.env, str) else settings.env
-    if not ids:
-        raise SettingsError("gem.env=[] has no environment id; see `gem-core list`")
-    if settings.env_weights and (
-        len(settings.env_weights) != len(ids)
-        or len(set(ids)) < len(ids)
-        or not all(0 < weight < math.inf for weight in settings.env_weights)
-    ):
-        raise SettingsError(
-            f"gem.env_weights={settings.env_weights} for gem.env={ids}: give each environment one weight above 0, and "
-            "name each once"
-        )
+    settings.check()
     if settings.max_response_tokens > config.data.max_response_length:
         raise SettingsError(
             f"gem.max_response_tokens={settings.max_response_tokens} is more than data.max_response_length="
             f"{config.data.max_response_length}, which limits all that follows the first prompt of an episode"
         )
-    if settings.view == "episode" and settings.history is not None:
-        raise SettingsError(
-            f"gem.history={settings.history} drops what was said before, so an episode is no single sequence. "
-            "Use gem.view=turn, or gem.history=null."
-        )
-    if settings.vector_backend == "sync" and settings.env_timeout not in (None, DEFAULT_TIMEOUT):
-        raise SettingsError(
-            f"gem.vector_backend=sync cannot enforce gem.env_timeout={settings.env_timeout}; use process"
-        )
-    if settings.vector_backend == "sync" and settings.vector_workers is not None:
-        raise SettingsError(f"gem.vector_workers={settings.vector_workers} has no effect with gem.vector_backend=sync")
-    for name in ("vector_workers", "max_concurrent"):
-        number = getattr(settings, name)
-        if number is not None and number < 1:
-            raise SettingsError(f"gem.{name}={number} is not at least 1")
     try:
-        _ = (
-            settings.failures,
-            settings.rollout(config.data, config.data.max_prompt_length + config.data.max_response_length),
-        )
+        settings.rollout(settings.max_response_tokens, config.data.max_prompt_length + config.data.max_response_length)
     except ValueError as error:
         raise SettingsError(f"the section gem of the configuration: {error}") from error
 
 
-def _check_groups(config: DictConfig) -> None:
+def _check_groups(settings: GemSettings, config: DictConfig) -> None:
     estimator, size = config.algorithm.adv_estimator, config.actor_rollout_ref.rollout.n
-    if advantage_spec(estimator).needs_groups and size < 2:
-        raise SettingsError(
-            f"algorithm.adv_estimator={estimator} compares episodes of a task, so actor_rollout_ref.rollout.n={size} "
-            "cannot work. Use at least 2, or an estimator without groups such as rebn."
-        )
+    settings.check_groups(estimator, size, f"actor_rollout_ref.rollout.n={size}")
     needs_values = advantage_spec(estimator).needs_values
     critic = needs_values if config.critic.enable is None else config.critic.enable
     if critic != needs_values:
@@ -209,21 +174,3 @@ def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
     for name, (value, wrong) in by_row.items():
         if wrong:
             yield f"{name}={value} takes all turns of a row together. Use gem.view=turn, or leave it out."
-
-
-def _check_environments(settings: GemSettings, config: DictConfig) -> None:
-    train, evaluation = settings.train_weights, settings.eval_weights
-    for name, weights, places in (
-        ("data.train_batch_size", train, config.data.train_batch_size),
-        ("gem.eval_episodes", evaluation, settings.eval_episodes),
-        ("gem.max_concurrent", train, settings.max_concurrent),
-        ("gem.max_concurrent", evaluation, settings.max_concurrent),
-    ):
-        try:
-            if places is not None:
-                share_places(weights, places)
-        except ValueError as error:
-            raise SettingsError(f"{name}={places}: {error}") from error
-    # One of each is built and closed, so that a wrong id or argument shows before the model is loaded.
-    ids = [*train, *evaluation]
-    make_vec(ids, env_kwargs=settings.env_kwargs or {}, wrappers=settings.load_wrappers()).close()

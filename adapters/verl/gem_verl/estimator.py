@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from gem_core.advantages import TurnBatch, compute_advantages, returns_to_go
-from gem_core.registry import advantage_spec
+from gem_core.advantages import TurnBatch, advantages_and_returns
 from gem_verl.layout import Layout
 
 ESTIMATOR = "gem"
@@ -62,16 +60,11 @@ class TurnEstimator:
         layout = self._layout
         rewards = layout.sums(token_level_rewards.double().numpy())
         batch = TurnBatch(rewards, layout.episode, layout.turn, layout.group, self._values)
-        options: dict[str, Any] = {"lam": self._lam} if self._takes_lambda() else {}
-        advantages, self.metrics = compute_advantages(self._name, batch, gamma=self._gamma, **options)
-        returns = returns_to_go(batch, self._gamma) if self._values is None else advantages + self._values
+        advantages, returns, self.metrics = advantages_and_returns(self._name, batch, gamma=self._gamma, lam=self._lam)
         return self._table(advantages, response_mask), self._table(returns, response_mask)
 
     def _table(self, numbers: NDArray[np.float64], mask: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self._layout.spread(numbers, (mask.shape[0], mask.shape[1]))) * mask
-
-    def _takes_lambda(self) -> bool:
-        return "lam" in inspect.signature(advantage_spec(self._name).resolve()).parameters
 
 
 TURN_ESTIMATOR = TurnEstimator()

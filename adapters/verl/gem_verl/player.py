@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
-import os
-import socket
-from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -15,9 +11,9 @@ from transformers import AutoConfig
 from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
+from gem_core.adapters.playing import build_runner
+from gem_core.adapters.settings import Split
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner, Recorder
-from gem_core.seeding import derive_seed
 from gem_verl.settings import GemSettings
 
 
@@ -34,31 +30,23 @@ class Player:
         TemplateError: the tokenizer cannot carry a conversation.
     """
 
-    def __init__(self, config: DictConfig, split: str, tokenizer: Any) -> None:
+    def __init__(self, config: DictConfig, split: Split, tokenizer: Any) -> None:
         self.settings = settings = GemSettings.of(config.gem)
-        settings.import_modules()
-        if settings.recording:
-            _record(settings.recording)
         self.ends = _end_tokens(config, tokenizer)
-        weights = settings.train_weights if split == "train" else settings.eval_weights
-        self.runner = EpisodeRunner(
-            weights,
+        options: Any = config.data.get("apply_chat_template_kwargs")
+        self.runner = build_runner(
+            settings,
+            split,
             tokenizer,
-            settings.rollout(config.data, _context_limit(config)),
-            seed=derive_seed(settings.seed, split),
-            max_concurrent=settings.max_concurrent or _share_of_batch(config, settings, split, weights),
-            backend=settings.vector_backend,
-            workers=settings.vector_workers,
-            failures=settings.failures,
-            env_kwargs=settings.env_kwargs or {},
-            wrappers=settings.load_wrappers(),
+            settings.rollout(settings.max_response_tokens, _context_limit(config), options),
+            settings.concurrent(split, _share_of_batch(config, settings, split)),
         )
 
 
 _players: dict[str, asyncio.Future[Player]] = {}
 
 
-async def player(config: DictConfig, split: str, tokenizer: Any) -> Player:
+async def player(config: DictConfig, split: Split, tokenizer: Any) -> Player:
     """The one of this process, built on first use; raises as `Player`."""
     if not _players:
         manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
@@ -76,15 +64,15 @@ def close_players() -> None:
     _players.clear()
 
 
-def _share_of_batch(config: DictConfig, settings: GemSettings, split: str, weights: dict[str, float]) -> int:
+def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
     rollout = config.actor_rollout_ref.rollout
-    train = split == "train"
     tasks, episodes = (
-        (config.data.train_batch_size, rollout.n) if train else (settings.eval_episodes, rollout.val_kwargs.n)
+        (config.data.train_batch_size, rollout.n)
+        if split == "train"
+        else (settings.eval_episodes, rollout.val_kwargs.n)
     )
-    enough_for_all = math.ceil(sum(weights.values()) / min(weights.values()))
     # verl hands out tasks, each with all its episodes.
-    return max(math.ceil(tasks / rollout.agent.num_workers) * episodes, enough_for_all)
+    return math.ceil(tasks / rollout.agent.num_workers) * episodes
 
 
 def _context_limit(config: DictConfig) -> int:
@@ -106,9 +94,3 @@ def _end_tokens(config: DictConfig, tokenizer: Any) -> set[int]:
     generation = get_generation_config(copy_to_local(config.actor_rollout_ref.model.path))
     ends = getattr(generation, "eos_token_id", None)
     return {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}
-
-
-@functools.cache
-def _record(folder: str) -> None:
-    # A file per process, as several write at once, on several machines.
-    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))

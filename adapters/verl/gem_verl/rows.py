@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import torch
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from gem_core.rollout import NOT_SAMPLED, Episode, EpisodeSummary, Turn, merge_turns
-from gem_core.rollout import Sequence as TokenSequence
+from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.adapters.settings import View
+from gem_core.rollout import Episode, EpisodeSummary, Turn
 
 NOTE = "gem"
 """Key of the note in `reward_extra_info`, which verl hands on in training and validation alike."""
 
 TURNS = "turns"
 """Key of a row's turns in `extra_fields`: what verl does not copy from the last row of an episode to the others."""
-
-
-class TurnSpan(NamedTuple):
-    """Where a turn's response stands among the response tokens of its row: from `start` to before `end`."""
-
-    turn: int
-    start: int
-    end: int
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -64,7 +56,7 @@ class TurnOutput(AgentLoopOutput):
 
 
 def episode_rows(
-    episode: Episode, view: Literal["episode", "turn"], fields: Mapping[str, Any], metrics: AgentLoopMetrics
+    episode: Episode, view: View, fields: Mapping[str, Any], metrics: AgentLoopMetrics
 ) -> list[AgentLoopOutput]:
     """The rows of an episode with turns.
 
@@ -88,8 +80,8 @@ def episode_rows(
             metrics=metrics,
             extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
         )
-        for row in _sequences(episode.turns, view)
-        for spans in (list(_spans(row.turn_of)),)
+        for row in view_sequences(episode.turns, view)
+        for spans in (list(turn_spans(row.turn_of)),)
     ]
 
 
@@ -112,24 +104,6 @@ def report_row(note: Note, fields: Mapping[str, Any]) -> AgentLoopOutput:
         metrics=AgentLoopMetrics(),
         extra_fields={**fields, TURNS: [], "reward_extra_info": info},
     )
-
-
-def _sequences(turns: Sequence[Turn], view: Literal["episode", "turn"]) -> list[TokenSequence]:
-    if view == "episode":
-        return merge_turns(turns)
-    return [
-        TokenSequence(turn.prompt_ids, turn.response_ids, [index] * len(turn.response_ids), turn.logprobs)
-        for index, turn in enumerate(turns)
-    ]
-
-
-def _spans(turn_of: Sequence[int]) -> Iterator[TurnSpan]:
-    start = 0
-    for turn, tokens in groupby(turn_of):
-        end = start + len([*tokens])
-        if turn != NOT_SAMPLED:
-            yield TurnSpan(turn, start, end)
-        start = end
 
 
 def _token_rewards(spans: Sequence[TurnSpan], turns: Sequence[Turn], length: int) -> list[float]:

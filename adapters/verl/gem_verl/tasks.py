@@ -8,8 +8,8 @@ import torch
 from omegaconf import DictConfig
 from torch.utils.data import Dataset
 
+from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import SettingsError
-from gem_core.vector import share_places
 
 # verl imports this module in every process that plays, before it looks the agent loop up by its name.
 from gem_verl.loop import NAME
@@ -37,8 +37,8 @@ class EnvTasks(Dataset[dict[str, Any]]):
             raise SettingsError(f"no tasks {data_files!r}: rows come from environments, not from files")
         self.split = data_files
         train = self.split == "train"
-        weights = settings.train_weights if train else settings.eval_weights
-        self._envs = share_places(weights, config.train_batch_size if train else settings.eval_episodes)
+        batch = config.train_batch_size if train else settings.eval_episodes
+        self._tasks = TaskTable(settings.weights(self.split), batch)
         self._length = ENDLESS if train else settings.eval_episodes
 
     def __len__(self) -> int:
@@ -47,14 +47,13 @@ class EnvTasks(Dataset[dict[str, Any]]):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """One task, as verl wants a row."""
-        batch, place = divmod(index, len(self._envs))
-        env_id = self._envs[place]
+        env_id, row = self._tasks[index]
         return {
             "agent_name": NAME,
             "split": self.split,
             "env_id": env_id,
             "task": index,
-            "row": batch * self._envs.count(env_id) + self._envs[:place].count(env_id),
+            "row": row,
             # What verl reads: the columns of a prompt, and the name under which it logs a validation.
             "data_source": env_id,
             "index": index,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -16,10 +15,10 @@ from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from gem_core.adapters.metrics import announcement, rollout_metrics
 from gem_core.errors import AdapterError
 from gem_core.registry import advantage_spec
 from gem_core.report import RunReport
-from gem_core.rollout import episode_metrics
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.layout import Layout, even_order
@@ -81,7 +80,8 @@ class TurnTrainer(PPOTrainerSync):
         finally:
             closing = [one.__ray_call__.remote(_close) for one in agent_loop_manager.agent_loop_workers]
             ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)  # a dead worker has none left to close
-            self._save_report()
+            if self._report is not None:
+                self._report.save(self._settings.report or "")
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class TurnTrainer(PPOTrainerSync):
         layout = Layout.of(batch.keys, [one.get(TURNS, []) for one in extra])
         self._turns = len(layout)
         notes = _notes(batch.keys, extra)
-        metrics.update(_rollout_metrics(notes))
+        metrics.update(_notes_metrics(notes))
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
         if not self._turns:
             # verl's rollout correction refuses a batch without a sampled token. The masks are all zeros, as wanted.
@@ -159,7 +159,7 @@ class TurnTrainer(PPOTrainerSync):
         **kwargs: Any,
     ) -> dict[str, float]:
         notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
-        own = {f"eval_{name}": value for name, value in _rollout_metrics(notes).items()}
+        own = {f"eval_{name}": value for name, value in _notes_metrics(notes).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
         return {**found, **own}
 
@@ -191,20 +191,8 @@ class TurnTrainer(PPOTrainerSync):
         if self._announced:
             return
         self._announced = True
-        print(
-            f"{self._advantage} active: {metrics['advantage/turns']:.0f} turns from {metrics['rollout/episodes']:.0f} "
-            f"episodes, return-to-go mean {metrics['advantage/return_mean']:.3f}, std "
-            f"{metrics['advantage/return_std']:.3f}, gamma {self.config.algorithm.gamma}; a row is a"
-            f"{'n episode' if self._settings.view == 'episode' else ' turn'}",
-            flush=True,
-        )
-
-    def _save_report(self) -> None:
-        if self._report is not None and self._report.history:
-            folder = Path(self._settings.report or "")
-            self._report.save_metrics(folder / "metrics.jsonl")
-            self._report.save_curve(folder / "curve.png")
-            print(f"Wrote curve.png and metrics.jsonl to {folder}/", flush=True)
+        gamma = self.config.algorithm.gamma
+        print(announcement(self._advantage, gamma, self._settings.view, metrics), flush=True)
 
 
 def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:
@@ -215,16 +203,11 @@ def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:
     return [Note.decode(text) for text in texts.values()]
 
 
-def _rollout_metrics(notes: Sequence[Note]) -> dict[str, float]:
+def _notes_metrics(notes: Sequence[Note]) -> dict[str, float]:
     if fatal := next((note.fatal for note in notes if note.fatal), None):
         raise AdapterError(fatal)
     episodes = [note.episode for note in notes if note.episode is not None]
-    return {
-        **episode_metrics(episodes),
-        "rollout/episodes": float(len(episodes)),
-        "rollout/turns": float(sum(episode.turns for episode in episodes)),
-        "rollout/dropped": float(sum(note.dropped for note in notes)),
-    }
+    return rollout_metrics(episodes, sum(note.dropped for note in notes))
 
 
 def _first_tokens(spans: Sequence[tuple[int, int, int]], mask: torch.Tensor) -> torch.Tensor:

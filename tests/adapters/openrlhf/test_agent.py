@@ -18,10 +18,11 @@ from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
 from vllm import SamplingParams
 
 import gem_core
+from gem_core.adapters import playing
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.rollout import StopReason, read_episodes
 from gem_core.seeding import derive_seed
-from gem_openrlhf import GemAgentExecutor, player
+from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
 from gem_openrlhf.rows import PLAYED, Played
 from gem_openrlhf.settings import GemSettings, parse
@@ -236,7 +237,7 @@ def test_environments_take_turns(play):
 
 
 def test_episodes_are_recorded(play, tmp_path):
-    player._record.cache_clear()
+    playing._record.cache_clear()
     play(5, "--gem.recording", str(tmp_path / "episodes"))
     (path,) = (tmp_path / "episodes").glob("*.jsonl")
     assert len([*read_episodes(path)]) == 5

@@ -69,7 +69,7 @@ def test_what_can_work(checked):
         (["--data.max_len", "8"], "leaves no room for a prompt"),
         (
             ["--gem.vector_backend", "sync", "--gem.env_timeout", "5"],
-            "cannot enforce --gem.env_timeout 5.0; use process",
+            "cannot enforce --gem.env_timeout 5.0; use --gem.vector_backend process",
         ),
         (["--gem.vector_backend", "sync", "--gem.vector_workers", "2"], "--gem.vector_workers 2 has no effect"),
         (["--gem.vector_workers", "0"], "--gem.vector_workers 0 is not at least 1"),

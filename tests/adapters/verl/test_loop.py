@@ -21,6 +21,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 import gem_core
 from gem_core import Wrapper
+from gem_core.adapters import playing
 from gem_core.rollout import StopReason, read_episodes
 from gem_core.seeding import derive_seed
 from gem_verl import player as players
@@ -99,7 +100,7 @@ def setup_module() -> None:
 def _closed() -> Iterator[None]:
     yield
     close_players()
-    players._record.cache_clear()
+    playing._record.cache_clear()
 
 
 @pytest.fixture
@@ -433,7 +434,7 @@ def test_several_environments_share_a_worker(play):
 def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wanted):
     config = configure(*flags)
     settings = players.GemSettings.of(config.gem)
-    assert players._share_of_batch(config, settings, split, settings.train_weights) == wanted
+    assert players._share_of_batch(config, settings, split) == wanted
 
 
 def test_wrappers(play, words):
