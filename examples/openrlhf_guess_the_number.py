@@ -22,6 +22,7 @@ FLAGS = {
     "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with OpenRLHF's critic
     "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png and metrics.jsonl
     "--algo.advantage.gamma": "0.95",  # per turn
+    "--algo.advantage.is_correction_level": "token",  # vLLM's probabilities are not quite the trainer's: vllm_kl
     "--algo.kl.init_coef": "0",  # no reference model
     "--rollout.batch_size": "128",  # episodes of a batch
     "--rollout.micro_batch_size": "16",
@@ -56,7 +57,7 @@ def swap_for_cpu() -> list[str]:
 
     settings.prepare()
     settings.start_ray(tempfile.mkdtemp(prefix="ray"))
-    return [*settings.flags(), "--ckpt.disable_ds", "--actor.entropy_coef", "0.025", "--actor.max_norm", "0.5"]
+    return [*settings.flags(), "--ckpt.disable_ds", "--actor.entropy_coef", "0.05", "--actor.max_norm", "0.5"]
 
 
 def save_tiny_policy(flags: list[str]) -> str:

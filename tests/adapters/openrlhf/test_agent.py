@@ -39,7 +39,7 @@ class Engine:
         self.calls: list[tuple[list[int], list[int], Any]] = []
         self._tokenizer, self._ends, self._logprobs = tokenizer, ends, logprobs
 
-    async def generate(self, prompt: list[int], sampling: Any) -> Any:
+    async def generate(self, prompt: list[int], sampling: Any, multi_modal_data: None = None) -> Any:
         rng = random.Random(repr(prompt))
         await asyncio.sleep(rng.random() / 1000)
         length = sampling.max_tokens if not self._ends else rng.randint(0, sampling.max_tokens - 1)
@@ -48,7 +48,9 @@ class Engine:
         self.calls.append((list(prompt), ids, sampling))
         choices = [{one: SimpleNamespace(logprob=-rng.random()), -5: None} for one in ids] if self._logprobs else None
         reason = "stop" if self._ends else "length"
-        return SimpleNamespace(outputs=[SimpleNamespace(token_ids=tuple(ids), logprobs=choices, finish_reason=reason)])
+        text = self._tokenizer.decode(ids)
+        answer = SimpleNamespace(token_ids=ids, text=text, logprobs=choices, finish_reason=reason)
+        return SimpleNamespace(outputs=[answer])
 
 
 class Ruin(Babble):

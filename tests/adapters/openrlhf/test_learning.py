@@ -22,8 +22,6 @@ CORRIDOR = [
     *("--rollout.micro_batch_size", "8"),
     *("--train.batch_size", "24"),
     *("--train.micro_batch_size", "8"),
-    *("--algo.advantage.is_correction_level", "token"),
-    *("--algo.advantage.is_correction_mode", "clip"),
     *("--actor.lr_scheduler", "constant"),
     *("--eval.steps", "36"),
     *("--eval.temperature", "1"),
@@ -42,8 +40,8 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     assert sum(success[:3]) / 3 < 0.7
     assert sum(success[-5:]) / 5 > 0.9
     assert metrics[-1]["eval_episode/success"] > 0.8
-    # In bfloat16. The policy has moved far by then, so weights that did not reach vLLM would show.
-    assert all(abs(line["vllm_kl"]) < 0.01 for line in metrics)
+    # The policy has moved far by the end, so weights that did not reach vLLM would show.
+    assert all(abs(line["vllm_kl"]) < 1e-5 for line in metrics)
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert len(run.episodes) == 36 * 24 + 16
     assert {episode.provenance.split(" (")[1] for episode in run.episodes} == {"plugin 'game')"}

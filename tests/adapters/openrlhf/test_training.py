@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from brute_force import expected, gae, returns_to_go
 from runs import SECONDS, Run, train, trained_responses
+from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode, StopReason
 
@@ -60,8 +62,13 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--train.batch_size", "24"),
         *("--train.micro_batch_size", "2"),
         *("--algo.kl.init_coef", "0"),
+        # With such an epsilon Adam's first step is the gradient itself.
+        *("--actor.adam.lr", "1e6", "--actor.adam.eps", "1e6", "--actor.max_norm", "1e9"),
+        *("--actor.lr_scheduler", "constant"),
         *("--eval.steps", "2"),
         *("--eval.n_samples_per_prompt", "1"),
+        *("--ckpt.save_steps", "1"),
+        "--ckpt.save_hf",
         *("--ckpt.best_metric_key", "none"),
         "--train.async_enable",
     ]
@@ -107,7 +114,7 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
 
 
 def test_vllm_has_the_weights_of_the_update(hostile: Run):
-    # In bfloat16; with other weights than the actor's it would be hundreds of times that.
+    # vLLM is a step behind, by which weights move little; with other weights it would be hundreds of times that.
     assert all(abs(line["vllm_kl"]) < 5e-3 for line in hostile.metrics)
 
 
@@ -126,6 +133,26 @@ def test_a_batch_is_one_update_however_many_rows_its_turns_make(hostile: Run):
     for batch in hostile.batches():
         assert len({len(rank["rows"]) for rank in batch}) == 1, "each rank has as many"
         assert [rank["updates"] for rank in batch] == [1, 1]
+
+
+def test_a_step_is_the_policy_gradient(hostile: Run, model_folder: Path):
+    """The weights after one update on two ranks, from autograd on each turn alone."""
+    policy = AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32)
+    responses = trained_responses(hostile.batches()[0])
+    total = torch.zeros(())
+    for one in responses:
+        ids = torch.tensor([[*one.before, *one.ids]])
+        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
+        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
+    (-total / sum(len(one.ids) for one in responses)).backward()
+    folder = hostile.folder / "checkpoints" / "global_step1_hf"
+    trained = dict(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).named_parameters())
+    moved = 0.0
+    for name, parameter in policy.named_parameters():
+        assert parameter.grad is not None
+        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
+        moved = max(moved, parameter.grad.abs().max().item())
+    assert moved > 1e-3
 
 
 def test_an_evaluation_logs_its_environments(hostile: Run):
