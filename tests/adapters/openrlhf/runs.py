@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from openrlhf_on_cpu import settings as cpu
-
-from gem_core.rollout import Episode, read_episodes
-
-HERE = Path(__file__).parent
-SECONDS = 600
-"""Two to three minutes are usual on two cores, most of which are imports in ten processes."""
+from training_run import Response, TrainingRun, launch
 
 
-class Run(NamedTuple):
-    """A finished run and what it left."""
-
-    folder: Path
-    code: int
-    output: str
-    left: list[str]
-    """Processes that were still there half a minute after its end."""
-
-    @property
-    def metrics(self) -> list[dict[str, float]]:
-        """Those of each step."""
-        return [json.loads(line) for line in (self.folder / "report" / "metrics.jsonl").read_text().splitlines()]
+class Run(TrainingRun):
+    """A finished run of OpenRLHF."""
 
     def batches(self, worker: str = "actor") -> list[list[dict[str, Any]]]:
         """What `openrlhf_spy` saw the workers train on: of each step what each rank had."""
@@ -44,16 +21,6 @@ class Run(NamedTuple):
         for path in sorted(self.folder.glob(f"{worker}-*.pt")):
             steps.setdefault(int(path.stem.split("-")[1]), []).append(path)
         return [[torch.load(path, weights_only=False) for path in steps[step]] for step in sorted(steps)]
-
-    @property
-    def sampled(self) -> list[dict[str, Any]]:
-        """What OpenRLHF's engines were asked and what they answered."""
-        return [json.loads(line) for path in self.folder.glob("sampled-*.jsonl") for line in path.open()]
-
-    @property
-    def episodes(self) -> list[Episode]:
-        """All that were played, in no order."""
-        return [episode for path in self.folder.glob("episodes/*.jsonl") for episode in read_episodes(path)]
 
 
 def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) -> Run:
@@ -68,67 +35,7 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
     }
     pairs = [part for pair in own.items() for part in pair]
     command = [sys.executable, "-m", "openrlhf_on_cpu", str(ranks), *pairs, "--ckpt.disable_ds", *flags]
-    return launch(command, folder)
-
-
-def launch(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Run:
-    """Run a command to its end and leave none of its processes behind."""
-    for _ in range(3):
-        run = _launch(command, folder, {**cpu.environment(), **(environment or {})})
-        if "The current node timed out during startup" not in run.output:
-            break  # Ray gives itself 30 seconds, which a busy machine may need for other things
-    return run
-
-
-def _launch(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Run:
-    with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
-        environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
-        with (folder / "output.txt").open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
-            left: list[str] = []
-            try:
-                code = process.wait(SECONDS)
-                for _ in range(30):  # Ray's own take a few seconds
-                    left = [*left_over(f"GEM_SPY={folder}").values()]
-                    if not left:
-                        break
-                    time.sleep(1)
-            finally:
-                # Whatever happened: Ray's processes would outlive a killed driver. All have these in their command line
-                # or environment.
-                for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
-                    _kill(pid)
-    return Run(folder, code, (folder / "output.txt").read_text(errors="replace"), left)
-
-
-def left_over(text: str) -> dict[int, str]:
-    """Processes with this text in their command line or environment, other than this one: what they are called."""
-    found: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                command, environment = ((entry / name).read_bytes() for name in ("cmdline", "environ"))
-            except OSError:
-                continue
-            if text.encode() in command + environment:
-                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
-    return found
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
-class Response(NamedTuple):
-    """A run of sampled tokens: what stood before it, the ids, and numbers that are the same for each of them."""
-
-    before: tuple[int, ...]
-    ids: tuple[int, ...]
-    advantage: float
-    return_: float
+    return launch(Run, command, folder, cpu.environment())
 
 
 def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:

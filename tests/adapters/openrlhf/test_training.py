@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from brute_force import expected, gae, returns_to_go
-from runs import SECONDS, Run, train, trained_responses
-from transformers import AutoModelForCausalLM
+from runs import Run, train, trained_responses
+from training_run import SECONDS, assert_policy_gradient
 
 from gem_core.rollout import Episode, StopReason
 
@@ -26,15 +25,6 @@ COMMON = [
     *("--data.max_len", "256"),
     "--no-gem.truncated_is_invalid",
 ]
-
-
-def episodes_by_step(run: Run, tasks: int) -> dict[int, list[Episode]]:
-    """The recorded episodes of each step, which takes so many tasks."""
-    steps: dict[int, list[Episode]] = defaultdict(list)
-    for episode in run.episodes:
-        if episode.env_id.startswith("test:"):
-            steps[episode.slot // tasks].append(episode)
-    return steps
 
 
 # -- asynchronous, two ranks, a row per turn, groups, environments that misbehave -------------------------------------
@@ -86,7 +76,7 @@ def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
 
 
 def test_every_episode_is_counted(hostile: Run):
-    steps = episodes_by_step(hostile, 12)
+    steps = hostile.episodes_by_step(12)
     assert [len(steps[step]) for step in range(3)] == [24, 24, 24]
     for step, line in enumerate(hostile.metrics):
         assert line["rollout/episodes"] == 24
@@ -119,7 +109,7 @@ def test_vllm_has_the_weights_of_the_update(hostile: Run):
 
 
 def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
-    steps = episodes_by_step(hostile, 12)
+    steps = hostile.episodes_by_step(12)
     for step, batch in enumerate(hostile.batches()):
         episodes = [episode for episode in steps[step] if episode.turns]
         numbers = expected("grpo", _rewards(episodes), [episode.group for episode in episodes], GAMMA)
@@ -137,22 +127,9 @@ def test_a_batch_is_one_update_however_many_rows_its_turns_make(hostile: Run):
 
 def test_a_step_is_the_policy_gradient(hostile: Run, model_folder: Path):
     """The weights after one update on two ranks, from autograd on each turn alone."""
-    policy = AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.float32)
     responses = trained_responses(hostile.batches()[0])
-    total = torch.zeros(())
-    for one in responses:
-        ids = torch.tensor([[*one.before, *one.ids]])
-        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
-        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
-    (-total / sum(len(one.ids) for one in responses)).backward()
-    folder = hostile.folder / "checkpoints" / "global_step1_hf"
-    trained = dict(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).named_parameters())
-    moved = 0.0
-    for name, parameter in policy.named_parameters():
-        assert parameter.grad is not None
-        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
-        moved = max(moved, parameter.grad.abs().max().item())
-    assert moved > 1e-3
+    after = hostile.folder / "checkpoints" / "global_step1_hf"
+    assert_policy_gradient(model_folder, after, responses, sum(len(one.ids) for one in responses))
 
 
 def test_an_evaluation_logs_its_environments(hostile: Run):
@@ -191,7 +168,7 @@ def critic(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
-    steps = episodes_by_step(critic, 16)
+    steps = critic.episodes_by_step(16)
     for step, batch in enumerate(critic.batches()):
         values = values_at_first_tokens(batch)
         assert len({round(value, 4) for value in values.values()}) > 10

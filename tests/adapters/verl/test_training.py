@@ -11,10 +11,10 @@ import pytest
 import torch
 from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
-from runs import SECONDS, Run, left_over, train, trained_responses
-from transformers import AutoModelForCausalLM
+from runs import Run, train, trained_responses
+from training_run import SECONDS, assert_policy_gradient
 
-from gem_core.rollout import Episode, StopReason
+from gem_core.rollout import StopReason
 from gem_tiny import tiny_model
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
@@ -39,15 +39,6 @@ COMMON = [
     "data.max_prompt_length=128",
     "data.max_response_length=256",
 ]
-
-
-def episodes_by_step(run: Run, rows: int, split: str = "test:") -> dict[int, list[Episode]]:
-    """The recorded episodes of each step, which takes so many tasks."""
-    steps: dict[int, list[Episode]] = defaultdict(list)
-    for episode in run.episodes:
-        if episode.env_id.startswith(split):
-            steps[episode.slot // rows].append(episode)
-    return steps
 
 
 # -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
@@ -95,7 +86,7 @@ def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
 
 
 def test_every_episode_is_counted(hostile: Run):
-    steps = episodes_by_step(hostile, 12)
+    steps = hostile.episodes_by_step(12)
     assert [len(steps[step]) for step in range(3)] == [24, 24, 24]
     for step, line in enumerate(hostile.metrics):
         assert line["rollout/episodes"] == 24
@@ -138,25 +129,13 @@ def test_validation_logs_each_environment(hostile: Run):
 
 def test_a_step_is_the_policy_gradient(hostile: Run, model: Path):
     """The weights after one step of SGD on two ranks, from autograd on each turn alone."""
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
-    total = torch.zeros(())
-    for one in trained_responses(hostile.batches[0]):
-        ids = torch.tensor([[*one.before, *one.ids]])
-        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
-        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
-    (-total / (24 * 6)).backward()  # episodes, and the token limit of a response
-    folder = hostile.folder / "checkpoints" / "global_step_1" / "actor" / "huggingface"
-    trained = dict(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).named_parameters())
-    moved = 0.0
-    for name, parameter in policy.named_parameters():
-        assert parameter.grad is not None
-        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
-        moved = max(moved, parameter.grad.abs().max().item())
-    assert moved > 1e-3
+    after = hostile.folder / "checkpoints" / "global_step_1" / "actor" / "huggingface"
+    # Of episodes, and the token limit of a response.
+    assert_policy_gradient(model, after, trained_responses(hostile.batches[0]), 24 * 6)
 
 
 def test_nothing_is_left_behind(hostile: Run):
-    assert not [*left_over(f"GEM_SPY={hostile.folder}")]
+    assert hostile.left == []
 
 
 # -- a row per episode, with a critic ---------------------------------------------------------------------------------
@@ -180,7 +159,7 @@ def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
-    steps = episodes_by_step(critic, 16)
+    steps = critic.episodes_by_step(16)
     for step, batch in enumerate(critic.batches):
         got = {(one.before, one.ids): one for one in trained_responses(batch)}
         values = values_at_first_tokens(batch)
@@ -243,7 +222,7 @@ def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_pa
 
 def assert_expected(run: Run, name: str, rows: int) -> None:
     """Each response with its advantage, from the recorded episodes and the formula."""
-    steps = episodes_by_step(run, rows)
+    steps = run.episodes_by_step(rows)
     assert len(steps) == len(run.batches) > 0
     for step, batch in enumerate(run.batches):
         episodes = [episode for episode in steps[step] if episode.turns]

@@ -1,0 +1,166 @@
+"""Training by a framework's own command, in a process and a Ray cluster of its own, and what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from gem_core.rollout import Episode, read_episodes
+
+SECONDS = 600
+"""Two to three minutes are usual on two cores, most of which are imports in ten processes."""
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """A finished run. Its folder has `report/`, `episodes/`, `output.txt`, and what the framework's spy saw."""
+
+    folder: Path
+    code: int
+    output: str
+    left: list[str]
+    """Processes that were still there half a minute after its end."""
+
+    @property
+    def metrics(self) -> list[dict[str, float]]:
+        """Those of each step."""
+        return [json.loads(line) for line in (self.folder / "report" / "metrics.jsonl").read_text().splitlines()]
+
+    @property
+    def sampled(self) -> list[dict[str, Any]]:
+        """What the framework's engines were asked and what they answered."""
+        return [json.loads(line) for path in self.folder.glob("sampled-*.jsonl") for line in path.open()]
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """All that were played, in no order."""
+        return [episode for path in self.folder.glob("episodes/*.jsonl") for episode in read_episodes(path)]
+
+    def episodes_by_step(self, tasks: int) -> dict[int, list[Episode]]:
+        """The episodes in environments of the tests, of each step, which takes so many tasks."""
+        steps: dict[int, list[Episode]] = defaultdict(list)
+        for episode in self.episodes:
+            if episode.env_id.startswith("test:"):
+                steps[episode.slot // tasks].append(episode)
+        return steps
+
+
+AnyRun = TypeVar("AnyRun", bound=TrainingRun)
+
+
+def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
+    """Run a command to its end and leave none of its processes behind."""
+    for _ in range(3):
+        run = _launch(kind, command, folder, environment)
+        if "The current node timed out during startup" not in run.output:
+            break  # Ray gives itself 30 seconds, which a busy machine may need for other things
+    return run
+
+
+def _launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
+    with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
+        environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
+        with (folder / "output.txt").open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            left: list[str] = []
+            try:
+                code = process.wait(SECONDS)
+                for _ in range(30):  # Ray's own take a few seconds
+                    left = [*left_over(f"GEM_SPY={folder}").values()]
+                    if not left:
+                        break
+                    time.sleep(1)
+            finally:
+                # Whatever happened: Ray's processes would outlive a killed driver. All have these in their command line
+                # or environment.
+                for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
+                    _kill(pid)
+    return kind(folder, code, (folder / "output.txt").read_text(errors="replace"), left)
+
+
+def left_over(text: str) -> dict[int, str]:
+    """Processes with this text in their command line or environment, other than this one: what they are called."""
+    found: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command, environment = ((entry / name).read_bytes() for name in ("cmdline", "environ"))
+            except OSError:
+                continue
+            if text.encode() in command + environment:
+                found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+class Response(NamedTuple):
+    """A run of sampled tokens: what stood before it, the ids, and numbers that are the same for each of them."""
+
+    before: tuple[int, ...]
+    ids: tuple[int, ...]
+    advantage: float
+    return_: float
+
+
+def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Response], divisor: float) -> None:
+    """Weights are those before less the gradient, from autograd on each response alone.
+
+    Args:
+        before, after: folders of the model before and after one update with a learning rate of 1.
+        responses: all that the update was on.
+        divisor: of the sum over their tokens.
+    """
+    policy = AutoModelForCausalLM.from_pretrained(before, dtype=torch.float32)
+    total = torch.zeros(())
+    for one in responses:
+        ids = torch.tensor([[*one.before, *one.ids]])
+        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
+        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
+    (-total / divisor).backward()
+    trained = dict(AutoModelForCausalLM.from_pretrained(after, dtype=torch.float32).named_parameters())
+    moved = 0.0
+    for name, parameter in policy.named_parameters():
+        assert parameter.grad is not None
+        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
+        moved = max(moved, parameter.grad.abs().max().item())
+    assert moved > 1e-3
+
+
+def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
+    """From about half the episodes to nearly all, and everything written down.
+
+    Args:
+        run: of an example, with ReBN.
+        steps: updates.
+        batch: episodes of a batch.
+        evaluated: episodes of the evaluation after the last step.
+    """
+    assert run.code == 0, run.output[-3000:]
+    assert "rebn active: " in run.output
+    success = [line["episode/success"] for line in run.metrics]
+    assert len(success) == steps
+    assert sum(success[:3]) / 3 < 0.7
+    assert sum(success[-5:]) / 5 > 0.9
+    assert run.metrics[-1]["eval_episode/success"] > 0.8
+    assert (run.folder / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    assert len(run.episodes) == steps * batch + evaluated
+    assert {episode.provenance.split(" (")[1] for episode in run.episodes} == {"plugin 'game')"}
