@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -47,7 +46,4 @@ class ProgressCallback(TrainerCallback):
             return
         self.report.__exit__(None, None, None)
         if state.is_world_process_zero:
-            folder = Path(str(args.output_dir))
-            self.report.save_metrics(folder / "metrics.jsonl")
-            self.report.save_curve(folder / "curve.png")
-            print(f"Wrote curve.png and metrics.jsonl to {folder}/")
+            self.report.save(str(args.output_dir))

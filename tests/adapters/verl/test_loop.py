@@ -437,6 +437,14 @@ def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wa
     assert players._share_of_batch(config, settings, split) == wanted
 
 
+def test_options_of_the_chat_template(configure, words):
+    runner = Player(configure("data.apply_chat_template_kwargs={enable_thinking: false}"), "train", words).runner
+    try:
+        assert runner._settings.template_options == {"enable_thinking": False}
+    finally:
+        runner.close()
+
+
 def test_wrappers(play, words):
     plain, wrapped = Client(words), Client(words)
     play([0], client=plain)

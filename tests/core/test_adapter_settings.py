@@ -1,0 +1,137 @@
+"""What adapters share: settings that cannot work together, tasks, and where turns stand in rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gem_core
+from gem_core import Env
+from gem_core.adapters.metrics import announcement, rollout_metrics
+from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.adapters.settings import PlaySettings
+from gem_core.adapters.tasks import TaskTable
+from gem_core.errors import EnvKwargsError, NotFoundError, SettingsError
+from gem_core.rollout import NOT_SAMPLED, Turn
+
+
+class Still(Env):
+    """Ends at once."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        super().reset(seed=seed)
+        return "Hello.", {}
+
+    def step(self, action: str) -> Any:
+        return "", 0.0, True, False, {}
+
+    def sample_random_action(self) -> str:
+        return ""
+
+
+def setup_module() -> None:
+    gem_core.register("test:Still-v0", Still)
+
+
+def settings(**changes: Any) -> PlaySettings:
+    return PlaySettings(**{"env": ["test:Still-v0"], **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"env": []}, "env has no environment id"),
+        ({"env_weights": [1.0, 2.0]}, r"env_weights=\[1.0, 2.0\] for env=\['test:Still-v0'\]"),
+        ({"env": ["a", "b"], "env_weights": [1.0, 0.0]}, "one weight above 0"),
+        ({"env": ["a", "a"], "env_weights": [1.0, 1.0]}, "name each once"),
+        ({"history": 1}, "history=1 drops .*Use view=turn, or leave history out"),
+        ({"history": 0, "view": "turn"}, "at least 1 observation, not 0"),
+        ({"vector_backend": "sync", "env_timeout": 5.0}, "cannot enforce env_timeout=5.0; use vector_backend=process"),
+        ({"vector_backend": "sync", "vector_workers": 2}, "vector_workers=2 has no effect"),
+        ({"vector_workers": 0}, "vector_workers=0 is not at least 1"),
+        ({"eval_episodes": 0}, "eval_episodes=0 is not at least 1"),
+        ({"env_timeout": 0.0}, "timeout must be None or above 0"),
+    ],
+)
+def test_what_cannot_work(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        settings(**changes).check()
+
+
+def test_names_are_those_of_the_framework() -> None:
+    class Flags(PlaySettings, frozen=True):
+        @staticmethod
+        def spelled(name: str, value: object = None) -> str:
+            return f"--{name}" if value is None else f"--{name} {value}"
+
+    with pytest.raises(SettingsError, match=r"--history 1 drops .*Use --view turn, or leave --history out"):
+        Flags(env=["a"], history=1).check()
+    with pytest.raises(SettingsError, match="--modules: cannot import 'no_such_module'"):
+        Flags(env=["a"], modules=["no_such_module"]).import_modules()
+    with pytest.raises(SettingsError, match="--wrappers: cannot load 'json'"):
+        Flags(env=["a"], wrappers=["json"]).load_wrappers()
+
+
+def test_groups() -> None:
+    settings().check_groups("rebn", 1, "n=1")
+    settings().check_groups("grpo", 2, "n=2")
+    with pytest.raises(SettingsError, match="grpo compares episodes of a task, so n=1 cannot work"):
+        settings().check_groups("grpo", 1, "n=1")
+
+
+def test_environments_are_built_once_before_anything_starts() -> None:
+    settings().check_environments(4, "batch=4")
+    with pytest.raises(NotFoundError, match="Stil-v0"):
+        settings(eval_env=["test:Stil-v0"]).check_environments(4, "batch=4")
+    with pytest.raises(EnvKwargsError, match="turns"):
+        settings(env_kwargs={"turns": 3}).check_environments(4, "batch=4")
+    two = ["test:Still-v0", "game:Corridor-v0"]
+    with pytest.raises(SettingsError, match="batch=1: 2 environment ids for 1 places"):
+        settings(env=two).check_environments(1, "batch=1")
+    with pytest.raises(SettingsError, match="max_concurrent=1: 2 environment ids"):
+        settings(env=two, max_concurrent=1).check_environments(4, "batch=4")
+
+
+def test_a_process_has_room_for_each_environment() -> None:
+    rare = settings(env=["a", "b"], env_weights=[9.0, 1.0])
+    assert rare.concurrent("train", 3) == 10
+    assert rare.concurrent("train", 64) == 64
+    assert settings(max_concurrent=2).concurrent("eval", 64) == 2
+
+
+def test_environments_share_each_batch_and_count_their_own_rows() -> None:
+    table = TaskTable({"a": 2.0, "b": 1.0}, 3)
+    tasks = [table[number] for number in range(9)]
+    for start in range(0, 9, 3):
+        assert sorted(env_id for env_id, _ in tasks[start : start + 3]) == ["a", "a", "b"]
+    assert [row for env_id, row in tasks if env_id == "a"] == [*range(6)]
+    assert [row for env_id, row in tasks if env_id == "b"] == [*range(3)]
+
+
+def test_spans_stand_where_turns_do() -> None:
+    turn_of = [0, 0, NOT_SAMPLED, 1, NOT_SAMPLED, NOT_SAMPLED, 2]
+    assert [*turn_spans(turn_of, 5)] == [TurnSpan(0, 5, 7), TurnSpan(1, 8, 9), TurnSpan(2, 11, 12)]
+    assert [*turn_spans([])] == []
+
+
+def test_a_row_is_an_episode_or_a_turn() -> None:
+    turns = [
+        Turn("", [1, 2], [3], None, "", "", False, 0.0),
+        Turn("", [1, 2, 3, 4], [5, 6], None, "", "", False, 1.0),
+    ]
+    (whole,) = view_sequences(turns, "episode")
+    assert whole.prompt_ids + whole.completion_ids == [1, 2, 3, 4, 5, 6]
+    assert [*turn_spans(whole.turn_of, len(whole.prompt_ids))] == [TurnSpan(0, 2, 3), TurnSpan(1, 4, 6)]
+    first, second = view_sequences(turns, "turn")
+    assert (first.prompt_ids, first.completion_ids, first.turn_of) == ([1, 2], [3], [0])
+    assert (second.prompt_ids, second.completion_ids, second.turn_of) == ([1, 2, 3, 4], [5, 6], [1, 1])
+
+
+def test_the_announcement_names_what_is_at_work() -> None:
+    metrics = {"advantage/turns": 40.0, "advantage/return_mean": 0.5, "advantage/return_std": 0.25}
+    line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0})
+    assert line == (
+        "rebn active: 40 turns from 8 episodes, return-to-go mean 0.500, std 0.250, gamma 0.9; a row is a turn"
+    )
+    assert rollout_metrics([], 3)["rollout/dropped"] == 3.0
