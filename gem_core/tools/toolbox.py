@@ -11,25 +11,20 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-import msgspec
-
-from gem_core.env import RESERVED
-from gem_core.errors import ClosedError, ToolError
+from gem_core.errors import ToolError
 from gem_core.tools.background import EventLoop, TimeLimit, within
 from gem_core.tools.calls import Call
 from gem_core.tools.offers import checked_offers
+from gem_core.tools.results import checked, failed, said, shown
+from gem_core.tools.session import ToolSession
 from gem_core.tools.slots import Slots
 from gem_core.tools.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 
 _T = TypeVar("_T")
-_MOST_INFO = 1 << 20
-"""Bytes of a result's info as JSON."""
-_NOT_A_TOOLS = RESERVED | {"prefix", "suffix", "tools", "success"}
-"""Keys of info that a tool does not set."""
 _OPEN_SECONDS, _CLOSE_SECONDS = 60.0, 10.0
 
 
@@ -105,8 +100,8 @@ class Toolbox:
 
     def call(self, call: Call, episode: str) -> ToolResult:
         """Carry out a call; whatever happens is a result."""
-        result = self._outcome(call, episode) if call.problem is None else _failed(call.problem)
-        return ToolResult(_shown(result.text, self._max_output), result.error, result.info)
+        result = self._outcome(call, episode) if call.problem is None else failed(call.problem)
+        return ToolResult(shown(result.text, self._max_output), result.error, result.info)
 
     def end_episode(self, episode: str) -> None:
         """Tell the tools. One that fails here has nothing to forget."""
@@ -134,13 +129,13 @@ class Toolbox:
     def _outcome(self, call: Call, episode: str) -> ToolResult:
         try:
             with self._in_use(), self._slots.taken() if self._slots else contextlib.nullcontext():
-                return _checked(self._called(call, episode))
+                return checked(self._called(call, episode))
         except ToolError as error:
-            return _failed(str(error))
+            return failed(str(error))
         except KeyboardInterrupt:  # the caller's; a tool's own is a ToolError by now
             raise
         except BaseException as error:
-            return _failed(_said(error))
+            return failed(said(error))
 
     def _called(self, call: Call, episode: str) -> ToolOutput:
         if call.function not in self._homes:
@@ -199,7 +194,7 @@ class Toolbox:
         except TimeLimit:
             raise ToolError(f"{tool!r} did not say within {_OPEN_SECONDS:g} seconds what it offers") from None
         except Exception as error:
-            raise ToolError(f"{tool!r} could not be opened: {_said(error)}") from error
+            raise ToolError(f"{tool!r} could not be opened: {said(error)}") from error
 
     def _add(self, tool: Tool, function: Function, taken: set[tuple[str, str]]) -> None:
         marks = {"name": function.name, "tag": function.tag, "fence": function.fence}
@@ -242,92 +237,14 @@ class Toolbox:
         return f"<Toolbox {self._tools}>"
 
 
-class ToolSession:
-    """One environment's way to its tools. A copy of an environment gets a way of its own."""
-
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
-        self._user = secrets.token_hex(8)
-        self._episode: str | None = None
-        self._functions: list[Function] = []
-        # An environment that nobody closes must not keep the tools open.
-        weakref.finalize(self, _left, toolbox, self._user).atexit = False
-
-    @property
-    def begun(self) -> bool:
-        """Was there an episode?"""
-        return self._episode is not None
-
-    @property
-    def keeps_state(self) -> bool:
-        """See `Toolbox.keeps_state`."""
-        return self._toolbox.keeps_state
-
-    @property
-    def functions(self) -> list[Function]:
-        """What the tools offer."""
-        return self._functions
-
-    def begin(self) -> None:
-        """Start an episode. Raises `ToolError` where a tool cannot be opened."""
-        self._end_episode()
-        self._functions = self._toolbox.attach(self._user)
-        self._episode = secrets.token_hex(8)
-
-    def call(self, call: Call) -> ToolResult:
-        """Carry out a call. Raises `ClosedError` where no episode is under way."""
-        if self._episode is None:
-            raise ClosedError("a tool was called where no episode is under way; call reset() first")
-        with contextlib.suppress(
-            ToolError
-        ):  # a copy's first call, or one in a fork; the call itself says what is wrong
-            self._toolbox.attach(self._user)
-        return self._toolbox.call(call, self._episode)
-
-    def close(self) -> None:
-        """The environment is closed."""
-        self._end_episode()
-        self._toolbox.detach(self._user)
-
-    def _end_episode(self) -> None:
-        if self._episode is not None:
-            self._toolbox.end_episode(self._episode)
-            self._episode = None
-
-    @classmethod
-    def copied(cls, toolbox: Toolbox, functions: list[Function], begun: bool) -> ToolSession:
-        """One that goes on where another one stands."""
-        session = cls(toolbox)
-        session._functions = functions
-        # What a tool keeps for an episode has no copy, so an episode with such a tool cannot go on.
-        session._episode = secrets.token_hex(8) if begun and not toolbox.keeps_state else None
-        return session
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ToolSession:
-        return self.copied(self._toolbox, self._functions, self.begun)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _copied, (self._toolbox, self._functions, self.begun)
-
-
 _toolboxes: weakref.WeakValueDictionary[str, Toolbox] = weakref.WeakValueDictionary()
 _holders: dict[int, Toolbox] = {}
 """By the `id` of an open tool that has something to close: where it is open."""
 
 
-# Functions, because cloudpickle sends a class's methods by value.
+# A function, because cloudpickle sends a class's methods by value.
 def _restored(*state: Any) -> Toolbox:
     return Toolbox.restored(*state)
-
-
-def _copied(*state: Any) -> ToolSession:
-    return ToolSession.copied(*state)
-
-
-def _left(toolbox: Toolbox, user: str) -> None:
-    # Wherever the garbage collector found the environment, an event loop or within a lock, this must not wait.
-    with contextlib.suppress(RuntimeError):  # at exit no thread can be started any more, and the tools are closed
-        threading.Thread(target=toolbox.detach, args=(user,), name="gem-tools-left", daemon=True).start()
 
 
 def _close_all() -> None:
@@ -353,37 +270,3 @@ def _tool(one: Tool | str) -> Tool:
     if not isinstance(one, Tool):  # pyright: ignore[reportUnnecessaryIsInstance]  # users err
         raise ToolError(f"{one!r} is no gem_core.tools.Tool. Wrap a Python function in FunctionTool.")
     return one
-
-
-def _checked(output: Any) -> ToolResult:
-    if not isinstance(output, ToolResult):
-        return ToolResult(str(output))
-    if not isinstance(output.text, str) or not isinstance(output.info, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ToolError(f"the tool gave {output!r:.200}, whose text is no string or whose info no mapping")
-    info = {key: value for key, value in output.info.items() if key not in _NOT_A_TOOLS}
-    try:
-        size = len(msgspec.json.encode(info))
-    except Exception as error:
-        raise ToolError(f"the tool's info cannot be JSON: {_said(error)}") from error
-    if size > _MOST_INFO:
-        raise ToolError(f"the tool's info has {size:,} bytes of JSON, and {_MOST_INFO:,} is the most")
-    return ToolResult(output.text, bool(output.error), info)
-
-
-def _failed(problem: str) -> ToolResult:
-    return ToolResult(f"Error: {problem}", error=True)
-
-
-def _said(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except BaseException:  # its own __str__ raised
-        return type(error).__name__
-
-
-def _shown(text: str, most: int) -> str:
-    """Text that any tokenizer takes, with a long middle left out."""
-    if len(text) > most:
-        head, tail = text[: most - most // 2], text[len(text) - most // 2 :]
-        text = f"{head}\n[... {len(text) - most:,} characters left out ...]\n{tail}"
-    return text.encode("utf-8", "replace").decode("utf-8")
