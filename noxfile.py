@@ -51,7 +51,8 @@ def tests(session: nox.Session) -> None:
         "frameworks": ["trl", "verl", "openrlhf"],
     }
     with ThreadPoolExecutor() as pool:
-        failed = [name for name, code in zip(lanes, pool.map(_lane, *zip(*lanes.items())), strict=True) if code]
+        codes = pool.map(_lane, lanes, lanes.values())
+        failed = [name for name, code in zip(lanes, codes, strict=True) if code]
     if failed:
         session.error(f"failed: {', '.join(failed)}")
 
