@@ -14,6 +14,8 @@ def main() -> None:
 
         launch()
     except GemError as error:
+        if "ray" in sys.modules:
+            sys.modules["ray"].shutdown()  # its workers' last words would bury the reason
         sys.exit(f"{type(error).__name__}: {error}")
 
 

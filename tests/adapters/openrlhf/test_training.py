@@ -103,11 +103,6 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
         assert not trained - sampled
 
 
-def test_vllm_has_the_weights_of_the_update(hostile: Run):
-    # vLLM is a step behind, by which weights move little; with other weights it would be hundreds of times that.
-    assert all(abs(line["vllm_kl"]) < 5e-3 for line in hostile.metrics)
-
-
 def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
     steps = hostile.episodes_by_step(12)
     for step, batch in enumerate(hostile.batches()):
@@ -157,6 +152,7 @@ def critic(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         *("--algo.kl.init_coef", "0.01"),
         *("--algo.kl.estimator", "k3"),
         "--algo.kl.use_loss",
+        *("--actor.adam.lr", "1e-2"),
         *("--critic.adam.lr", "1e-2"),
         *("--rollout.batch_size", "16"),
         *("--rollout.micro_batch_size", "4"),
@@ -192,6 +188,11 @@ def values_at_first_tokens(batch: list[dict[str, Any]]) -> dict[tuple[tuple[int,
         for start, end in zip(starts, ends, strict=True):
             found[tuple(ids[:start]), tuple(ids[start:end])] = row["values"][start - 1].item()
     return found
+
+
+def test_vllm_has_the_weights_of_the_update(critic: Run):
+    # With other weights than the trainer's it would be thousands of times that.
+    assert all(abs(line["vllm_kl"]) < 1e-5 for line in critic.metrics)
 
 
 def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
@@ -236,8 +237,8 @@ def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model_folder: Path,
     sizes = ["--rollout.batch_size", "8", "--train.batch_size", "8"]
     run = train(tmp_path, model_folder, [*COMMON, *flags, *sizes])
     assert run.code == 1
-    last = run.output.strip().splitlines()[-40:]
-    assert any(line.startswith("EnvFailure: test:Fragile-v0") for line in last), "\n".join(last)
+    assert run.output.strip().splitlines()[-1].startswith("EnvFailure: test:Fragile-v0"), run.output[-3000:]
+    assert run.left == []
 
 
 def _rewards(episodes: list[Episode]) -> list[list[float]]:
