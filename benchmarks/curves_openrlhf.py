@@ -24,7 +24,6 @@ def main(settings: dict[str, Any]) -> None:
         "--gem.report": settings["folder"],
         "--actor.model_name_or_path": settings["model"],
         "--actor.adam.lr": settings["learning_rate"],
-        "--actor.adam.betas": "0.9 0.999",
         "--actor.lr_scheduler": "constant",
         "--actor.max_norm": settings["clip"],
         "--algo.advantage.gamma": settings["gamma"],
@@ -39,10 +38,10 @@ def main(settings: dict[str, Any]) -> None:
         "--ckpt.path": f"{settings['folder']}/ckpt",
         "--ckpt.output_dir": f"{settings['folder']}/model",
     }
-    flags = [part for name, value in values.items() for part in (name, *str(value).split())]
+    flags = [part for name, value in values.items() for part in (name, str(value))]
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         cpu.start_ray(folder)
-        launch(flags=[*cpu.flags(), "--ckpt.disable_ds", *flags])
+        launch(flags=[*cpu.flags(), "--ckpt.disable_ds", "--actor.adam.betas", "0.9", "0.999", *flags])
 
 
 if __name__ == "__main__":

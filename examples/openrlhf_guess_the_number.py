@@ -43,7 +43,7 @@ class AgentExecutor(GemAgentExecutor):
 
 def main(flags: list[str]) -> None:
     flags = [part for pair in FLAGS.items() for part in pair] + flags
-    if "--actor.model_name_or_path" not in flags:
+    if not any(flag.startswith("--actor.model_name_or_path") for flag in flags):
         flags = [*swap_for_cpu(), "--actor.model_name_or_path", save_tiny_policy(flags), *flags]
     from gem_openrlhf import launch
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,15 +23,17 @@ class RunReport:
         updates: number of updates to come.
         title: what is being trained.
         live: show progress; off for all processes but one.
+        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files.
     """
 
-    def __init__(self, updates: int, title: str, *, live: bool = True) -> None:
+    def __init__(self, updates: int, title: str, *, live: bool = True, folder: str | Path | None = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self.updates = updates
         self.title = title
         self.history: list[dict[str, float]] = []
+        self._folder = Path(folder) if folder is not None else None
         self._live = live
         self._console = Console()
         self._progress = Progress(
@@ -57,27 +59,45 @@ class RunReport:
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Take the metrics of update `step`, counted from 1."""
         self.history.append({"step": float(step), **metrics})
+        self._append()
         shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
         self._progress.update(self._task, completed=step, shown=shown)
         tenth = max(1, self.updates // 10)
         if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
             self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
 
+    def _append(self) -> None:
+        if self._folder is None:
+            return
+        try:
+            self._write(self._folder / "metrics.jsonl", self.history[-1:], "w" if len(self.history) == 1 else "a")
+        except OSError as error:
+            self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
+
     def save_metrics(self, path: str | Path) -> None:
         """All metrics, one JSON object per line."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text("".join(json.dumps(line) + "\n" for line in self.history))
+        self._write(Path(path), self.history, "w")
 
-    def save(self, folder: str | Path) -> None:
-        """Write curve.png and metrics.jsonl to a folder, where there was an update, and say so.
+    @staticmethod
+    def _write(path: Path, lines: Sequence[Mapping[str, float]], mode: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode) as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
-        Raises:
-            MissingExtraError: as `save_curve`.
+    def save(self) -> None:
+        """Write curve.png and metrics.jsonl to the folder, where there was an update, and say so.
+
+        What cannot be written is said and raises nothing: it must not cost what was trained.
         """
-        if self.history:
-            self.save_metrics(Path(folder) / "metrics.jsonl")
-            self.save_curve(Path(folder) / "curve.png")
-            self._console.print(f"Wrote curve.png and metrics.jsonl to {folder}/", markup=False, highlight=False)
+        if not self.history or self._folder is None:
+            return
+        try:
+            self.save_metrics(self._folder / "metrics.jsonl")
+            self.save_curve(self._folder / "curve.png")
+            said = f"Wrote curve.png and metrics.jsonl to {self._folder}/"
+        except (OSError, MissingExtraError) as error:
+            said = f"The report could not be written to {self._folder}/: {error}"
+        self._console.print(said, markup=False, highlight=False)
 
     def save_curve(self, path: str | Path) -> None:
         """The learning curve as a PNG.

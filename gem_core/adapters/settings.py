@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from gem_core.env import Env
-from gem_core.errors import SettingsError
+from gem_core.errors import MissingExtraError, SettingsError
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
@@ -21,7 +22,7 @@ Split = Literal["train", "eval"]
 View = Literal["episode", "turn"]
 
 
-class PlaySettings(msgspec.Struct, frozen=True, kw_only=True):
+class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a run plays. Adapters derive from it, read it from their framework's configuration and add to it."""
 
     env: list[str]
@@ -140,6 +141,7 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             SettingsError: as its message says.
+            MissingExtraError: the report needs something that is not installed.
         """
         self._check_weights()
         if self.view == "episode" and self.history is not None:
@@ -156,6 +158,10 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("vector_workers", "max_concurrent", "eval_episodes"):
             if (number := getattr(self, name)) is not None and number < 1:
                 raise SettingsError(f"{self.spelled(name, number)} is not at least 1")
+        if self.report and importlib.util.find_spec("matplotlib") is None:
+            raise MissingExtraError(
+                f"{self.spelled('report', self.report)} needs matplotlib. Next: pip install matplotlib"
+            )
         try:
             _ = self.failures, self.rollout(1, 2)
         except ValueError as error:

@@ -25,6 +25,10 @@ class GemAgentExecutor(AgentExecutorBase):
     def __init__(self) -> None:
         self._players = Players()
 
+    def close(self) -> None:
+        """Close the environments; a later episode builds them again."""
+        self._players.close()
+
     async def execute(
         self,
         prompt: str,

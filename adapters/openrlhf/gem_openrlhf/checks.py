@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Sequence
 from operator import attrgetter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +34,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "reward.model_name_or_path": (None, "environments give the rewards"),
     "reward.normalize_enable": (False, "there is no reward model"),
     "algo.advantage.no_std_norm": (False, "the estimator decides the scale; use --gem.advantage drgrpo or reinforce"),
+    "critic.freezing_steps": (-1, "the actor would be trained on the batches of frozen steps later, all at once"),
     "actor.loss_agg_mode": ("token-mean", "it averages each row by its own length: long answers would count less"),
 }
 """Flags of OpenRLHF that have to stay as they are: another value would change the algorithm, or do nothing, without a
@@ -52,15 +55,44 @@ AT_LEAST_ONE = (
 )
 
 
+NOT_ZERO = ("eval.steps", "ckpt.save_steps", "logger.logging_steps")
+"""OpenRLHF divides by them; -1 is never."""
+
+
 def check_flags(flags: Sequence[str]) -> None:
     """Refuse flags of OpenRLHF that this adapter sets.
 
     Raises:
-        SettingsError: there is one.
+        SettingsError: there is one, in full or abbreviated.
     """
     for flag in flags:
-        if reason := OURS.get(flag.partition("=")[0]):
+        name = flag.partition("=")[0]
+        reason = next((why for ours, why in OURS.items() if name.startswith("--") and ours.startswith(name)), None)
+        if reason:
             raise SettingsError(f"{flag} cannot be used: {reason}")
+
+
+def check_agent(path: Path) -> None:
+    """Refuse a file in which OpenRLHF's engines would find no agent.
+
+    Raises:
+        SettingsError: it is missing, or names no `AgentExecutor`.
+    """
+    try:
+        names = {name for statement in ast.parse(path.read_text()).body for name in _names(statement)}
+    except (OSError, UnicodeDecodeError, SyntaxError) as error:
+        raise SettingsError(f"the agent {path} cannot be read: {error}") from error
+    if "AgentExecutor" not in names:
+        raise SettingsError(f"the agent {path} has no AgentExecutor: derive one of that name from GemAgentExecutor")
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """What a statement defines."""
+    if isinstance(statement, ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in statement.names]
+    return [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
 
 
 def check(settings: GemSettings, args: SimpleNamespace) -> None:
@@ -78,8 +110,13 @@ def check(settings: GemSettings, args: SimpleNamespace) -> None:
     _check_fixed(args)
     _check_numbers(settings, args)
     _check_settings(settings, args)
-    for reason in _row_reasons(settings, args):
-        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    _check_rows(args)
+    if {*",@*?[]"} & {*str(Path(args.ckpt.path).resolve())}:
+        raise SettingsError(
+            f"--ckpt.path {args.ckpt.path} has one of , @ * ? [ ] in it, which mean something where OpenRLHF reads the "
+            "tasks that are written there. Use another folder."
+        )
+    _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
 
@@ -100,6 +137,14 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
         found = attrgetter(name)(args)
         if not 0 <= found <= 1:
             raise SettingsError(f"--{name} {found} is not between 0 and 1")
+    for name in NOT_ZERO:
+        if attrgetter(name)(args) == 0:
+            raise SettingsError(f"--{name} 0: use -1 for never, or a number of steps")
+    if args.rollout.vllm_generate_batch_size not in (None, args.rollout.batch_size):
+        raise SettingsError(
+            f"--rollout.vllm_generate_batch_size {args.rollout.vllm_generate_batch_size} is not --rollout.batch_size "
+            f"{args.rollout.batch_size}: batches would be of another size, and have more updates. Leave it out."
+        )
     episodes = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if episodes % args.train.batch_size:
         raise SettingsError(
@@ -120,13 +165,21 @@ def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
         ) from error
 
 
-def _row_reasons(settings: GemSettings, args: SimpleNamespace) -> Iterator[str]:
-    """What fits one view only: a row is an episode, or a turn."""
-    if settings.view == "turn":
-        return
-    if args.actor.policy_loss_type == "gspo":
-        yield "--actor.policy_loss_type gspo takes all turns of a row together. Use --gem.view turn, or leave it out."
-    if args.algo.advantage.is_correction_level == "seq":
-        yield (
-            "--algo.advantage.is_correction_level seq takes all turns of a row together. Use --gem.view turn, or token."
+def _check_rows(args: SimpleNamespace) -> None:
+    for name, wrong in (("actor.policy_loss_type", "gspo"), ("algo.advantage.is_correction_level", "seq")):
+        if attrgetter(name)(args) == wrong:
+            raise SettingsError(
+                f"--{name} {wrong} takes all tokens of a row together, and a row may be an episode, a turn or a part "
+                "of it. This would silently change the algorithm. Leave it out."
+            )
+
+
+def _check_penalties(args: SimpleNamespace) -> None:
+    buffer, limit = args.reward.overlong_buffer_len, args.rollout.max_new_tokens
+    if buffer is not None and buffer > limit:
+        raise SettingsError(
+            f"--reward.overlong_buffer_len {buffer} is above --rollout.max_new_tokens {limit}, the limit of a response"
         )
+    coefficient = args.reward.stop_properly_penalty_coef
+    if coefficient is not None and coefficient > 1:
+        raise SettingsError(f"--reward.stop_properly_penalty_coef {coefficient} is above 1")

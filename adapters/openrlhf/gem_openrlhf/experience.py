@@ -80,11 +80,13 @@ class TurnExperienceMaker(RemoteExperienceMaker):
         firsts = places.spread(np.ones_like(returns), shapes, first_only=True)
         for one, advantage, later, first in zip(experiences, *tables, firsts, strict=True):
             one.advantages, one.returns = torch.from_numpy(advantage), torch.from_numpy(later)
-            if only_first:
-                one.returns[torch.from_numpy(first) == 0] = torch.nan
             # Of the first turn in a row, as OpenRLHF logs it.
             begins = torch.from_numpy(first).argmax(dim=1, keepdim=True)
-            one.info["return"] = torch.from_numpy(later).gather(1, begins).squeeze(1)
+            one.info["return"] = one.returns.gather(1, begins).squeeze(1)
+            if only_first:
+                one.returns[torch.from_numpy(first) == 0] = torch.nan
+            # As OpenRLHF's, but a number for a row that was cut off and has no token to train.
+            one.info["kl"] = (one.kl * one.action_mask).sum(1) / one.action_mask.sum(1).clamp(min=1)
             one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
 
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
@@ -21,7 +22,7 @@ from ray.exceptions import RayTaskError
 
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
-from gem_openrlhf.checks import check, check_flags
+from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
 
@@ -48,8 +49,10 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
     else:
         settings, rest = parse(flags)
         check_flags(rest)
+    path = Path(agent).resolve()
+    check_agent(path)
     try:
-        with _in_place_of_openrlhfs(settings, Path(agent).resolve()), patch.object(sys, "argv", [sys.argv[0], *rest]):
+        with _in_place_of_openrlhfs(settings, path), patch.object(sys, "argv", [sys.argv[0], *rest]):
             runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
     except RayTaskError as error:
         cause: Any = error
@@ -86,6 +89,10 @@ def _prepare(
     """OpenRLHF's arguments, checked, and with what follows from ours; it goes on with what this returns."""
     args = hierarchize(flat)
     check(settings, args)
+    # The processes of a Ray cluster may have another working folder.
+    named = {"report": settings.report, "recording": settings.recording}
+    folders = {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
+    settings = msgspec.structs.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
     args.train.agent_func_path = str(agent)
@@ -94,6 +101,7 @@ def _prepare(
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
+    at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(
         folder / "tasks.jsonl",
         settings,
@@ -110,6 +118,6 @@ def _prepare(
             "eval",
             batch=settings.eval_episodes,
             count=settings.eval_episodes,
-            concurrent=settings.concurrent("eval", math.ceil(batch * args.eval.n_samples_per_prompt / engines)),
+            concurrent=settings.concurrent("eval", math.ceil(at_once / engines)),
         )
     return args

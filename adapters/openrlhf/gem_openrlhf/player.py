@@ -34,7 +34,7 @@ class Players:
             TemplateError: the tokenizer cannot carry a conversation.
         """
         if not self._runners:
-            manager.configure(msgspec.to_builtins(task.settings))
+            manager.configure(msgspec.structs.asdict(task.settings))
         if task.split not in self._runners:
             # Building environments may take a while, and blocks.
             loop = asyncio.get_running_loop()
@@ -42,7 +42,14 @@ class Players:
             self._runners[task.split] = loop.run_in_executor(None, build)
         return await asyncio.shield(self._runners[task.split])
 
+    def close(self) -> None:
+        """Close the environments. Safe to call twice."""
+        for built in self._runners.values():
+            if built.done() and not built.cancelled() and built.exception() is None:
+                built.result().close()
+        self._runners.clear()
+
 
 def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
-    rollout = task.settings.rollout(response_tokens, context)
+    rollout = task.settings.rollout(response_tokens, context, task.settings.chat_template_kwargs)
     return build_runner(task.settings, task.split, tokenizer, rollout, task.max_concurrent)

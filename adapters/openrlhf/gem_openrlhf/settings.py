@@ -11,11 +11,12 @@ import msgspec
 from gem_core.adapters.settings import PlaySettings
 
 
-class GemSettings(PlaySettings, frozen=True, kw_only=True):
+class GemSettings(PlaySettings, frozen=True, kw_only=True, omit_defaults=True):
     """What the flags `--gem.*` say; `python -m gem_openrlhf --help` explains each."""
 
     steps: int
     advantage: str = "rebn"
+    chat_template_kwargs: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
 
     @staticmethod
     def spelled(name: str, value: object = None) -> str:
@@ -64,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     flag("view", "what a training row is: a whole episode (needs full history), or a turn", choices=["episode", "turn"])
     flag("history", "observations in a prompt; all by default", type=int)
     flag("system_prompt", "system message of every conversation")
+    flag(
+        "chat_template_kwargs",
+        'arguments of the chat template, as JSON: {"enable_thinking": false}',
+        type=_object,
+    )
     flag(
         "truncated_is_invalid",
         "a response cut off by --rollout.max_new_tokens is an empty action",

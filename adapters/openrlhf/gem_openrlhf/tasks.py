@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 from gem_core.adapters.settings import Split
 from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import SettingsError
+from gem_core.seeding import derive_seed
 from gem_openrlhf.settings import GemSettings
 
 PROMPT, LABEL = "prompt", "label"
@@ -46,7 +48,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, count: int, concurrent: int) -> None:
-    """Write tasks in the order in which they are to be played.
+    """Write tasks in the order in which they are to be played: batch by batch, at random within each.
 
     Args:
         path: of the JSON-lines file.
@@ -66,6 +68,10 @@ def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, 
 
 def _tasks(settings: GemSettings, split: Split, batch: int, count: int, concurrent: int) -> Iterator[Task]:
     table = TaskTable(settings.weights(split), batch)
-    for number in range(count):
-        env_id, row = table[number]
-        yield Task(split, env_id, number, row, concurrent, settings)
+    for start in range(0, count, batch):
+        numbers = [*range(start, min(start + batch, count))]
+        # OpenRLHF deals tasks to its engines in turn, so that in another order each would play one environment only.
+        random.Random(derive_seed(settings.seed, split, start)).shuffle(numbers)
+        for number in numbers:
+            env_id, row = table[number]
+            yield Task(split, env_id, number, row, concurrent, settings)

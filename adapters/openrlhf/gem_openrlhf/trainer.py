@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import ray
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from gem_core.adapters.metrics import announcement
+from gem_core.plugins import manager
 from gem_core.report import RunReport
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
@@ -20,6 +22,10 @@ from gem_openrlhf.samples import TurnSamplesGenerator
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
 _TrainingActor = plain_class(ppo_trainer_async.TrainingActor)
 _GenerateSamplesActor = plain_class(ppo_trainer_async.GenerateSamplesActor)
+
+
+CLOSE_SECONDS = 30.0
+"""How long engines may take to close their environments at the end."""
 
 
 class _TurnTraining(ppo_trainer.BasePPOTrainer):
@@ -39,16 +45,20 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             self.tokenizer,
         )
         settings = self.args.gem
-        self._report = RunReport(settings.steps, ", ".join(settings.train_weights)) if settings.report else None
+        # Estimators and listeners are at work in this process, too.
+        manager.configure(msgspec.structs.asdict(settings))
+        settings.import_modules()
+        title = ", ".join(settings.train_weights)
+        self._report = RunReport(settings.steps, title, folder=settings.report) if settings.report else None
         self._announced = False
 
     def fit(self, global_step: int = 0) -> None:
-        """Train. At the end, and after an error, the report is written."""
+        """Train. At the end, and after an error here, the report is written; its metrics are with each step."""
         try:
             super().fit(global_step)
         finally:
             if self._report is not None:
-                self._report.save(self.args.gem.report)
+                self._report.save()
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
@@ -109,6 +119,13 @@ class TurnPPOTrainer(_TurnTraining, _PPOTrainer):
         self.samples_generator = TurnSamplesGenerator.instead_of(self.samples_generator)
         self.prompts_dataloader = self.samples_generator.prompts_dataloader
 
+    def fit(self, global_step: int = 0) -> None:
+        """Train, and close the environments."""
+        try:
+            super().fit(global_step)
+        finally:
+            _close_environments(self.vllm_engines)
+
     def evaluate(self, global_step: int, **generate_kwargs: Any) -> dict[str, float]:
         """OpenRLHF's metrics of an evaluation, and those of the episodes."""
         logs = super().evaluate(global_step, **generate_kwargs)
@@ -133,5 +150,22 @@ class TurnSamplesActor(_GenerateSamplesActor):
         self.samples_generator = TurnSamplesGenerator.instead_of(self.samples_generator)
         self.prompts_dataloader = self.samples_generator.prompts_dataloader
 
+    def fit(self, episode: int, total_consumed_prompts: int) -> None:
+        """Sample until there is nothing left to play, and close the environments."""
+        try:
+            super().fit(episode, total_consumed_prompts)
+        finally:
+            _close_environments(self.samples_generator.vllm_engines)
+
     def _run_eval(self) -> dict[str, float]:
         return {**super()._run_eval(), **self.samples_generator.eval_metrics}
+
+
+def _close_environments(engines: list[Any]) -> None:
+    closing = [engine.__ray_call__.remote(_close) for engine in engines]
+    ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)  # a dead engine has none left to close
+
+
+def _close(engine: Any) -> None:
+    """Runs in an engine."""
+    engine.executor.close()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import ray
 import torch
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 from openrlhf.trainer.ray.ppo_actor import PolicyModelActor
 from openrlhf.trainer.ray.ppo_critic import CriticModelActor
+from openrlhf.utils import loss_utils
 
 from gem_openrlhf.actors import plain_class
 
@@ -23,7 +25,8 @@ class TurnPolicyActor(_PolicyModelActor):
     def fit(self, kl_ctl: float = 0) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.actor.model, self.trainer.replay_buffer)
-        return super().fit(kl_ctl)
+        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+            return super().fit(kl_ctl)
 
 
 @ray.remote(num_gpus=1)
@@ -40,7 +43,18 @@ class TurnCriticActor(_CriticModelActor):
     def fit(self) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.critic, self.trainer.replay_buffer)
-        return super().fit()
+        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+            return super().fit()
+
+
+_loss_norm = loss_utils._optimizer_step_loss_norm
+
+
+def loss_norm(masks: Any, dp_group: Any, dp_size: int, gas: int) -> dict[str, Any]:
+    """OpenRLHF's divisors of the loss of an update, never 0: an update whose rows have no target must not be NaN."""
+    norm = _loss_norm(masks, dp_group, dp_size, gas)
+    least = 1 / gas  # what OpenRLHF makes of one token
+    return {**norm, **{name: norm[name].clamp(min=least) for name in ("batch_num_tokens", "global_batch_size")}}
 
 
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:

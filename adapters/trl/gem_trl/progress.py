@@ -24,7 +24,9 @@ class ProgressCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the display."""
-        self.report = RunReport(state.max_steps, self._title, live=state.is_world_process_zero)
+        # Files are for one process to write.
+        folder = args.output_dir if state.is_world_process_zero else None
+        self.report = RunReport(state.max_steps, self._title, live=state.is_world_process_zero, folder=folder)
         self.report.__enter__()
 
     def on_log(
@@ -45,5 +47,4 @@ class ProgressCallback(TrainerCallback):
         if self.report is None:
             return
         self.report.__exit__(None, None, None)
-        if state.is_world_process_zero:
-            self.report.save(str(args.output_dir))
+        self.report.save()

@@ -74,14 +74,15 @@ class TurnTrainer(PPOTrainerSync):
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
         """Train. At the end, and after an error, environments are closed and the report is written."""
         if self._settings.report:
-            self._report = RunReport(self.total_training_steps, ", ".join(self._settings.train_weights))
+            title = ", ".join(self._settings.train_weights)
+            self._report = RunReport(self.total_training_steps, title, folder=self._settings.report)
         try:
             super().fit(agent_loop_manager)
         finally:
             closing = [one.__ray_call__.remote(_close) for one in agent_loop_manager.agent_loop_workers]
             ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)  # a dead worker has none left to close
             if self._report is not None:
-                self._report.save(self._settings.report or "")
+                self._report.save()
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 

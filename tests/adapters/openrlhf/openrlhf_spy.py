@@ -57,7 +57,20 @@ def watch_updates(actor: Any, name: str) -> None:
     actor.fit = watched
 
 
+def watch_closing() -> None:
+    from gem_openrlhf.agent import GemAgentExecutor
+
+    close = GemAgentExecutor.close
+
+    def watched(self: GemAgentExecutor) -> None:
+        close(self)
+        (folder() / f"closed-{os.getpid()}").touch()
+
+    GemAgentExecutor.close = watched
+
+
 babble.register()
+watch_closing()
 if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf.workers" in sys.modules:
     from openrlhf.trainer.ray.vllm_engine import RolloutRayActor
 

@@ -18,13 +18,14 @@ from openrlhf.models import PolicyLoss
 from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_batch, split_experience_batch
 from openrlhf.trainer.ppo_utils.kl_controller import FixedKLController
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
+from openrlhf.utils.loss_utils import _optimizer_step_loss_norm
 
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows
 from gem_openrlhf.rows import Played, Row, TurnSpan
 from gem_openrlhf.settings import GemSettings
-from gem_openrlhf.workers import TurnCriticActor
+from gem_openrlhf.workers import TurnCriticActor, loss_norm
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
 GAMMA, LAM = 0.9, 0.8
@@ -242,6 +243,20 @@ def test_a_row_is_what_was_sampled():
     assert one.response_length.tolist() == [2]
 
 
+def test_an_update_whose_rows_have_no_target_is_no_nan():
+    some, none = torch.tensor([[1.0, 1.0, 0.0]]), torch.zeros(1, 3)
+    assert loss_norm([some, none], None, 1, 2) == _optimizer_step_loss_norm([some, none], None, 1, 2)
+    norm = loss_norm([none, none], None, 1, 2)
+    logprobs = torch.zeros(1, 3, requires_grad=True)
+    loss, *_ = PolicyLoss()(
+        logprobs, torch.zeros(1, 3), torch.zeros(1, 3), action_mask=none, batch_num_tokens=norm["batch_num_tokens"]
+    )
+    loss.backward()
+    assert loss.item() == 0.0
+    assert logprobs.grad is not None
+    assert not logprobs.grad.any()
+
+
 def test_constant_batches_give_zeros(arguments: Callable[..., SimpleNamespace]):
     row = Row([1, 2, 3], None, [TurnSpan(0, 1, 3)])
     batch = [Played(None, [row], [-0.1], [False])] * 8
@@ -253,4 +268,4 @@ def test_split_and_joined_again(arguments: Callable[..., SimpleNamespace]):
     step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn")
     for experience in step.experiences:
         for item in split_experience_batch(experience):
-            assert {*item.info} == {"reward", "return"}
+            assert {*item.info} == {"kl", "reward", "return"}

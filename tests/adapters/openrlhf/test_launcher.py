@@ -68,7 +68,7 @@ def test_what_becomes_of_the_arguments(
     for path, count, split in ((found.data.prompt_dataset, 24, "train"), (found.eval.dataset, 6, "eval")):
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
         tasks = [Task.decode(row[found.data.label_key]) for row in rows]
-        assert [task.number for task in tasks] == [*range(count)]
+        assert sorted(task.number for task in tasks) == [*range(count)]
         assert {task.split for task in tasks} == {split}
         assert {task.env_id for task in tasks} == {"test:Babble-v0", "game:Corridor-v0"}
         assert len({row[found.data.input_key] for row in rows}) == count
@@ -95,3 +95,24 @@ def test_other_errors_pass_through(run):
 def test_flags_that_are_set_here_are_refused(run):
     with pytest.raises(SettingsError, match=r"--data.prompt_dataset cannot be used"):
         run(lambda: None, "--data.prompt_dataset", "x")
+
+
+def test_an_agent_that_engines_could_not_load_is_refused(run, tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"cannot be read: .*No such file"):
+        run(lambda: None, agent=tmp_path / "agent.py")
+    (tmp_path / "agent.py").write_text("class Agent:\n    pass\n")
+    with pytest.raises(SettingsError, match="has no AgentExecutor: derive one"):
+        run(lambda: None, agent=tmp_path / "agent.py")
+    for text in ("class AgentExecutor:\n    pass\n", "from x import y as AgentExecutor\n", "AgentExecutor = 1\n"):
+        (tmp_path / "agent.py").write_text(text)
+        run(lambda: None, agent=tmp_path / "agent.py")
+
+
+def test_folders_are_the_same_for_every_process(run, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    args = arguments("--ckpt.path", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(config, "hierarchize", lambda made: made)
+    made: list[Any] = []
+    run(lambda: made.append(config.hierarchize(args)), "--gem.report", "runs/report")
+    assert made[0].gem.report == str(tmp_path / "runs" / "report")
+    assert made[0].gem.recording is None

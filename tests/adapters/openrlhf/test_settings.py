@@ -38,8 +38,8 @@ def checked(arguments: Callable[..., SimpleNamespace]) -> Callable[..., GemSetti
 
 def test_what_can_work(checked):
     checked()
-    checked(*TURN, "--gem.history", "1", "--actor.policy_loss_type", "gspo")
-    checked(*TURN, "--algo.advantage.is_correction_level", "seq")
+    checked(*TURN, "--gem.history", "1")
+    checked("--rollout.vllm_generate_batch_size", "8", "--reward.overlong_buffer_len", "4")
     checked("--gem.advantage", "grpo", "--rollout.n_samples_per_prompt", "2", "--train.batch_size", "16")
     checked("--train.async_enable", "--gem.advantage", "gae", "--algo.advantage.lambd", "0.9")
 
@@ -88,8 +88,18 @@ def test_what_can_work(checked):
         (["--gem.advantage", "grpo"], "n_samples_per_prompt 1 cannot work"),
         (["--algo.advantage.no_std_norm"], "the estimator decides the scale"),
         (["--actor.loss_agg_mode", "seq-mean-token-mean"], "long answers would count less"),
-        (["--actor.policy_loss_type", "gspo"], "takes all turns of a row together.*silently change"),
-        (["--algo.advantage.is_correction_level", "seq"], "takes all turns of a row together.*silently change"),
+        (["--actor.policy_loss_type", "gspo"], "takes all tokens of a row together.*silently change"),
+        ([*TURN, "--actor.policy_loss_type", "gspo"], "takes all tokens of a row together.*silently change"),
+        (["--algo.advantage.is_correction_level", "seq"], "takes all tokens of a row together.*silently change"),
+        (["--rollout.vllm_generate_batch_size", "4"], "4 is not --rollout.batch_size 8.*Leave it out"),
+        (["--critic.freezing_steps", "2"], "the batches of frozen steps later, all at once"),
+        (["--reward.overlong_buffer_len", "9"], "9.0 is above --rollout.max_new_tokens 8"),
+        (["--reward.stop_properly_penalty_coef", "1.5"], "1.5 is above 1"),
+        (["--eval.steps", "0"], "--eval.steps 0: use -1 for never"),
+        (["--ckpt.save_steps", "0"], "--ckpt.save_steps 0: use -1 for never"),
+        (["--logger.logging_steps", "0"], "--logger.logging_steps 0: use -1 for never"),
+        (["--ckpt.path", "runs/a,b"], "--ckpt.path runs/a,b has one of"),
+        (["--algo.advantage.estim", "gae"], "--algo.advantage.estim cannot be used"),
         (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
         (["--reward.model_name_or_path", "x"], "environments give the rewards"),
         (["--reward.normalize_enable"], "no reward model"),
@@ -142,6 +152,7 @@ def test_every_setting_has_a_flag():
         "system_prompt": "Hi.", "truncated_is_invalid": False, "plugins": ["e"], "vector_backend": "process",
         "vector_workers": 2, "max_concurrent": 6, "env_timeout": None, "env_retries": 1, "env_failure": "drop",
         "max_env_failure_share": None, "seed": 9, "recording": "f", "report": "g",
+        "chat_template_kwargs": {"enable_thinking": False},
     }  # fmt: skip
     assert {*values} == {*GemSettings.__struct_fields__}
     flags: list[str] = []
@@ -170,11 +181,16 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     write_tasks(tmp_path / "new" / "tasks.jsonl", settings, "train", batch=3, count=12, concurrent=7)
     rows = [json.loads(line) for line in (tmp_path / "new" / "tasks.jsonl").open()]
     tasks = [Task.decode(row["label"]) for row in rows]
-    assert [task.number for task in tasks] == [*range(12)]
+    # Batch by batch, and at random within each, so that no engine gets all tasks of one environment.
+    batches = [[task.number for task in tasks[start : start + 3]] for start in range(0, 12, 3)]
+    assert [sorted(batch) for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+    assert batches != [sorted(batch) for batch in batches]
+    write_tasks(tmp_path / "again.jsonl", settings, "train", batch=3, count=12, concurrent=7)
+    assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "new" / "tasks.jsonl").read_text()
     assert len({row["prompt"] for row in rows}) == 12
     assert all(task.settings == settings and task.max_concurrent == 7 and task.split == "train" for task in tasks)
     for start in range(0, 12, 3):
         assert sorted(task.env_id for task in tasks[start : start + 3]) == ["game:Corridor-v0"] * 2 + ["test:Babble-v0"]
     for env_id, count in (("game:Corridor-v0", 8), ("test:Babble-v0", 4)):
-        assert [task.row for task in tasks if task.env_id == env_id] == [*range(count)]
+        assert sorted(task.row for task in tasks if task.env_id == env_id) == [*range(count)]
         assert {row["datasource"] for row, task in zip(rows, tasks, strict=True) if task.env_id == env_id} == {env_id}

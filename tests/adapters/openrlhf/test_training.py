@@ -137,6 +137,7 @@ def test_an_evaluation_logs_its_environments(hostile: Run):
 
 def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
+    assert [*hostile.folder.glob("closed-*")], "engines close their environments"
 
 
 # -- a row per episode, two updates per batch, a critic, a reference model ---------------------------------------------
@@ -212,6 +213,10 @@ def test_the_critic_learns_one_value_per_turn(critic: Run):
 
 def starts(mask: list[int]) -> list[int]:
     return [at for at, one in enumerate(mask) if one and not (at and mask[at - 1])]
+
+
+def test_environments_are_closed(critic: Run):
+    assert [*critic.folder.glob("closed-*")]
 
 
 def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
