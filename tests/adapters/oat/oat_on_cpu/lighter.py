@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from oat_on_cpu import devices
+from oat_on_cpu import devices as cpu
 
 
-def prepare(count: int = 1) -> None:
+def prepare(devices: int = 1) -> None:
     """Everything that the lighter form swaps, in this process."""
-    devices.prepare(count)
+    cpu.prepare(devices)
     from oat_on_cpu import transport
 
     transport.install()
-    devices.prepare_oat()
+    cpu.prepare_oat()
