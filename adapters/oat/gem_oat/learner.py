@@ -97,6 +97,7 @@ class GemLearner(PPOLearner):
         for engine in (self.model.model, self.critic):
             if engine is not None:
                 engine.set_train_batch_size(micro_batches * args.train_batch_size_per_device * engine.dp_world_size)
+                engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
                 engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
         # Oat takes the mean over rows. This makes it one over episodes, of which there are always as many.
         divisor = args.generate_max_length * args.rollout_batch_size_per_device / rows

@@ -11,4 +11,3 @@ def prepare(devices: int = 1) -> None:
     from oat_on_cpu import transport
 
     transport.install()
-    cpu.prepare_oat()
