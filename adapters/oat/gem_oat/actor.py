@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import vllm
+import vllm  # pyright: ignore[reportMissingImports]
 from oat.algorithms.ppo import PPOActor
 
 from gem_core.adapters.playing import build_collector
 from gem_core.adapters.settings import Split
 from gem_core.rollout import BatchCollector, EpisodeSummary
 from gem_oat.args import GemOatArgs
-from gem_oat.signs import reported
 from gem_oat.policy import EnginePolicy
+from gem_oat.signs import reported
 from gem_oat.transitions import share_out
 
 

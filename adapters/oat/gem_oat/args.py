@@ -3,7 +3,7 @@
 # No `from __future__ import annotations`: Oat's own arguments have none, and tyro reads both.
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Optional
+from typing import Any, Literal
 
 import msgspec
 from oat.algorithms.ppo import PPOArgs
@@ -57,11 +57,11 @@ class GemOatArgs(PPOArgs):
     group_size: int = 1
     # Environments of one actor. By default as many as it plays episodes for a batch, one each and all with the current
     # policy. With another number, episodes in flight go on in the next batch.
-    num_env: Optional[int] = None
+    num_env: int | None = None
     # Observations in a prompt; all by default.
-    history: Optional[int] = None
+    history: int | None = None
     # System message of every conversation.
-    system_prompt: Optional[str] = None
+    system_prompt: str | None = None
     # A response cut off by --generate_max_length is an empty action.
     truncated_is_invalid: bool = True
     # Plugins that may decide (gem_make_env, gem_env_error) and listen in this run.
@@ -70,22 +70,22 @@ class GemOatArgs(PPOArgs):
     # crash, ray for several machines.
     vector_backend: Literal["sync", "thread", "process", "ray"] = "thread"
     # Threads, processes or Ray actors that share the environments of an actor.
-    vector_workers: Optional[int] = None
+    vector_workers: int | None = None
     # Seconds that one reset or step may take; None waits for ever.
-    env_timeout: Optional[float] = DEFAULT_TIMEOUT
+    env_timeout: float | None = DEFAULT_TIMEOUT
     # How often a failed episode is brought back in a fresh environment.
     env_retries: int = 0
     # What becomes of an episode whose environment failed for good.
     env_failure: Literal["truncate", "drop", "raise"] = "truncate"
     # The run stops once more than this share of an environment's last 40 episodes failed; None never stops it.
-    max_env_failure_share: Optional[float] = 0.5
+    max_env_failure_share: float | None = 0.5
     # Folder for the episodes, a JSON-lines file per actor.
-    recording: Optional[str] = None
+    recording: str | None = None
     # Folder for curve.png and metrics.jsonl.
-    report: Optional[str] = None
+    report: str | None = None
 
     # Oat's own, whose defaults cannot work here.
-    algo: Literal["PPO"] = "PPO"
+    algo: Literal["PPO"] = "PPO"  # pyright: ignore[reportIncompatibleVariableOverride]
     # Environments give the rewards.
     oracle: str = ""
     # Environments write the prompts.
@@ -95,7 +95,7 @@ class GemOatArgs(PPOArgs):
     # Derived: --rollout_batch_size_per_device times the learners.
     rollout_batch_size: int = 0
     # Derived: a batch has as many rows as its episodes have turns.
-    pi_buffer_maxlen_per_device: Optional[int] = None
+    pi_buffer_maxlen_per_device: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def settings(self) -> GemSettings:

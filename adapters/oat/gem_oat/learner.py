@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ class GemLearner(PPOLearner):
     """Oat's, on whole episodes: a row is a turn, and its advantage comes from gem-core, over all learners."""
 
     args: GemOatArgs
+    model: Any
+    critic: Any
+    actors: Any
 
-    def _init(self, args: GemOatArgs, actors: Sequence[Any]) -> None:
+    def _init(self, args: Any, actors: list[Any]) -> None:
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
         self._turns: list[TurnData] = []
@@ -59,7 +62,7 @@ class GemLearner(PPOLearner):
 
     # -- a batch -----------------------------------------------------------------------------------------------------
 
-    def process_feedback_data(self, data_list: list[EpisodeData]) -> None:
+    def process_feedback_data(self, data_list: list[EpisodeData]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take the episodes of a batch: their turns are what is trained on, and all of it.
 
         Every learner gets as many rows, in full micro-batches of as many updates.

@@ -36,7 +36,7 @@ def run(args: GemOatArgs) -> None:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
         AdapterError: a process failed; the message has its error.
     """
-    args = default_args_validation(prepare(args))
+    default_args_validation(prepare(args))
     with tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
         try:
@@ -64,9 +64,10 @@ def _wait(workers: Sequence[psutil.Process], signs: Signs) -> None:
     Raises:
         AdapterError: a process failed.
     """
-    ended: Sequence[psutil.Process] = []
-    while not (ended or signs.error or signs.done):
-        ended, _ = psutil.wait_procs(workers, timeout=0.2) if workers else (["none"], [])
+    while not (signs.error or signs.done):
+        ended, alive = psutil.wait_procs(workers, timeout=0.2)
+        if ended or not alive:
+            break
     if not signs.done:
         deadline = time.monotonic() + PATIENCE
         while not signs.error and time.monotonic() < deadline:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
 
 from oat.algorithms.ppo import PPOArgs
 from oat.types import TransitionData
@@ -33,7 +32,7 @@ class TurnData(TransitionData):
 class EpisodeData(TransitionData):
     """A whole episode, in the place of one of Oat's transitions: what Oat's collector counts and hands on."""
 
-    summary: Optional[EpisodeSummary] = None
+    summary: EpisodeSummary | None = None
     """`None` where it is to count for nothing."""
     turns: list[TurnData] = field(default_factory=list[TurnData])
 
