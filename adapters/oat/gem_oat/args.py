@@ -33,8 +33,8 @@ _FLAGS = {"max_concurrent": "num_env"}
 class GemOatArgs(PPOArgs):
     """`PPOArgs` for environments of many turns; every flag of Oat's stays what it is.
 
-    A batch is `rollout_batch_size_per_device` episodes for each learner. `max_train` counts episodes, `train_batch_size`
-    those of an update, `generate_max_length` limits one response and `max_model_len` a whole episode.
+    A batch is `rollout_batch_size_per_device` episodes for each learner. `max_train` counts episodes,
+    `train_batch_size` those of an update, `generate_max_length` limits one response and `max_model_len` an episode.
     """
 
     # Environment ids to train on; `gem-core list` shows all.

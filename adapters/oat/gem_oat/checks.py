@@ -1,4 +1,4 @@
-"""What cannot work, or would silently change the algorithm, said before anything starts; and what follows from the rest."""
+"""What cannot work, or would silently change the algorithm, said before anything starts; what follows from the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "dry_run": (False, "it trains on made-up tokens without log-probabilities"),
     "learn_rm": (False, "environments give the rewards"),
 }
-"""Oat's flags that have to stay as they are: another value would change the algorithm, or do nothing, without a word."""
+"""Oat's flags that have to stay as they are: another value would change the algorithm, or do nothing, silently."""
 
 AT_LEAST_ONE = (
     "gpus",

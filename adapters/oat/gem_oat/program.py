@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -84,10 +85,8 @@ def _end(workers: Sequence[psutil.Process]) -> None:
         except psutil.NoSuchProcess:
             continue
         for process in family:
-            try:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                pass
     psutil.wait_procs(workers, timeout=PATIENCE)
 
 

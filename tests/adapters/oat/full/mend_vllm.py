@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def pretend(folder: Path) -> None:
-    """Metadata under the name that vLLM looks itself up by; with `cpu` in the version it takes the CPU for its device."""
+    """Metadata under the name that vLLM looks itself up by; `cpu` in the version makes it its device."""
     target = folder / "vllm-0.8.5+cpu.dist-info"
     if target.exists():
         return
