@@ -10,9 +10,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
 
-from oat_on_cpu import lighter
+import oat_on_cpu
 
-lighter.prepare(devices=2)
+oat_on_cpu.prepare(devices=2)
 
 import pytest
 import torch
