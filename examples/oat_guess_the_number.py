@@ -4,7 +4,7 @@
     python examples/oat_guess_the_number.py --pretrain Qwen/Qwen3-1.7B-Base --gpus 8 --no-collocate \
         --generate_max_length 512 --max_model_len 4096 --learning_rate 1e-6 --train_batch_size_per_device 2
 
-Arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` has what `--env` takes.
+Arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` has all of `--env`.
 """
 
 import os

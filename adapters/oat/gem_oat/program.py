@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -55,8 +56,9 @@ def _launch(args: GemOatArgs, signs: Signs) -> None:
         _wait(workers, signs)
     finally:
         _end(workers)
+        signal.alarm(0)  # Launchpad counts down to killing this process, too
         if manager is not None:
-            manager.wait()  # nothing is left to wait for, but Launchpad still counts down to killing this process
+            manager.wait()
 
 
 def _wait(workers: Sequence[psutil.Process], signs: Signs) -> None:
@@ -65,29 +67,35 @@ def _wait(workers: Sequence[psutil.Process], signs: Signs) -> None:
     Raises:
         AdapterError: a process failed.
     """
-    while not (signs.error or signs.done):
-        ended, alive = psutil.wait_procs(workers, timeout=0.2)
-        if ended or not alive:
-            break
+    while not (signs.error or signs.done or any(map(_ended, workers))):
+        time.sleep(0.2)
     if not signs.done:
-        deadline = time.monotonic() + PATIENCE
-        while not signs.error and time.monotonic() < deadline:
-            time.sleep(0.1)
+        _wait_for(lambda: signs.error is not None)
         raise AdapterError(f"a process of Oat's program failed, and the others were ended.\n{signs.error or _UNKNOWN}")
-    psutil.wait_procs(workers, timeout=PATIENCE)
+    _wait_for(lambda: all(map(_ended, workers)))
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _ended(process: psutil.Process) -> bool:
+    # Not by waiting for it, as Launchpad does not expect that its processes are gone before it waits for them.
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _end(workers: Sequence[psutil.Process]) -> None:
     """Kill what is left of them and what they have started."""
     for worker in workers:
-        try:
-            family = [*worker.children(recursive=True), worker]
-        except psutil.NoSuchProcess:
-            continue
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-    psutil.wait_procs(workers, timeout=PATIENCE)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in [*worker.children(recursive=True), worker]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 _UNKNOWN = "It left no word: it was killed, for example for want of memory. Its output is above."
