@@ -48,7 +48,7 @@ class Overlong(Babble):
     """No prompt fits."""
 
     def reset(self, seed=None, **options):
-        observation, info = super().reset(seed=seed)
+        _, info = super().reset(seed=seed)
         return "north " * 5000, info
 
 
