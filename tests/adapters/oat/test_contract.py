@@ -49,7 +49,7 @@ def test_the_installed_release_is_supported():
 
 def test_another_release_is_refused_at_load(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("gem_core.adapters.versions.installed_version", lambda spec: "0.3.1")
-    with pytest.raises(FrameworkVersionError, match="0.3.1"):
+    with pytest.raises(FrameworkVersionError, match=r"0\.3\.1"):
         _ = gem_oat.run
 
 
