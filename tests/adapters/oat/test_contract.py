@@ -171,5 +171,6 @@ def test_deepspeed_accumulates_as_many_micro_batches_as_it_is_told():
     )
     says(
         DeepSpeedEngine.is_gradient_accumulation_boundary,
-        "(self.micro_steps + 1) % self.gradient_accumulation_steps() == 0",
+        "(self.micro_steps + 1) %",
+        "self.gradient_accumulation_steps() == 0",
     )
