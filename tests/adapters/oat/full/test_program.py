@@ -87,7 +87,10 @@ def launch(
             if disturb is not None:
                 disturb(folder)
             code = process.wait(SECONDS)
-            left = of_run(folder)
+            for _ in range(20):  # helpers of torch's notice after a moment that they are alone
+                if not (left := of_run(folder)):
+                    break
+                time.sleep(0.5)
         finally:
             for one in of_run(folder):
                 one.kill()
@@ -100,7 +103,7 @@ def of_run(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get("GEM_RUN") == str(folder):
+            if process.environ().get("GEM_RUN") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
