@@ -47,7 +47,7 @@ def learn(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that has to pass before a change lands."""
     # One by one: notifying a parametrised session by its bare name runs its first parameter only.
-    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), "trl", "verl"):
+    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), "trl", "verl", "oat"):
         session.notify(name)
 
 
