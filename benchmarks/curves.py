@@ -1,6 +1,7 @@
 """The same learning in every framework: one configuration, several seeds, all curves in one picture.
 
-    python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON [--seeds 0 1 2]
+    python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON \\
+        [--seeds 0 1 2]
 
 Each framework runs in its own environment, one run after another, from the same weights on disk. Model, estimator,
 episodes per batch, updates per batch, optimiser and learning rate are the same; which games are played is not. Prints

@@ -10,8 +10,9 @@ from typing import Any
 
 from gem_core.adapters.settings import PlaySettings, Split
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner, Recorder, RolloutSettings
+from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.vector import make_vec, share_places
 
 
 def build_runner(
@@ -30,9 +31,7 @@ def build_runner(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    settings.import_modules()
-    if settings.recording:
-        _record(settings.recording)
+    prepare_process(settings)
     return EpisodeRunner(
         settings.weights(split),
         tokenizer,
@@ -45,6 +44,64 @@ def build_runner(
         env_kwargs=settings.env_kwargs,
         wrappers=settings.load_wrappers(),
     )
+
+
+def build_collector(
+    settings: PlaySettings,
+    split: Split,
+    tokenizer: Any,
+    rollout: RolloutSettings,
+    policy: Policy,
+    *,
+    width: int,
+    group_size: int = 1,
+    shard: tuple[int, int] = (0, 1),
+) -> BatchCollector:
+    """A collector for a process that plays in batches, for training or for evaluation.
+
+    Args:
+        settings: the run's.
+        split: which of the two.
+        tokenizer: the policy's.
+        rollout: how episodes become prompts.
+        policy: samples.
+        width: environments of this process, a multiple of `group_size`.
+        group_size: episodes of a task.
+        shard: `(number, count)` of this process among those that play. The environments share the places of all of them
+            by their weights.
+
+    Raises:
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+    prepare_process(settings)
+    number, processes = shard
+    tasks = width // group_size
+    places = share_places(settings.weights(split), tasks * processes)
+    vec = make_vec(
+        places[number * tasks : (number + 1) * tasks],
+        width,
+        backend=settings.vector_backend,
+        workers=settings.vector_workers,
+        failures=settings.failures,
+        seed=derive_seed(settings.seed, split, number),
+        group_size=group_size,
+        shard=shard,
+        wrappers=settings.load_wrappers(),
+        env_kwargs=settings.env_kwargs,
+    )
+    return BatchCollector(vec, policy, tokenizer, rollout)
+
+
+def prepare_process(settings: PlaySettings) -> None:
+    """Import what registers environments, switch the run's plugins on, and record where that is asked for.
+
+    Raises:
+        SettingsError, PluginError: as `PlaySettings.import_modules`.
+    """
+    settings.import_modules()
+    if settings.recording:
+        _record(settings.recording)
 
 
 @functools.cache

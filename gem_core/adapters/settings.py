@@ -97,7 +97,10 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         )
 
     def rollout(
-        self, max_response_tokens: int, max_context_tokens: int, template_options: Mapping[str, Any] | None = None
+        self,
+        max_response_tokens: int,
+        max_context_tokens: int | None,
+        template_options: Mapping[str, Any] | None = None,
     ) -> RolloutSettings:
         """How episodes become prompts."""
         return RolloutSettings(

@@ -1,0 +1,32 @@
+"""Oat: multi-turn environments and per-turn advantages in Oat's own program of actors and learners.
+
+from oat.args import get_default_args
+from gem_oat import GemOatArgs, run
+run(get_default_args(GemOatArgs))  # --env game:GuessTheNumber-v0-easy --pretrain Qwen/Qwen3-1.7B-Base --gamma 0.95 ...
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem_oat.actor import GemActor as GemActor
+    from gem_oat.args import GemOatArgs as GemOatArgs
+    from gem_oat.learner import GemLearner as GemLearner
+    from gem_oat.program import run as run
+
+__all__ = ["GemActor", "GemLearner", "GemOatArgs", "run"]
+
+_MODULES = {"GemActor": "actor", "GemLearner": "learner", "GemOatArgs": "args", "run": "program"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'gem_oat' has no attribute {name!r}")
+    import importlib
+
+    from gem_core.adapters import require
+    from gem_oat.plugin import OAT
+
+    require(OAT)
+    return getattr(importlib.import_module(f"gem_oat.{_MODULES[name]}"), name)

@@ -1,0 +1,106 @@
+"""Oat's actor, playing environments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import vllm  # pyright: ignore[reportMissingImports]
+from oat.algorithms.ppo import PPOActor
+
+from gem_core.adapters.playing import build_collector
+from gem_core.adapters.settings import Split
+from gem_core.rollout import BatchCollector, EpisodeSummary
+from gem_oat.args import GemOatArgs
+from gem_oat.policy import EnginePolicy
+from gem_oat.signs import reported
+from gem_oat.transitions import share_out
+
+
+class GemActor(PPOActor):
+    """Plays a batch of whole episodes for each prompt that Oat's collector sends it."""
+
+    args: GemOatArgs
+
+    @reported
+    def init(self, actor_id: int, save_path: str) -> None:
+        """Load the engine; environments are built for the first batch.
+
+        Args:
+            actor_id: counted in this group.
+            save_path: of the run.
+        """
+        super().init(actor_id, save_path)
+        args = self.args
+        self.sampling_params = vllm.SamplingParams(
+            temperature=args.temperature,
+            top_p=args.top_p,
+            top_k=args.top_k,
+            max_tokens=args.generate_max_length,
+            logprobs=0,  # that of the sampled token, and of no other
+        )
+        self._collector: BatchCollector | None = None
+        self._number = args.group_rank * args.actors_per_group + actor_id  # counted over all groups of machines
+
+    @reported
+    def step(
+        self,
+        prompts: Sequence[str],
+        formatted_prompts: Sequence[str] | None = None,
+        references: Sequence[str] | None = None,
+    ) -> Any:
+        """Play as many episodes as there are prompts, which say nothing.
+
+        Returns:
+            A handle of as many `EpisodeData`.
+
+        Raises:
+            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `build_collector`.
+        """
+        count = len(prompts)
+        width = self.args.num_env or count
+        if self._collector is None:
+            everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
+            self._collector = self._build("train", width, self.sampling_params, everyone)
+        batch = self._collector.collect_round() if width == count else self._collector.collect_episodes(count)
+        return self.ipc_client.serialize_ipc(share_out(batch, count, self.args, self._number << 40))
+
+    @reported
+    def evaluate(self, count: int) -> Any:
+        """Play `count` episodes, the same tasks each time.
+
+        Returns:
+            A handle of their `EpisodeSummary`s.
+
+        Raises:
+            EnvFailure, NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `step`.
+        """
+        those_asked = (self.actor_id, self.args.actors_per_group)
+        collector = self._build("eval", count, self.eval_sampling_params, those_asked)
+        try:
+            batch = collector.collect_round()
+        finally:
+            collector.close()
+        summaries: list[EpisodeSummary] = [episode.summary() for episode in batch.episodes]
+        return self.ipc_client.serialize_ipc(summaries)
+
+    def close(self) -> None:
+        """Close the environments. Safe to call twice."""
+        if self._collector is not None:
+            self._collector.close()
+            self._collector = None
+
+    def _build(self, split: Split, width: int, sampling_params: Any, shard: tuple[int, int]) -> BatchCollector:
+        settings = self.args.settings
+        limit = self.args.max_model_len or self.llm.llm_engine.model_config.max_model_len
+        return build_collector(
+            settings,
+            split,
+            self.tokenizer,
+            settings.rollout(sampling_params.max_tokens, limit),
+            EnginePolicy(self, sampling_params),
+            width=width,
+            group_size=self.args.group_size if split == "train" else 1,
+            shard=shard,
+        )

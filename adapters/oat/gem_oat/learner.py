@@ -1,0 +1,221 @@
+"""Oat's PPO learner with one advantage per turn."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from oat.algorithms.ppo import PPOLearner
+from oat.utils.ops import masked_sum
+
+from gem_core.adapters.metrics import announcement, rollout_metrics
+from gem_core.advantages import TurnBatch, advantages_and_returns
+from gem_core.report import RunReport
+from gem_core.rollout import EpisodeSummary
+from gem_oat.args import GemOatArgs
+from gem_oat.data import NumberedRows, Slots
+from gem_oat.signs import Signs, reported
+from gem_oat.transitions import EpisodeData, TurnData, pad_rows, rows_of
+
+
+class GemLearner(PPOLearner):
+    """Oat's, on whole episodes: a row is a turn, and its advantage comes from gem-core, over all learners."""
+
+    args: GemOatArgs
+    model: Any
+    critic: Any
+    actors: Any
+
+    def _init(self, args: Any, actors: list[Any]) -> None:
+        super()._init(args, actors)
+        self.dataset_builder = NumberedRows
+        self._turns: list[TurnData] = []
+        self._order: list[int] = []
+        self._metrics: dict[str, float] = {}
+        self._evaluated: dict[str, float] = {}
+        self._announced = False
+        self._report: RunReport | None = None
+        if args.report and self.strategy.is_rank_0():
+            title = ", ".join(args.settings.train_weights)
+            self._report = RunReport(args.batches, title, folder=args.report)
+
+    @reported
+    def run(self) -> None:
+        """Train; an error in any process ends the whole program, see `gem_oat.run`."""
+        super().run()
+
+    def prepare_data(self, strategy: Any, tokenizer: Any) -> None:
+        """Prompts that say nothing, one for each episode of the run."""
+        args = self.args
+        self.prompts_dataset = Slots(args.batches * args.rollout_batch_size)
+        self.prompts_dataloader = strategy.setup_dataloader(
+            self.prompts_dataset, args.rollout_batch_size_per_device, shuffle=False
+        )
+        self.eval_prompts_dataset = Slots(args.eval_episodes)
+        self.eval_prompts_dataloader = None
+
+    # -- a batch -----------------------------------------------------------------------------------------------------
+
+    def process_feedback_data(self, data_list: list[EpisodeData]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Take the episodes of a batch: their turns are what is trained on, and all of it.
+
+        Every learner gets as many rows, in full micro-batches of as many updates.
+        """
+        self.query_step += len(data_list)
+        everyone = [one for part in self._gather([episode.summary for episode in data_list]) for one in part]
+        episodes = [one for one in everyone if one is not None]
+        self._metrics = rollout_metrics(episodes, len(everyone) - len(episodes))
+        self._turns = rows_of(data_list)
+        most = max(self._gather(len(self._turns)))
+        multiple = self.args.train_batch_size_per_device * self.args.updates
+        rows = pad_rows(self._turns, math.ceil(most / multiple) * multiple, self.tokenizer.pad_token_id)
+        self.pi_buffer.clear()
+        self.pi_buffer.extend(rows)
+
+    def learn(self, learning_round: int) -> dict[str, Any]:
+        """Train on the batch; one without a turn changes nothing."""
+        info: dict[str, Any] = {}
+        if self.pi_buffer:
+            self._divide(len(self.pi_buffer))
+            info = super().learn(learning_round)
+            self._announce()
+        return {**info, **self._metrics}
+
+    def learning_step(self, trajectory: dict[str, Any]) -> dict[str, Any]:
+        """Oat's, which asks for advantages on the way."""
+        self._order = trajectory["rows"]
+        return super().learning_step(trajectory)
+
+    def _divide(self, rows: int) -> None:
+        """The wanted number of updates, and a divisor that does not depend on the number of rows."""
+        args = self.args
+        micro_batches = rows // args.train_batch_size_per_device // args.updates
+        self.strategy.grad_acc_step = micro_batches
+        for engine in (self.model.model, self.critic):
+            if engine is not None:
+                engine.set_train_batch_size(micro_batches * args.train_batch_size_per_device * engine.dp_world_size)
+                engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
+                engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
+        # Oat takes the mean over rows. This makes it one over episodes, of which there are always as many.
+        divisor = args.generate_max_length * args.rollout_batch_size_per_device / rows
+        self.masked_aggregator = functools.partial(masked_sum, constant_normalizer=divisor)
+
+    # -- advantages --------------------------------------------------------------------------------------------------
+
+    def compute_monte_carlo_advantages(self, rewards: torch.Tensor, response_masks: torch.Tensor) -> torch.Tensor:
+        """One number per turn.
+
+        Args:
+            rewards: float (rows, tokens), with the KL penalty where there is one.
+            response_masks: bool (rows, tokens).
+
+        Returns:
+            float (rows,).
+
+        Raises:
+            AdvantageError: as gem-core's estimator.
+        """
+        advantages, _ = self._advantages(rewards, None)
+        return advantages
+
+    def compute_ppo_advantages(
+        self, rewards: torch.Tensor, input_ids: torch.Tensor, att_mask: torch.Tensor, response_masks: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Turn-level advantages with Oat's critic, whose value of a turn is that at its first token.
+
+        Args:
+            rewards: float (rows, tokens), with the KL penalty where there is one.
+            input_ids, att_mask: (rows, tokens + 1).
+            response_masks: bool (rows, tokens).
+
+        Returns:
+            Advantages, returns and values, float (rows, tokens); the first two the same for all tokens of a turn.
+
+        Raises:
+            AdvantageError: as gem-core's estimator.
+        """
+        _, _, values = super().compute_ppo_advantages(rewards, input_ids, att_mask, response_masks)
+        first = response_masks.float().argmax(dim=1, keepdim=True)
+        advantages, returns = self._advantages(rewards, values.gather(1, first).squeeze(1))
+        return advantages[:, None] * response_masks, returns[:, None] * response_masks, values
+
+    def _advantages(self, rewards: torch.Tensor, values: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Advantages and returns (rows,), 0 for rows that are left out."""
+        args, order = self.args, np.array(self._order)
+        real = order < len(self._turns)
+        turns = [self._turns[row] for row in order[real]]
+        batch = TurnBatch(
+            _array(rewards.sum(dim=1))[real],
+            np.array([turn.episode for turn in turns], dtype=np.int64),
+            np.array([turn.turn for turn in turns], dtype=np.int64),
+            np.array([turn.group for turn in turns], dtype=np.int64),
+            None if values is None else _array(values)[real],
+        )
+        *columns, metrics = advantages_and_returns(
+            args.advantage, batch, gamma=args.gamma, lam=args.lam, gather=self._gather
+        )
+        self._metrics.update(metrics)
+        spread = np.zeros((2, len(order)), dtype=np.float32)
+        spread[:, real] = columns
+        advantages, returns = torch.from_numpy(spread).to(rewards.device)
+        return advantages, returns
+
+    def _gather(self, part: Any) -> list[Any]:
+        """Every learner's part, in the order of their ranks."""
+        parts: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(parts, part)
+        return parts
+
+    def _announce(self) -> None:
+        if not self._announced and self.strategy.is_rank_0():
+            print(announcement(self.args.advantage, self.args.gamma, "turn", self._metrics), flush=True)
+        self._announced = True
+
+    # -- evaluation and metrics --------------------------------------------------------------------------------------
+
+    def evaluate(self, dataloader: Any, steps: int) -> dict[str, float]:
+        """Play the evaluation's episodes; metrics start with `eval_`."""
+        self._pre_evaluate()
+        metrics: list[Any] = [None]
+        if self.strategy.is_rank_0():
+            episodes = self._play()
+            found = rollout_metrics(episodes, self.args.eval_episodes - len(episodes))
+            metrics = [{f"eval_{name}": value for name, value in found.items()}]
+        dist.broadcast_object_list(metrics, src=0)
+        self._post_evaluate()
+        self._evaluated = metrics[0]
+        return self._evaluated
+
+    def _play(self) -> list[EpisodeSummary]:
+        share = self.args.eval_episodes // len(self.actors)
+        under_way = [actor.futures.evaluate(share) for actor in self.actors]
+        handles = [one.result() for one in under_way]
+        return [one for handle in handles for one in self.collector.ipc_client.deserialize_ipc(handle)]
+
+    def eval_and_log(self, train_info: dict[str, Any], eval: bool = False, save: bool = False) -> None:
+        """Oat's, and the report. With `save` it is the last thing that Oat does before it stops all processes."""
+        self._evaluated = {}
+        super().eval_and_log(train_info, eval, save)
+        if self._report is not None:
+            self._write_report(self._report, {} if save else train_info, save)
+        if save and self.strategy.is_rank_0() and (signs := Signs.of_this_run()):
+            signs.finish()
+
+    def _write_report(self, report: RunReport, train_info: Mapping[str, Any], last: bool) -> None:
+        if train_info:
+            numbers = {**train_info, **self.actor_info}
+            report.update(self.steps, {name: float(value) for name, value in numbers.items()})
+        for line in report.history[-1:]:
+            line.update(self._evaluated)
+        if last:
+            report.save()
+
+
+def _array(numbers: torch.Tensor) -> NDArray[np.float64]:
+    return numbers.detach().double().cpu().numpy()

@@ -1,0 +1,20 @@
+"""What this package registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import AdapterSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+# 0.2.3 is the first release whose transitions carry the sampler's log-probabilities as the learner reads them; what is
+# relied on is pinned down in `tests/adapters/oat/test_contract.py`, and 0.3 may move it.
+OAT = AdapterSpec("oat", "gem_oat", distribution="oat-llm", supported=">=0.2.3,<0.3", extra="oat")
+
+
+@hookimpl
+def gem_adapters() -> Iterable[AdapterSpec]:
+    """This adapter."""
+    yield OAT

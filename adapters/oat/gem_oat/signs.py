@@ -1,0 +1,72 @@
+"""What the processes of a run let the one that started them know."""
+
+from __future__ import annotations
+
+import functools
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+FOLDER = "GEM_OAT_SIGNS"
+"""Environment variable with the folder that the signs are in, which all processes of a run on this machine have."""
+
+
+class Signs:
+    """The first error, or that all is done.
+
+    Args:
+        folder: where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._error, self._done = folder / "error", folder / "done"
+
+    @classmethod
+    def of_this_run(cls) -> Signs | None:
+        """Those of the run that this process belongs to, `None` where `gem_oat.run` did not start it."""
+        folder = os.environ.get(FOLDER)
+        return None if folder is None else cls(Path(folder))
+
+    @property
+    def error(self) -> str | None:
+        """The first error, with its traceback."""
+        return self._error.read_text() if self._error.exists() else None
+
+    @property
+    def done(self) -> bool:
+        """Whether training came to its end."""
+        return self._done.exists()
+
+    def finish(self) -> None:
+        """Say that it did."""
+        self._done.touch()
+
+    def fail(self, error: BaseException) -> None:
+        """Say that it did not, unless somebody has already."""
+        whole = self._error.with_suffix(f".{os.getpid()}")
+        whole.write_text("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        try:
+            os.link(whole, self._error)  # whole and at once, or not at all
+        except FileExistsError:
+            pass
+        finally:
+            whole.unlink()
+
+
+def reported(method: Method) -> Method:
+    """A method whose exceptions are `Signs.fail` before they go on their way."""
+
+    @functools.wraps(method)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except BaseException as error:
+            if signs := Signs.of_this_run():
+                signs.fail(error)
+            raise
+
+    return wrapper  # pyright: ignore[reportReturnType]

@@ -1,0 +1,38 @@
+"""What the tests of the Oat adapter share: the lighter form, tokenizers, a tiny model, arguments."""
+
+# ruff: noqa: E402  Oat asks what devices there are when it is imported.
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))
+
+import oat_on_cpu
+
+oat_on_cpu.prepare(devices=2)
+
+import pytest
+import torch
+from babble import register
+from byte_level import byte_level_bpe
+
+from gem_tiny import tiny_model
+
+torch.set_num_threads(1)
+register()
+# The whole program needs Launchpad, which the lighter form stands in for.
+collect_ignore = [] if hasattr(importlib.import_module("launchpad"), "__file__") else ["full"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model and its tokenizer, which does not survive decoding and encoding again, saved."""
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = byte_level_bpe()
+    tiny_model(tokenizer, seed=0).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,209 @@
+"""The whole of Oat on the CPU: Launchpad, Plasma, vLLM and DeepSpeed, in processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import oat_on_cpu
+import psutil
+import pytest
+from brute_force import expected, returns_to_go
+from oat_on_cpu import devices
+
+from gem_core.rollout import Episode, read_episodes
+from gem_tiny import tiny_policy
+
+SECONDS = 900
+pytestmark = pytest.mark.timeout(SECONDS + 60)
+HERE = Path(__file__).parent
+GAMMA = 0.95
+
+
+class Run(NamedTuple):
+    """A finished run and what it left."""
+
+    folder: Path
+    code: int
+    output: str
+    left: list[psutil.Process]
+    """Processes of its that were still there at its end."""
+
+    @property
+    def metrics(self) -> list[dict[str, float]]:
+        return [json.loads(line) for line in (self.folder / "report" / "metrics.jsonl").read_text().splitlines()]
+
+    @property
+    def episodes(self) -> list[list[Episode]]:
+        """Those of each actor, in the order in which they ended."""
+        return [[*read_episodes(path)] for path in sorted(self.folder.glob("episodes/*.jsonl"))]
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("policy")
+    for part in tiny_policy(["game:Corridor-v0"], warm_start_steps=100, seed=0):
+        part.save_pretrained(folder)
+    return folder
+
+
+def launch(
+    folder: Path, policy: Path, flags: list[str], *, gpus: int = 1, disturb: Callable[[Path], None] | None = None
+) -> Run:
+    """Run the program to its end, whatever `disturb` does to it."""
+    own = {
+        "--env": "game:Corridor-v0",
+        "--pretrain": str(policy),
+        "--gpus": str(gpus),
+        "--gamma": str(GAMMA),
+        "--beta": "0",
+        "--generate_max_length": "4",
+        "--max_model_len": "256",
+        "--rollout_batch_size_per_device": str(24 // gpus),
+        "--train_batch_size": "24",
+        "--train_batch_size_per_device": "4",
+        "--learning_rate": "1e-3",
+        "--lr_scheduler": "constant",
+        "--lr_warmup_ratio": "0",
+        "--eval_steps": "-1",
+        "--save_path": f"{folder}/oat",
+        "--report": f"{folder}/report",
+        "--recording": f"{folder}/episodes",
+    }
+    pairs = [part for pair in own.items() for part in pair]
+    command = [sys.executable, str(HERE / "program.py"), *oat_on_cpu.FLAGS, "--collocate", *pairs, *flags]
+    environment = {**os.environ, **devices.environment(gpus), "GEM_RUN": str(folder)}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"  # Launchpad calls `python`
+    with (folder / "output.txt").open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            if disturb is not None:
+                disturb(folder)
+            code = process.wait(SECONDS)
+            for _ in range(20):  # helpers of torch's notice after a moment that they are alone
+                if not (left := of_run(folder)):
+                    break
+                time.sleep(0.5)
+        finally:
+            for one in of_run(folder):
+                one.kill()
+            process.wait()
+    return Run(folder, code, (folder / "output.txt").read_text(errors="replace"), left)
+
+
+def of_run(folder: Path) -> list[psutil.Process]:
+    """The processes of a run, which all have its folder in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("GEM_RUN") == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
+
+
+def wait_for_batch(folder: Path) -> None:
+    """Until training is under way."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline and not (folder / "report" / "metrics.jsonl").exists():
+        time.sleep(0.5)
+
+
+def test_it_learns(policy: Path, tmp_path: Path):
+    evaluation = ["--eval_episodes", "16", "--eval_temperature", "1", "--eval_generate_max_length", "4"]
+    run = launch(tmp_path, policy, ["--max_train", "960", "--eval_steps", "40", *evaluation])
+    assert run.code == 0, run.output[-3000:]
+    assert "rebn active: " in run.output
+    success = [line["episode/success"] for line in run.metrics]
+    assert len(success) == 40
+    assert sum(success[:3]) / 3 < 0.7
+    assert sum(success[-5:]) / 5 > 0.9
+    # With weights that did not reach vLLM it would be far more.
+    assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in run.metrics)
+    assert run.metrics[-1]["eval_episode/success"] > 0.8
+    assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    assert run.left == []
+
+
+def test_two_actors_and_two_learners_make_one_batch(policy: Path, tmp_path: Path):
+    run = launch(tmp_path, policy, ["--max_train", "96"], gpus=2)
+    assert run.code == 0, run.output[-3000:]
+    first, second = run.episodes
+    assert {one.seed for one in first}.isdisjoint(one.seed for one in second)
+    assert len(run.metrics) == 4
+    for batch, line in enumerate(run.metrics):
+        episodes = [one for actor in (first, second) for one in actor if one.number == batch]
+        rewards = [[turn.reward for turn in one.turns] for one in episodes]
+        returns = [number for one in rewards for number in returns_to_go(one, GAMMA)]
+        mean = sum(returns) / len(returns)
+        assert line["rollout/episodes"] == 24
+        assert line["advantage/turns"] == len(returns)
+        assert line["advantage/return_mean"] == pytest.approx(mean, abs=1e-5)
+        spread = (sum((one - mean) ** 2 for one in returns) / len(returns)) ** 0.5
+        assert line["advantage/return_std"] == pytest.approx(spread, abs=1e-5)
+        numbers = [one for episode in expected("rebn", rewards, [0] * 24, GAMMA) for one in episode]
+        assert abs(sum(numbers)) < 1e-6
+        assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in run.metrics)
+    assert run.left == []
+
+
+@pytest.mark.parametrize("node", ["actor", "learner", "ipc"])
+def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path, node: str):
+    killed: list[float] = []
+
+    def kill(folder: Path) -> None:
+        wait_for_batch(folder)
+        proxies = [one for one in of_run(folder) if f"{node}_" in (words := _words(one)) and "decorate" in words]
+        victims = [child for one in proxies for child in one.children(recursive=True)]
+        killed.append(time.monotonic())
+        for process in victims:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    run = launch(tmp_path, policy, ["--max_train", "24000"], disturb=kill)
+    assert time.monotonic() - killed[0] < 60
+    assert run.code == 1
+    assert "AdapterError: a process of Oat's program failed" in run.output
+    assert run.left == []
+
+
+def test_an_error_of_an_environment_is_shown(policy: Path, tmp_path: Path):
+    (tmp_path / "broken.py").write_text(
+        "import gem_core\n"
+        "class Broken(gem_core.Env):\n"
+        "    def reset(self, seed=None, **options):\n"
+        "        super().reset(seed=seed)\n"
+        "        return 'go', {}\n"
+        "    def step(self, action):\n"
+        "        raise RuntimeError('the level is gone')\n"
+        "    def sample_random_action(self):\n"
+        "        return 'left'\n"
+        "gem_core.register('test:Broken-v0', Broken)\n"
+    )
+    flags = ["--env", "test:Broken-v0", "--modules", "broken", "--env_failure", "raise", "--max_train", "48"]
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{before}"
+    try:
+        run = launch(tmp_path, policy, flags)
+    finally:
+        os.environ["PYTHONPATH"] = before
+    assert run.code == 1
+    last = run.output[run.output.rindex("AdapterError: a process of Oat's program failed") :]
+    assert "EnvFailure: test:Broken-v0" in last
+    assert "the level is gone" in last
+    assert run.left == []

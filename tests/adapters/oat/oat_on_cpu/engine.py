@@ -1,0 +1,96 @@
+"""A stand-in for vLLM, which has no build for CI's Python and torch: transformers samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+
+@dataclass
+class SamplingParams:
+    n: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = -1
+    max_tokens: int = 16
+    logprobs: int | None = None
+
+
+class LoRARequest:
+    """vLLM's name, which Oat imports."""
+
+
+class LLM:
+    """One model in the process of the actor."""
+
+    learner: Any = None
+    """Whose weights it is given; in vLLM's place, weights travel by broadcast."""
+    sampled: list[tuple[tuple[int, ...], tuple[int, ...]]]
+    """Every prompt and response of the process."""
+
+    def __init__(self, model: str, max_model_len: int | None = None, **_: Any) -> None:
+        self._model = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32).eval()
+        self._tokenizer = AutoTokenizer.from_pretrained(model)
+        limit = max_model_len or self._model.config.max_position_embeddings
+        self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(max_model_len=limit))
+
+    def get_tokenizer(self) -> Any:
+        return self._tokenizer
+
+    @torch.no_grad()
+    def generate(self, *, prompt_token_ids: Sequence[Sequence[int]], sampling_params: SamplingParams, **_: Any) -> Any:
+        pad, end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
+        width = max(map(len, prompt_token_ids))
+        rows = [[pad] * (width - len(ids)) + [*ids] for ids in prompt_token_ids]
+        mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in prompt_token_ids]
+        greedy = sampling_params.temperature == 0
+        output = self._model.generate(
+            input_ids=torch.tensor(rows),
+            attention_mask=torch.tensor(mask),
+            max_new_tokens=sampling_params.max_tokens,
+            do_sample=not greedy,
+            temperature=None if greedy else sampling_params.temperature,
+            top_k=None if greedy else 0,
+            top_p=None,
+            pad_token_id=pad,
+            eos_token_id=end,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+        logits = torch.stack(output.logits, dim=1) / (sampling_params.temperature or 1)
+        sampled = output.sequences[:, width:]
+        logprobs = logits.log_softmax(-1).gather(2, sampled[:, :, None])[:, :, 0]
+        return [
+            self._answer([*prompt], ids, numbers, end, sampling_params.logprobs is not None)
+            for prompt, ids, numbers in zip(prompt_token_ids, sampled.tolist(), logprobs.tolist(), strict=True)
+        ]
+
+    def _answer(self, prompt: list[int], ids: list[int], logprobs: list[float], end: int, wanted: bool) -> Any:
+        length = ids.index(end) + 1 if end in ids else len(ids)
+        known = [{one: SimpleNamespace(logprob=number)} for one, number in zip(ids, logprobs, strict=True)]
+        SAMPLED.append((tuple(prompt), tuple(ids[:length])))
+        answer = SimpleNamespace(
+            token_ids=tuple(ids[:length]),
+            logprobs=known[:length] if wanted else None,
+            finish_reason="stop" if end in ids else "length",
+        )
+        return SimpleNamespace(prompt_token_ids=prompt, outputs=[answer])
+
+    def collective_rpc(self, method: str, args: Sequence[Any] = ()) -> None:
+        """`init_process_group`, which has nothing to do here, or `update_weight`."""
+        if method == "update_weight":
+            learned = LLM.learner.model.model.module.get_parameter(args[0])
+            self._model.get_parameter(args[0]).data.copy_(learned.data)
+
+    def sleep(self, level: int = 1) -> None: ...
+
+    def wake_up(self) -> None: ...
+
+
+SAMPLED: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+"""Every prompt and response that was sampled in this process."""

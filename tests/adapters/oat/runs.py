@@ -1,0 +1,180 @@
+"""Runs of Oat's own learner and actor in this process, watched."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from oat.args import default_args_validation
+from oat.interface import get_program
+from oat_on_cpu import engine
+from oat_on_cpu.transport import learner_of
+
+from gem_core.hookspecs import hookimpl
+from gem_core.plugins import manager
+from gem_core.rollout import Episode
+from gem_oat import GemActor, GemLearner, GemOatArgs
+from gem_oat.checks import prepare
+
+GAMMA = 0.9
+
+
+class Response(NamedTuple):
+    """A row that is trained on: what stood before the response, its ids, and numbers of its tokens."""
+
+    before: tuple[int, ...]
+    ids: tuple[int, ...]
+    advantage: float
+    return_: float
+    value: float
+
+
+@dataclass
+class Run:
+    """What was played, sampled and trained on, batch by batch."""
+
+    learner: WatchedLearner
+    episodes: list[Episode] = field(default_factory=list[Episode])
+    sampled: list[tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
+
+    @property
+    def batches(self) -> list[list[Response]]:
+        return self.learner.trained
+
+    @hookimpl
+    def gem_episode_end(self, episode: Episode) -> None:
+        self.episodes.append(copy.deepcopy(episode))
+
+
+class WatchedLearner(GemLearner):
+    """Writes down what Oat's learning step was given, and changes nothing."""
+
+    def _init(self, args: Any, actors: Any) -> None:
+        super()._init(args, actors)
+        self.trained: list[list[Response]] = []
+        self.rows: list[int] = []
+        self.updates: list[int] = []
+        self.info: list[dict[str, Any]] = []
+        self.evaluations: list[dict[str, float]] = []
+        self.batches_of: list[list[Any]] = []
+        self.weights = [self._weights()]
+
+    def process_feedback_data(self, data_list: Any) -> None:
+        self.batches_of.append(data_list)
+        super().process_feedback_data(data_list)
+
+    def learn(self, learning_round: int) -> dict[str, Any]:
+        steps = self.model.model.global_steps
+        info = super().learn(learning_round)
+        self.updates.append(self.model.model.global_steps - steps)
+        self.info.append(info)
+        self.weights.append(self._weights())
+        return info
+
+    def evaluate(self, dataloader: Any, steps: int) -> dict[str, float]:
+        self.evaluations.append(super().evaluate(dataloader, steps))
+        return self.evaluations[-1]
+
+    def learning_step(self, trajectory: dict[str, Any]) -> dict[str, Any]:
+        self._rows_given = [
+            (ids[: int(mask.sum())].tolist(), length, used)
+            for ids, mask, length, used in zip(
+                trajectory["input_ids"],
+                trajectory["attention_mask"],
+                trajectory["prompt_ids_lens"],
+                trajectory["loss_masks"],
+                strict=True,
+            )
+        ]
+        self.rows.append(len(self._rows_given))
+        return super().learning_step(trajectory)
+
+    def compute_monte_carlo_advantages(self, rewards: torch.Tensor, response_masks: torch.Tensor) -> torch.Tensor:
+        advantages = super().compute_monte_carlo_advantages(rewards, response_masks)
+        zeros = [0.0] * len(advantages)
+        self._note(advantages.tolist(), zeros, zeros)
+        return advantages
+
+    def compute_ppo_advantages(self, rewards: Any, input_ids: Any, att_mask: Any, response_masks: Any) -> Any:
+        tables = super().compute_ppo_advantages(rewards, input_ids, att_mask, response_masks)
+        columns = []
+        for table in tables:
+            first = response_masks.float().argmax(1, keepdim=True)
+            columns.append(table.gather(1, first).squeeze(1).tolist())
+        for table in tables[:2]:  # the same for all tokens of a turn, and 0 elsewhere
+            first = table.gather(1, response_masks.float().argmax(1, keepdim=True))
+            assert torch.equal(table, first * response_masks)
+        self._note(*columns)
+        return tables
+
+    def _note(self, *columns: Sequence[float]) -> None:
+        self.trained.append(
+            [
+                Response(tuple(ids[:length]), tuple(ids[length:]), *numbers)
+                for (ids, length, used), *numbers in zip(self._rows_given, *columns, strict=True)
+                if used
+            ]
+        )
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return {name: value.detach().clone() for name, value in self.model.model.module.named_parameters()}
+
+
+def arguments(model: Path, **changes: Any) -> GemOatArgs:
+    """Small ones for a CPU."""
+    settings: Mapping[str, Any] = {
+        "env": ["test:Babble-v0"],
+        "pretrain": str(model),
+        "gpus": 1,
+        "collocate": True,
+        "bf16": False,
+        "flash_attn": False,
+        "use_fused_lm_head": False,
+        "beta": 0.0,
+        "gamma": GAMMA,
+        "generate_max_length": 6,
+        "eval_generate_max_length": 6,
+        "max_model_len": 256,
+        "rollout_batch_size_per_device": 12,
+        "train_batch_size": 12,
+        "train_batch_size_per_device": 4,
+        "max_train": 36,
+        "learning_rate": 1e-3,
+        "lr_scheduler": "constant",
+        "lr_warmup_ratio": 0.0,
+        "max_norm": 0.0,
+        "eval_steps": -1,
+        "eval_episodes": 4,
+        "truncated_is_invalid": False,
+        "master_addr": "127.0.0.1",
+        "save_path": str(model / "out"),
+    }
+    return GemOatArgs(**{**settings, **changes})
+
+
+def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], None] | None = None) -> Run:
+    """Train to the end with Oat's own loop.
+
+    Args:
+        args: the settings.
+        rank: whose learner and actor are in this process.
+        change: of the learner, before it runs.
+    """
+    program, _ = get_program(default_args_validation(prepare(args)), learner_cls=WatchedLearner, actor_cls=GemActor)
+    run = Run(learner_of(program, rank))
+    if change is not None:
+        change(run.learner)
+    before = len(engine.SAMPLED)
+    manager.register(run)
+    try:
+        run.learner.run()
+    finally:
+        manager.unregister(run)
+        for actor in run.learner.actors:
+            actor.close()
+    run.sampled = engine.SAMPLED[before:]
+    return run

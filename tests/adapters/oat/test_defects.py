@@ -1,0 +1,136 @@
+"""What upstream GEM's program for Oat does wrong, each shown to be absent here.
+
+The seventh, that a crash hangs, needs Launchpad: `full/test_program.py`.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import torch
+from babble import Babble
+from runs import WatchedLearner, arguments, train
+
+import gem_core
+from gem_core.errors import EnvFailure, SettingsError
+from gem_oat.checks import prepare
+from gem_oat.data import Slots
+
+
+class Constant(Babble):
+    """Every reward is -0.1, of which one-pass variances in float32 make NaN."""
+
+    def step(self, action):
+        observation, _, _, _, info = super().step(action)
+        return observation, -0.1, True, False, info
+
+
+class Long(Babble):
+    """One turn for most seeds, sixteen for every fourth."""
+
+    def reset(self, seed=None, **options):
+        observation, info = super().reset(seed=seed)
+        self.turns_left = 16 if (seed or 0) % 4 == 0 else 1
+        return observation, info
+
+
+class Empty(Babble):
+    """For every third seed, the first observation fills the context."""
+
+    def reset(self, seed=None, **options):
+        observation, info = super().reset(seed=seed)
+        return ("north " * 5000 if (seed or 0) % 3 == 0 else observation), {**info, f"key {seed}": 1}
+
+
+class Overlong(Babble):
+    """No prompt fits."""
+
+    def reset(self, seed=None, **options):
+        _, info = super().reset(seed=seed)
+        return "north " * 5000, info
+
+
+for kind in (Constant, Long, Empty, Overlong):
+    gem_core.register(f"test:{kind.__name__}-v0", kind)
+
+
+def test_1_equal_returns_leave_the_weights_as_they_are(model: Path):
+    run = train(arguments(model, env=["test:Constant-v0"], max_train=12))
+    assert [one.advantage for one in run.batches[0]] == [0.0] * 12
+    for name, value in run.learner.weights[1].items():
+        assert torch.equal(value, run.learner.weights[0][name]), name
+
+
+def test_2_prompts_are_no_more_than_the_run_plays(model: Path):
+    args = prepare(arguments(model, max_train=40))
+    learner = WatchedLearner.__new__(WatchedLearner)
+    learner.args = args
+    tracemalloc.start()
+    try:
+        WatchedLearner.prepare_data(learner, _StrategyOfOneRank(), None)
+        assert len([*learner.prompts_dataloader]) == 3  # batches of 12 in 40
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(learner.prompts_dataset) == 36
+    assert Slots(3)[2] == ("", "", "")
+
+
+class _StrategyOfOneRank:
+    def setup_dataloader(self, dataset, batch_size, shuffle):
+        return torch.utils.data.DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=True)
+
+
+@pytest.mark.parametrize("num_env", [None, 6])
+def test_3_long_episodes_are_trained_on_as_often_as_they_are_played(model: Path, num_env: int | None):
+    run = train(arguments(model, env=["test:Long-v0"], num_env=num_env, max_train=48, max_model_len=512))
+    trained = [one.summary for batch in run.learner.batches_of for one in batch]
+    assert len(trained) == 48
+    long = [one.seed % 4 == 0 for one in trained]
+    turns = [one.turns for one in trained]
+    assert {turn for turn, is_long in zip(turns, long, strict=True) if is_long} == {16}
+    started = {episode.seed for episode in run.episodes}
+    assert started == {one.seed for one in trained} | {episode.seed for episode in run.episodes[48:]}
+    # Of the seeds in the order in which they are played, hardly fewer long ones than there are.
+    assert sum(long) >= sum(seed % 4 == 0 for seed in started) - (num_env or 0)
+
+
+def test_4_the_actor_gives_an_item_for_each_prompt(model: Path):
+    run = train(arguments(model, env=["test:Fragile-v0"], env_failure="drop", max_env_failure_share=None))
+    assert [len(batch) for batch in run.learner.batches_of] == [12, 12, 12]
+    assert any(one.summary is None for batch in run.learner.batches_of for one in batch)
+
+
+def test_5_every_turn_reaches_the_update(model: Path):
+    run = train(arguments(model, collocate=False, gpus=1, max_train=24))
+    for batch, responses in zip(run.learner.batches_of, run.batches, strict=True):
+        assert len(responses) == sum(len(one.turns) for one in batch)
+    assert prepare(arguments(model, gpus=2, collocate=False)).pi_buffer_maxlen_per_device is None
+    with pytest.raises(SettingsError, match="none is left out"):
+        prepare(arguments(model, pi_buffer_maxlen_per_device=6))
+
+
+class Test6Crashes:
+    def test_episodes_without_a_turn_and_infos_that_differ(self, model: Path):
+        run = train(arguments(model, env=["test:Empty-v0"]))
+        assert all(info["stop/context_full"] > 0 for info in run.learner.info)
+        assert run.learner.updates == [1, 1, 1]
+
+    def test_when_no_prompt_fits_it_is_said(self, model: Path):
+        with pytest.raises(EnvFailure, match="20 episodes in a row ended before their first turn"):
+            train(arguments(model, env=["test:Overlong-v0"]))
+
+    def test_without_a_limit_the_models_own_holds(self, model: Path):
+        run = train(arguments(model, max_model_len=None, max_train=12))
+        assert len(run.batches) == 1
+
+    def test_sizes_that_do_not_divide_are_refused(self, model: Path):
+        for wrong in ({"train_batch_size": 8}, {"train_batch_size": 6}, {"group_size": 5}, {"eval_episodes": 0}):
+            with pytest.raises(SettingsError):
+                prepare(arguments(model, **wrong))
+
+    def test_the_number_of_queries_ends_no_run(self, model: Path):
+        run = train(arguments(model, max_queries=12))
+        assert len(run.batches) == 3

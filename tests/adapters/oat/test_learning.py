@@ -1,0 +1,58 @@
+"""An agent learns in Oat's own loop on the CPU, by the example as a user runs it, in the lighter form."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "oat_guess_the_number.py"
+CORRIDOR = {
+    "--env": "game:Corridor-v0",
+    "--max_train": "720",
+    "--rollout_batch_size_per_device": "24",
+    "--train_batch_size": "24",
+    "--train_batch_size_per_device": "8",
+    "--eval_steps": "30",
+    "--eval_episodes": "16",
+    "--eval_temperature": "1",
+    "--eval_generate_max_length": "4",
+}
+
+
+@pytest.mark.timeout(600)
+def test_the_example_learns_the_corridor(tmp_path: Path):
+    own = {"--report": f"{tmp_path}/report", "--recording": f"{tmp_path}/episodes", "--save_path": f"{tmp_path}/oat"}
+    flags = [part for pair in {**CORRIDOR, **own}.items() for part in pair]
+    done = run([str(EXAMPLE), *flags], tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    assert "Lighter form: real Oat classes" in done.stdout
+    assert "rebn active: " in done.stdout
+    metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]
+    assert len(metrics) == 30
+    success = [line["episode/success"] for line in metrics]
+    assert sum(success[:3]) / 3 < 0.7
+    assert sum(success[-5:]) / 5 > 0.9
+    assert metrics[-1]["eval_episode/success"] > 0.8
+    assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_example_stays_short():
+    assert len(EXAMPLE.read_text().splitlines()) < 80
+
+
+def test_wrong_flags_are_answered_well(tmp_path: Path):
+    unknown = run([str(EXAMPLE), "--env", "game:Corridor-v0", "--hystory", "2"], tmp_path)
+    assert unknown.returncode == 2
+    assert "hystory" in unknown.stdout + unknown.stderr
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "WARM_START_STEPS": "100"}
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=550
+    )

@@ -1,0 +1,64 @@
+"""Two learners (gloo), each with its actor: one global batch, one set of weights."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from brute_force import expected
+from oat.utils.launcher import get_free_port
+from runs import GAMMA
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("advantage", ["rebn", "rebn_loo", "grpo"])
+def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, advantage: str):
+    ranks = _train(tmp_path, model, advantage)
+    for batch in range(2):
+        episodes = [one for rank in ranks for _, one in rank["turns"][batch]]
+        seeds = [[summary.seed for summary, _ in rank["turns"][batch]] for rank in ranks]
+        assert {*seeds[0]}.isdisjoint(seeds[1])
+        rewards = [[turn.rewards[-1] for turn in one] for one in episodes]
+        numbers = expected(advantage, rewards, [one[0].group for one in episodes], GAMMA)
+        want = sorted(
+            (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+            for one, row in zip(episodes, numbers, strict=True)
+            for turn, number in zip(one, row, strict=True)
+        )
+        got = sorted((one.before, one.ids, one.advantage) for rank in ranks for one in rank["trained"][batch])
+        assert [one[:2] for one in got] == [one[:2] for one in want]
+        assert [one[2] for one in got] == pytest.approx([one[2] for one in want], abs=1e-5)
+        assert ranks[0]["metrics"][batch]["rollout/turns"] == ranks[1]["metrics"][batch]["rollout/turns"] == len(want)
+    assert ranks[0]["rows"] == ranks[1]["rows"], "each rank has as many, or an update would wait for ever"
+    for name, value in ranks[0]["weights"].items():
+        torch.testing.assert_close(value, ranks[1]["weights"][name])
+
+
+def _train(folder: Path, model: Path, advantage: str) -> list[dict[str, Any]]:
+    command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), str(model), advantage]
+    port = get_free_port()
+    processes = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, "ROLE": str(rank), "PORT": str(port)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in processes:
+            output, _ = process.communicate(timeout=280)
+            assert process.returncode == 0, output[-3000:]
+    finally:
+        for process in processes:
+            process.kill()
+    return [pickle.loads((folder / f"rank{rank}.pkl").read_bytes()) for rank in range(2)]

@@ -1,0 +1,39 @@
+"""Run twice by test_two_ranks: a rank's learner and actor, and what they trained on."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import conftest  # noqa: F401  the lighter form and the environments
+from runs import arguments, train
+
+
+def main(folder: Path, model: Path, rank: int, port: int, advantage: str) -> None:
+    args = arguments(
+        model,
+        gpus=2,
+        master_port=port,
+        advantage=advantage,
+        group_size=2,
+        rollout_batch_size_per_device=8,
+        train_batch_size=16,
+        train_batch_size_per_device=2,
+        max_train=32,
+        save_path=str(folder / "out"),
+    )
+    run = train(args, rank)
+    result = {
+        "trained": run.batches,
+        "turns": [[(one.summary, one.turns) for one in batch] for batch in run.learner.batches_of],
+        "rows": run.learner.rows,
+        "weights": run.learner.weights[-1],
+        "metrics": run.learner.info,
+    }
+    (folder / f"rank{rank}.pkl").write_bytes(pickle.dumps(result))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ["ROLE"]), int(os.environ["PORT"]), sys.argv[3])
