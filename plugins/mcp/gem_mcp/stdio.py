@@ -32,6 +32,8 @@ _LOGGED_LINES, _LOGGED_CHARACTERS = 1000, 500
 """What is logged of one process."""
 _GRACE_SECONDS = 2.0
 """How long a server may take to end once its input is closed."""
+_GUARD_SECONDS = 30.0
+"""How long the guard may take to end: it does at once, but on a busy machine that is when its turn comes."""
 _LAST_WORDS, _LAST_WORDS_SECONDS = 500, 0.5
 """Bytes of what it said last, and how long to wait for them."""
 _CHUNK = 1 << 16
@@ -75,16 +77,18 @@ async def _started(server: StdioServer) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     environment = {**get_default_environment(), **server.env}
     try:
-        return await asyncio.create_subprocess_exec(
-            *program,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=environment,
-            cwd=server.cwd,
-            start_new_session=True,
-            limit=MOST_BYTES,
-        )
+        # Shielded: asyncio would answer a cancellation by killing the guard, which may have started the server by then.
+        with anyio.CancelScope(shield=True):
+            return await asyncio.create_subprocess_exec(
+                *program,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=environment,
+                cwd=server.cwd,
+                start_new_session=True,
+                limit=MOST_BYTES,
+            )
     except OSError as error:
         raise ToolError(f"cannot be started: {error}") from error
 
@@ -149,7 +153,7 @@ class _ServerProcess:
         if not await self._gone(patience):
             with suppress(ProcessLookupError):
                 self._process.terminate()
-        if not await self._gone(_GRACE_SECONDS):
+        if not await self._gone(_GUARD_SECONDS):  # killed, it would leave the server behind
             self._process.kill()
             await self._gone(_GRACE_SECONDS)
         # Pipes stay open while somebody has the other ends, and nothing public closes them.

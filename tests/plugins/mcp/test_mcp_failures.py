@@ -80,6 +80,14 @@ def test_a_server_that_never_answers(use: Any, raw: Any, marker: str) -> None:
     assert not wait_for_end(marker)
 
 
+@pytest.mark.parametrize("seconds", [0.001, 0.01, 0.03, 0.06, 0.1, 0.2])
+def test_a_server_that_is_given_up_while_it_starts(use: Any, raw: Any, marker: str, seconds: float) -> None:
+    for _ in range(3):
+        with pytest.raises(ToolError, match="did not say within"):
+            use(MCPTool({"raw": raw("mute")}, start_timeout=seconds))
+    assert not wait_for_end(marker)
+
+
 def test_an_endless_list_of_tools(use: Any, raw: Any) -> None:
     with pytest.raises(ToolError, match="more than 10,000 tools"):
         use(MCPTool({"raw": raw("endless")}))

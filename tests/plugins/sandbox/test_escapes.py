@@ -136,8 +136,9 @@ attempt("python", lambda: os.remove(os.__file__))
 attempt("system", lambda: open("/usr/bin/sandbox-was-here", "w"))
 attempt("root", lambda: open("/sandbox-was-here", "w"))
 attempt("device", lambda: os.mknod("disk", 0o60666, os.makedev(8, 0)))
-import shutil
-shutil.rmtree("/", ignore_errors=True)
+import json, shutil
+for folder in ("/etc", os.path.dirname(json.__file__), {str(tmp_path)!r}):  # all of "/" takes long on a busy machine
+    shutil.rmtree(folder, ignore_errors=True)
 """
     said = attempts(sandbox, code)
     assert said.count("failed") == 10, said
