@@ -72,7 +72,7 @@ async def stdio_transport(name: str, server: StdioServer, lost: Callable[[str], 
             tasks.cancel_scope.cancel()
 
 
-async def _started(server: StdioServer) -> asyncio.subprocess.Process:
+async def _started(server: StdioServer) -> asyncio.subprocess.Process:  # pyright: ignore[reportReturnType]  # a shield swallows nothing
     program = (sys.executable, "-I", "-S", str(Path(guard.__file__)), server.command, *server.args)
     pipe = asyncio.subprocess.PIPE
     environment = {**get_default_environment(), **server.env}
