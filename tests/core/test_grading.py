@@ -181,19 +181,19 @@ def test_the_clock_starts_when_the_call_does() -> None:
 
 def test_a_busy_machine_does_not_make_answers_late() -> None:
     """Others that compute take four fifths of the cores; what a call waits for one does not count."""
-    work = "sum(range(10_000_000))"
+    work = "sum(range(6_000_000))"
     began = time.monotonic()
     value("evaluate", work)
     alone = time.monotonic() - began
     cores = len(os.sched_getaffinity(0))
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * cores)]
     try:
-        results = [ask("evaluate", work, timeout=3 * alone + 0.2) for _ in range(5)]
+        results = [ask("evaluate", work, timeout=3 * alone + 0.2) for _ in range(3)]
     finally:
         for process in busy:
             process.kill()
             process.wait()
-    assert [graded.error for graded in results] == [None] * 5
+    assert [graded.error for graded in results] == [None] * 3
 
 
 def test_a_memory_bomb_costs_that_answer_only() -> None:
