@@ -157,9 +157,9 @@ def test_runs_stop_early(sandbox: LocalSandbox) -> None:
 
 def test_timeout(sandbox: LocalSandbox) -> None:
     begin = time.monotonic()
-    done = sandbox.run("print('begun', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall=0.5))
+    done = sandbox.run("print('begun', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall=3.0))
     assert (done.stdout, done.exit_code, done.ending) == ("begun\n", None, "timeout")
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 20
 
 
 def test_timeout_of_one_that_does_not_want_to(sandbox: LocalSandbox) -> None:
