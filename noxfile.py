@@ -13,7 +13,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
@@ -46,25 +45,10 @@ def learn(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that has to pass before a change lands, two lanes side by side, as most of it waits."""
-    lanes = {
-        "core": ["lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS)],
-        "frameworks": ["trl", "verl", "openrlhf"],
-    }
-    with ThreadPoolExecutor() as pool:
-        codes = pool.map(_lane, lanes, lanes.values())
-        failed = [name for name, code in zip(lanes, codes, strict=True) if code]
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
-
-
-def _lane(name: str, sessions: list[str]) -> int:
-    """Run sessions one after another, and say before each line whose it is."""
-    command = [sys.executable, "-m", "nox", "--no-stop-on-first-error", "--session", *sessions]
-    with subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        for line in process.stdout or []:
-            print(f"{name:10} | {line}", end="", flush=True)
-    return process.returncode
+    """Everything that has to pass before a change lands."""
+    # One by one: notifying a parametrised session by its bare name runs its first parameter only.
+    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), "trl", "verl", "openrlhf"):
+        session.notify(name)
 
 
 @nox.session
