@@ -32,7 +32,7 @@ class TrainingRun:
     code: int
     output: str
     left: list[str]
-    """Processes that were still there half a minute after its end."""
+    """Processes that were still there a minute and a half after its end."""
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -80,7 +80,7 @@ def _launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environmen
             left: list[str] = []
             try:
                 code = process.wait(SECONDS)
-                for _ in range(30):  # Ray's own take a few seconds
+                for _ in range(90):  # Ray's own take a few seconds, and on a busy machine many
                     left = [*left_over(f"GEM_SPY={folder}").values()]
                     if not left:
                         break
