@@ -47,7 +47,8 @@ def learn(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that has to pass before a change lands."""
     # One by one: notifying a parametrised session by its bare name runs its first parameter only.
-    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), "trl", "verl", "openrlhf"):
+    adapters = ("trl", "verl", "openrlhf", "oat", "roll")
+    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), *adapters):
         session.notify(name)
 
 
@@ -134,6 +135,16 @@ def oat_full(session: nox.Session) -> None:
 
 
 @nox.session
+def roll(session: nox.Session) -> None:
+    """The ROLL adapter and its types; with `ROLL_HOME`, a clone of ROLL, its own agentic pipeline training as well."""
+    python = roll_environment(session)
+    # Types need ROLL's own, too.
+    if clone := os.environ.get("ROLL_HOME"):
+        pyright(session, python, "adapters/roll", clone=clone)
+    run(session, python, "-m", "pytest", "-rs", "tests/adapters/roll", *session.posargs)
+
+
+@nox.session
 def parity(session: nox.Session) -> None:
     """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
     python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[UPSTREAM])
@@ -147,14 +158,15 @@ def trl_vllm(session: nox.Session) -> None:
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
-def run(session: nox.Session, python: Path, *arguments: str) -> None:
+def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
     """Run Python with one thread: more of them fight over the cores."""
-    session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1"}, external=True)
+    session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1", **environment}, external=True)
 
 
-def pyright(session: nox.Session, python: Path, *folders: str) -> None:
-    """Types of these folders; each adapter's where its framework is."""
-    run(session, python, "-m", "pyright", "--project", "pyproject.toml", "--pythonpath", str(python), *folders)
+def pyright(session: nox.Session, python: Path, *folders: str, clone: str | None = None) -> None:
+    """Types of these folders; each adapter's where its framework is, be it in a clone."""
+    options = ["--project", "pyproject.toml", "--pythonpath", str(python)]
+    run(session, python, "-m", "pyright", *options, *folders, PYTHONPATH=clone or "")
 
 
 def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
@@ -204,6 +216,17 @@ def oat_full_environment(session: nox.Session) -> Path:
     ]
     # Not the extra `oat`, which would have pip complete all of these.
     return environment(session, "oat_full", OAT_PYTHON, [], ["test"], first=first)
+
+
+def roll_environment(session: nox.Session) -> Path:
+    """ROLL is on no index and asks for CUDA builds; its agentic pipeline needs none of them."""
+    needs = (HERE / "constraints" / "roll_requirements.txt").read_text().splitlines()
+    first = [
+        [TORCH],
+        [TORCH, *(line for line in needs if not line.startswith("#"))],
+        ["--no-deps", "TransferQueue==0.1.6", "trl==0.9.6"],
+    ]
+    return environment(session, "roll", ADAPTER_PYTHON, [], ["test", "types"], first=first)
 
 
 def trl_environment(session: nox.Session) -> Path:

@@ -1,26 +1,31 @@
 """The same learning in every framework: one configuration, several seeds, all curves in one picture.
 
     python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON \\
-        [--seeds 0 1 2]
+        --python roll=PYTHON [--seeds 0 1 2]
 
 Each framework runs in its own environment, one run after another, from the same weights on disk. Model, estimator,
 episodes per batch, updates per batch, optimiser and learning rate are the same; which games are played is not. Prints
-the mean success of each run, and whether frameworks differ by more than their seeds do.
+the mean success of each run, whether frameworks differ by more than their seeds do, and what the runs cost: wall time,
+and the CPU time of all processes, from starting the framework to its end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import itertools
 import json
 import os
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
 from matplotlib.figure import Figure
+from packaging.version import Version
 
 HERE = Path(__file__).parent
 TASKS = {
@@ -38,6 +43,9 @@ for part in tiny_policy(env, warm_start_steps=int(steps), seed=int(seed)):
 """
 COLOURS = ["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple"]
 
+PR_SET_CHILD_SUBREAPER = 36
+"""Of Linux's prctl."""
+
 Curve = list[float]
 
 
@@ -45,15 +53,17 @@ def main() -> None:
     options = _options()
     pythons = dict(pair.split("=", 1) for pair in options.python)
     output = Path(options.output).resolve()
+    builder = min(pythons.values(), key=_transformers)  # what an older release writes, all read
     curves: dict[str, dict[str, dict[int, Curve]]] = {}
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans, of Ray for one, become children of this
     for task, (framework, python), seed in itertools.product(options.tasks, pythons.items(), options.seeds):
         folder = output / f"{task}-{framework}-{seed}"
         if not (folder / "metrics.jsonl").exists():
-            _run(python, framework, task, seed, _model(output, task, seed, next(iter(pythons.values()))), folder)
-        lines = (folder / "metrics.jsonl").read_text().splitlines()
-        curve = [json.loads(line)["episode/success"] for line in lines]
+            _run(python, framework, task, seed, _model(output, task, seed, builder), folder)
+        curve = [line["episode/success"] for line in _metrics(folder)]
         curves.setdefault(task, {}).setdefault(framework, {})[seed] = curve
     _report(curves)
+    _report_costs(output, options.tasks, [*pythons], options.seeds)
     _draw(curves, output / "curves.png")
 
 
@@ -72,22 +82,69 @@ def _model(output: Path, task: str, seed: int, python: str) -> Path:
     if not folder.exists():
         settings = TASKS[task]
         arguments = [str(settings["env"]), str(settings["warm_start_steps"]), str(seed), str(folder)]
-        subprocess.run([python, "-c", BUILD_MODEL, *arguments], check=True, env=_environment())
+        subprocess.run([python, "-c", BUILD_MODEL, *arguments], check=True, env=_environment(python))
     return folder
+
+
+def _transformers(python: str) -> Version:
+    code = "from importlib.metadata import version; print(version('transformers'))"
+    return Version(subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
 def _run(python: str, framework: str, task: str, seed: int, model: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**TASKS[task], **SHARED, "seed": seed, "model": str(model), "folder": str(folder)}
-    started = time.perf_counter()
+    script = [python, str(HERE / f"curves_{framework}.py"), json.dumps(settings)]
     with (folder / "log.txt").open("wb") as log:
-        script = [python, str(HERE / f"curves_{framework}.py"), json.dumps(settings)]
-        subprocess.run(script, check=True, env=_environment(), stdout=log, stderr=subprocess.STDOUT)
-    print(f"{task} {framework} seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+        cost = _cost(psutil.Popen(script, env=_environment(python), stdout=log, stderr=subprocess.STDOUT))
+    (folder / "cost.json").write_text(json.dumps(cost))
+    print(f"{task} {framework} seed {seed}: {cost['wall']:.0f} s, {cost['cpu']:.0f} s of CPU", flush=True)
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+def _cost(program: psutil.Popen, patience: float = 60) -> dict[str, float]:
+    """Seconds that a program takes, and CPU seconds of all its processes, read twice a second.
+
+    Not from the kernel's sums over children: Ray's daemon has it forget them.
+    """
+    started = time.perf_counter()
+    used: dict[psutil.Process, float] = {}
+    while program.poll() is None:
+        _read_cpu(used)
+        time.sleep(0.5)
+    wall = time.perf_counter() - started
+    if program.returncode:
+        raise subprocess.CalledProcessError(program.returncode, program.args)
+    deadline = time.monotonic() + patience
+    while _read_cpu(used):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{patience:.0f} s after its end a run still has processes")
+        time.sleep(0.5)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:  # orphans that have ended
+            pass
+    return {"wall": wall, "cpu": sum(used.values())}
+
+
+def _read_cpu(used: dict[psutil.Process, float]) -> bool:
+    """Note the CPU time of each process below this one; whether there is any that lives."""
+    alive = False
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used[process] = times.user + times.system
+            alive |= process.status() != psutil.STATUS_ZOMBIE
+    return alive
+
+
+def _metrics(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def _environment(python: str) -> dict[str, str]:
+    # Launchpad calls whatever `python` is on the path.
+    path = f"{Path(python).absolute().parent}{os.pathsep}{os.environ['PATH']}"
+    # Of TensorFlow, Oat's environment has a fragment, which transformers would import.
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "USE_TF": "0", "PATH": path}
 
 
 def _report(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]]) -> None:
@@ -99,11 +156,26 @@ def _report(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]]) -> None:
             ends = [statistics.fmean(curve[-10:]) for curve in runs.values()]
             shown = "  ".join(f"{mean:.3f}/{end:.3f}" for mean, end in zip(means[framework], ends, strict=True))
             print(f"  {framework:8s} {shown}   mean {statistics.fmean(means[framework]):.3f}")
+        if any(len(runs) < 2 for runs in frameworks.values()):
+            continue  # one run says nothing about seeds
         for one, other in itertools.combinations(means, 2):
             apart = abs(statistics.fmean(means[one]) - statistics.fmean(means[other]))
             spread = max(max(means[name]) - min(means[name]) for name in (one, other))
             verdict = "within" if apart <= spread else "BEYOND"
             print(f"  {one} and {other} are {apart:.3f} apart, {verdict} the spread between seeds of {spread:.3f}")
+
+
+def _report_costs(output: Path, tasks: Sequence[str], frameworks: Sequence[str], seeds: Sequence[int]) -> None:
+    """What a run costs, the mean over its seeds."""
+    for task in tasks:
+        print(f"\n{task}: updates, turns, wall seconds, CPU seconds of a run")
+        for framework in frameworks:
+            folders = [output / f"{task}-{framework}-{seed}" for seed in seeds]
+            updates = statistics.fmean(len(_metrics(folder)) for folder in folders)
+            turns = statistics.fmean(sum(line["rollout/turns"] for line in _metrics(folder)) for folder in folders)
+            costs = [json.loads((folder / "cost.json").read_text()) for folder in folders]
+            wall, cpu = (statistics.fmean(cost[key] for cost in costs) for key in ("wall", "cpu"))
+            print(f"  {framework:8s} {updates:.0f} {turns:7.0f} {wall:7.0f} {cpu:7.0f}")
 
 
 def _draw(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]], path: Path) -> None:

@@ -66,6 +66,12 @@ class RunReport:
         if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
             self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
 
+    def amend(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """Add metrics that came later, such as an evaluation's, to those of update `step`, by default the newest."""
+        for line in self.history[-1:] if step is None else self.history:
+            if step in (None, line["step"]):
+                line.update(metrics)
+
     def _append(self) -> None:
         if self._folder is None:
             return

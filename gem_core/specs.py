@@ -123,6 +123,9 @@ class AdapterSpec(Spec):
     """Supported versions as a PEP 440 specifier, for example `>=1.16,<2`."""
     extra: str | None = None
     """Name of the gem-core extra that installs it."""
+    clone: str | None = None
+    """The repository, for a framework that is on no package index and used from a clone: `distribution` is then the
+    name of its package, and its version that in the `setup.py` beside the package."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -242,3 +242,23 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 def _all_positive(weights: Sequence[float]) -> bool:
     return all(0 < weight < math.inf for weight in weights)
+
+
+Settings = TypeVar("Settings", bound=PlaySettings)
+
+
+def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
+    """Settings from the section `gem` of a framework's configuration, where one environment may stand for a list.
+
+    Args:
+        kind: of which settings.
+        section: plain values by name.
+
+    Raises:
+        SettingsError: a value of the wrong type.
+    """
+    names = {name: [section[name]] for name in ("env", "eval_env") if isinstance(section.get(name), str)}
+    try:
+        return msgspec.convert({**section, **names}, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"the section gem of the configuration: {error}") from error

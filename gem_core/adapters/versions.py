@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+import importlib.util
+from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
@@ -11,7 +14,9 @@ from gem_core.specs import AdapterSpec
 
 
 def installed_version(spec: AdapterSpec) -> str | None:
-    """Version of the framework's distribution, or `None` where it is not installed."""
+    """Version of the framework's distribution, or of its clone on the path; `None` where there is neither."""
+    if spec.clone is not None:
+        return _cloned_version(spec.distribution)
     try:
         return importlib.metadata.version(spec.distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -23,6 +28,15 @@ def is_supported(spec: AdapterSpec, version: str) -> bool:
     return SpecifierSet(spec.supported).contains(version, prereleases=True)
 
 
+def remedy(spec: AdapterSpec) -> str:
+    """How to get the framework in a supported version."""
+    if spec.clone is not None:
+        return f"git clone {spec.clone}, and put the folder on the PYTHONPATH; see docs/{spec.id}.md for the commit"
+    if spec.extra is None:
+        return f'pip install "{spec.distribution}{spec.supported}"'
+    return f'pip install "gem-core[{spec.extra}]", or in a clone pip install -e ".[{spec.extra}]"'
+
+
 def require(spec: AdapterSpec) -> None:
     """Refuse to go on without the framework in a supported version.
 
@@ -30,13 +44,29 @@ def require(spec: AdapterSpec) -> None:
         FrameworkVersionError: it is missing, or outside the range.
     """
     version = installed_version(spec)
-    remedy = f'pip install "gem-core[{spec.extra}]", or in a clone pip install -e ".[{spec.extra}]"'
     if version is None:
         raise FrameworkVersionError(
-            f"the {spec.id} adapter needs {spec.distribution}{spec.supported}, which is not installed. Next: {remedy}"
+            f"the {spec.id} adapter needs {spec.distribution}{spec.supported}, which is not installed. "
+            f"Next: {remedy(spec)}"
         )
     if not is_supported(spec, version):
         raise FrameworkVersionError(
             f"the {spec.id} adapter supports {spec.distribution}{spec.supported}, but {version} is installed. "
-            f"Next, in an environment of its own: {remedy}"
+            f"Next, in an environment of its own: {remedy(spec)}"
         )
+
+
+def _cloned_version(package: str) -> str | None:
+    """What `setup(name=..., version=...)` beside the package says; another project of that name says it nowhere."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:  # a folder of that name without `__init__.py` is no package
+        return None
+    setup = Path(found.origin).parents[1] / "setup.py"
+    if not setup.is_file():
+        return None
+    for call in ast.walk(ast.parse(setup.read_text())):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "setup":
+            given = {one.arg: one.value.value for one in call.keywords if isinstance(one.value, ast.Constant)}
+            if given.get("name") == package:
+                return str(given.get("version"))
+    return None

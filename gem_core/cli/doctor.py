@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 
-from gem_core.adapters import installed_version, is_supported
+from gem_core.adapters import installed_version, is_supported, remedy
 from gem_core.cli import machine
 from gem_core.cli.listing import plugin_record, plugin_rows
 from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside
@@ -56,8 +56,7 @@ def _framework(spec: AdapterSpec) -> Row:
     except Exception as error:  # what a plugin wrote may be no version range
         return {**row, "installed": None, "status": "broken", "next": first_line(error)}
     status = "not installed" if version is None else "ok" if supported else "unsupported"
-    wanted = f"gem-core[{spec.extra}]" if spec.extra else f"{spec.distribution}{spec.supported}"
-    return {**row, "installed": version, "status": status, "next": None if supported else f'pip install "{wanted}"'}
+    return {**row, "installed": version, "status": status, "next": None if supported else remedy(spec)}
 
 
 def _ability(ability: Ability) -> Row:

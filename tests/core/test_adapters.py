@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,3 +55,50 @@ def test_a_framework_out_of_range_is_named_with_its_version(site: Site) -> None:
     site.declare("unused", "unused", distribution="gym-lab", version="2.1")
     with pytest.raises(FrameworkVersionError, match=r"supports gym-lab>=1\.16,<2, but 2\.1 is installed"):
         require(SPEC)
+
+
+CLONED = AdapterSpec(
+    "gymlab", "gem_gymlab", distribution="gymlab", supported=">=0.3,<0.4", clone="https://x.org/gymlab"
+)
+
+
+def clone(folder: Path, monkeypatch: pytest.MonkeyPatch, setup: str | None) -> None:
+    """A package `gymlab` on the path, and beside it what its repository has."""
+    (folder / "gymlab").mkdir()
+    (folder / "gymlab" / "__init__.py").touch()
+    if setup is not None:
+        (folder / "setup.py").write_text(setup)
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_a_clone_is_of_the_version_that_its_setup_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone(tmp_path, monkeypatch, "from setuptools import setup\nsetup(\n    name='gymlab',\n    version='0.3.7',\n)\n")
+    assert installed_version(CLONED) == "0.3.7"
+    require(CLONED)
+
+
+@pytest.mark.parametrize(
+    "setup", [None, "import setuptools\n", "setup(name='another', version='0.3.7')", "setup(name=n)"]
+)
+def test_another_project_of_that_name_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setup: str | None
+) -> None:
+    clone(tmp_path, monkeypatch, setup)
+    assert installed_version(CLONED) is None
+    with pytest.raises(
+        FrameworkVersionError, match=r"Next: git clone https://x\.org/gymlab, and put the folder on the"
+    ):
+        require(CLONED)
+
+
+def test_a_clone_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone(tmp_path, monkeypatch, "setup(name='gymlab', version='0.4.0')")
+    with pytest.raises(FrameworkVersionError, match=r"but 0\.4\.0 is installed"):
+        require(CLONED)
+
+
+def test_a_folder_that_is_no_package_is_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gymlab").mkdir()
+    (tmp_path / "setup.py").write_text("setup(name='gymlab', version='0.3.7')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert installed_version(CLONED) is None

@@ -361,7 +361,8 @@ def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert examine(True)
     rows = json.loads(capsys.readouterr().out)["frameworks"]
     assert [row["status"] for row in rows] == ["ok", "unsupported", "not installed", "broken"]
-    advice = [None, 'pip install "gem-core[old]"', 'pip install "no-such-framework>=1,<2"']
+    old = 'pip install "gem-core[old]", or in a clone pip install -e ".[old]"'
+    advice = [None, old, 'pip install "no-such-framework>=1,<2"']
     assert [row["next"] for row in rows[:3]] == advice
     assert "newest" in rows[3]["next"]
 

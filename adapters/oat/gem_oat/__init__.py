@@ -7,7 +7,10 @@ run(get_default_args(GemOatArgs))  # --env game:GuessTheNumber-v0-easy --pretrai
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.adapters import lazy_names
+from gem_oat.plugin import OAT
 
 if TYPE_CHECKING:
     from gem_oat.actor import GemActor as GemActor
@@ -17,16 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GemActor", "GemLearner", "GemOatArgs", "run"]
 
-_MODULES = {"GemActor": "actor", "GemLearner": "learner", "GemOatArgs": "args", "run": "program"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'gem_oat' has no attribute {name!r}")
-    import importlib
-
-    from gem_core.adapters import require
-    from gem_oat.plugin import OAT
-
-    require(OAT)
-    return getattr(importlib.import_module(f"gem_oat.{_MODULES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__, OAT, {"GemActor": "actor", "GemLearner": "learner", "GemOatArgs": "args", "run": "program"}
+)

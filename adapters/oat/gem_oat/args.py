@@ -56,7 +56,7 @@ class GemOatArgs(PPOArgs):
     # Episodes per task, for the estimators that compare them (grpo, drgrpo, rloo).
     group_size: int = 1
     # Environments of one actor. By default as many as it plays episodes for a batch, one each and all with the current
-    # policy. With another number, episodes in flight go on in the next batch.
+    # policy. With another number, which a run with one --env may have, episodes in flight go on in the next batch.
     num_env: int | None = None
     # Observations in a prompt; all by default.
     history: int | None = None
@@ -94,6 +94,8 @@ class GemOatArgs(PPOArgs):
     num_samples: int = 1
     # Derived: --rollout_batch_size_per_device times the learners.
     rollout_batch_size: int = 0
+    # Derived from --num_ppo_epochs: what Oat counts the updates of its learning rate schedule by.
+    max_epochs: int = 0
     # Derived: a batch has as many rows as its episodes have turns.
     pi_buffer_maxlen_per_device: int | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
 
@@ -112,12 +114,17 @@ class GemOatArgs(PPOArgs):
     @property
     def learners(self) -> int:
         """Processes that learn, over all groups."""
-        return (self.gpus if self.collocate else (self.gpus + 1) // 2) * self.num_groups
+        return self.learners_per_group * self.num_groups
+
+    @property
+    def learners_per_group(self) -> int:
+        """Processes that learn, in this group of machines."""
+        return self.gpus if self.collocate else (self.gpus + 1) // 2
 
     @property
     def actors_per_group(self) -> int:
         """Processes that play, in this group."""
-        return self.learners // self.num_groups // self.num_gpus_per_actor
+        return self.learners_per_group // self.num_gpus_per_actor
 
     @property
     def batches(self) -> int:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+from functools import partial
 from typing import Any
 
+from oat.algorithms.ppo import PPOArgs
+
+from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_oat.args import GemOatArgs
@@ -16,7 +22,11 @@ FIXED: dict[str, tuple[Any, str]] = {
     "num_samples": (1, "a prompt is one moment of an episode; use --group_size"),
     "eval_n": (1, "a prompt is one moment of an episode; use --eval_episodes"),
     "num_prompt_epoch": (1, "environments have no epochs; use --max_train"),
-    "max_epochs": (1, "Oat's learner for PPO does not read it; use --num_ppo_epochs"),
+    "max_queries": (-1, "a run ends after --max_train episodes"),
+    "top_p": (1.0, "the learner's probabilities are those of all tokens, and would not be those sampled with"),
+    "top_k": (-1, "the learner's probabilities are those of all tokens, and would not be those sampled with"),
+    "resume_dir": ("", "Oat brings back weights but plays the tasks again; use --pretrain with a saved model"),
+    "launch_type": ("local_mp", "the program is made of processes on this machine"),
     "max_sgd_steps": (math.inf, "it counts batches, and the next one is another"),
     "pi_buffer_maxlen_per_device": (None, "a batch has as many rows as its episodes have turns, and none is left out"),
     "whiten_rewards": (False, "the estimator decides the scale; use --advantage rebn"),
@@ -25,8 +35,36 @@ FIXED: dict[str, tuple[Any, str]] = {
     "asynchronous": (False, "weights would change in the middle of an episode"),
     "dry_run": (False, "it trains on made-up tokens without log-probabilities"),
     "learn_rm": (False, "environments give the rewards"),
+    "rnd_seed": (False, "it would reach the learners only, and tasks come from the actors; give another --seed"),
 }
-"""Oat's flags that have to stay as they are: another value would change the algorithm, or do nothing, silently."""
+"""Oat's flags that have to stay as they are: another value would silently change the algorithm."""
+
+UNREAD = {
+    "where prompts come from a data set": (
+        *("input_key", "output_key", "train_split", "prompt_max_length", "apply_chat_template", "max_eval"),
+        *("eval_data", "eval_split", "eval_input_key", "eval_output_key", "eval_batch_size", "online_evaluation"),
+    ),
+    "where an oracle gives the rewards": (
+        *("oracle_type", "oracle_batch_size", "remote_rm_url", "remote_rm_client_workers", "bt_sample"),
+        *("preference_flip_prob", "best_of_n_eval", "num_bon", "bon_temperature", "r_buffer_maxlen"),
+    ),
+    "where a reward model is learned": (
+        *("learn_rm_only", "num_ensemble", "enn_max_try", "enn_lambda", "rm_lr", "rm_wd", "rm_hidden_dim"),
+        *("rm_act_fn", "rm_sgd_steps", "rm_fixed_reg", "rm_train_budget", "rm_backbone", "rm_pretrain"),
+        *("encoding_dim", "exp_method", "exp_rnd_sample", "exp_allow_second_best", "model_rollout"),
+        *("max_model_data_ratio", "burn_in_period", "pure_model_based", "model_data_strategy"),
+    ),
+    "in learners other than PPO's": (
+        *("label_smoothing", "gamma_beta_ratio", "dpo_positive_lambda", "sft_weight", "sft_sum_loss", "len_reg_alpha"),
+        *("activation_offloading", "dump_all_buffer", "buffer_clear_every"),
+    ),
+    "with --dry_run or --resume_dir": ("dry_run_prompt_len", "dry_run_response_len", "resume_tag"),
+    "in older releases": ("disable_trace_cache",),
+}
+"""Oat's flags that would do nothing here, and where they do something."""
+
+CRITIC = ("lam", "vf_coef", "cliprange_value", "critic_learning_rate", "critic_pretrain", "critic_max_step_adjustment")
+"""Oat's flags that its critic alone reads."""
 
 AT_LEAST_ONE = (
     "gpus",
@@ -40,6 +78,8 @@ AT_LEAST_ONE = (
     "train_batch_size_per_device",
     "num_ppo_epochs",
     "group_size",
+    "eval_episodes",
+    "sync_params_every",
 )
 
 
@@ -51,28 +91,34 @@ def prepare(args: GemOatArgs) -> GemOatArgs:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     args.settings.import_modules()
-    _check_fixed(args)
-    _check_numbers(args)
+    read = partial(getattr, args)
+    check_fixed(FIXED, read, _spelled)
+    _check_unread(args)
+    check_counts(AT_LEAST_ONE, read, _spelled)
+    check_fractions(("gamma", "lam"), read, _spelled)
     _derive(args)
+    _check_temperature(args)
+    _check_machines(args)
     _check_sizes(args)
     _check_settings(args)
+    _check_evaluation(args)
     _check_environments(args)
     return args
 
 
-def _check_fixed(args: GemOatArgs) -> None:
-    for name, (needed, reason) in FIXED.items():
-        if (found := getattr(args, name)) != needed:
-            raise SettingsError(f"--{name} {found} cannot be used: {reason}. Leave it out.")
+def _spelled(name: str, value: Any) -> str:
+    return f"--{name} {value}"
 
 
-def _check_numbers(args: GemOatArgs) -> None:
-    for name in AT_LEAST_ONE:
-        if (found := getattr(args, name)) < 1:
-            raise SettingsError(f"--{name} {found}: a whole number of at least 1 is needed")
-    for name in ("gamma", "lam"):
-        if not 0 <= (found := getattr(args, name)) <= 1:
-            raise SettingsError(f"--{name} {found} is not between 0 and 1")
+def _check_unread(args: GemOatArgs) -> None:
+    unread = dict(UNREAD)
+    if not advantage_spec(args.advantage).needs_values:
+        unread["with a critic (--advantage gae)"] = CRITIC
+    stock = PPOArgs()
+    for where, names in unread.items():
+        for name in names:
+            if (found := getattr(args, name)) != getattr(stock, name):
+                raise SettingsError(f"{_spelled(name, found)} does nothing here, only {where}. Leave it out.")
 
 
 def _derive(args: GemOatArgs) -> None:
@@ -90,20 +136,50 @@ def _derive(args: GemOatArgs) -> None:
             "there is a critic. Leave it out; turn-level PPO is --advantage gae."
         )
     args.critic_type = wanted
+    if args.max_epochs not in (0, args.num_ppo_epochs):
+        raise SettingsError(f"--max_epochs {args.max_epochs} is not read by Oat's PPO. Use --num_ppo_epochs.")
+    args.max_epochs = args.num_ppo_epochs  # or the schedule would come to its end in the middle of the run
     if args.max_train < whole:
         raise SettingsError(f"--max_train {args.max_train} episodes make no batch of {whole}")
-    args.max_queries = -1  # Oat takes --max_train for it, and 50,000 would end a run early
+
+
+def _check_temperature(args: GemOatArgs) -> None:
+    if args.temperature <= 0:
+        raise SettingsError(f"--temperature {args.temperature}: training samples, so it has to be above 0")
+    if args.temperature != 1 and args.tis_c is not None:
+        raise SettingsError(
+            f"--temperature {args.temperature} with --tis_c {args.tis_c}: vLLM's engine V1 gives probabilities "
+            "before the temperature, so the correction would be wrong. Use --tis_c None, or --temperature 1."
+        )
+
+
+def _check_machines(args: GemOatArgs) -> None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and not re.fullmatch(r"\d+(,\d+)*", visible):
+        raise SettingsError(f"CUDA_VISIBLE_DEVICES={visible}: Oat needs numbers of GPUs, such as 0,1, or none at all")
+    if visible is not None and visible.count(",") + 1 != args.gpus:
+        raise SettingsError(
+            f"CUDA_VISIBLE_DEVICES={visible} with --gpus {args.gpus}: Oat takes all GPUs that are visible. Make their "
+            "numbers equal."
+        )
+    if not 0 <= args.group_rank < args.num_groups:
+        raise SettingsError(f"--group_rank {args.group_rank} is not one of --num_groups {args.num_groups}, from 0 on")
+    if args.num_groups > 1 and (args.master_port is None or args.master_addr == "0.0.0.0"):
+        raise SettingsError(
+            f"--num_groups {args.num_groups}: groups meet at --master_addr, the address of group 0's machine, and "
+            "--master_port. Give both, the same in all groups."
+        )
+    if args.gpus > 1 and not args.collocate and args.gpus % 2:
+        raise SettingsError(f"--gpus {args.gpus} cannot be shared evenly by actors and learners; use --collocate")
+    if args.num_gpus_per_actor not in (1, 2, 4, 8) or args.learners_per_group % args.num_gpus_per_actor:
+        raise SettingsError(
+            f"--num_gpus_per_actor {args.num_gpus_per_actor} is none of 1, 2, 4 and 8, or does not divide the "
+            f"{args.learners_per_group} GPUs that actors have"
+        )
 
 
 def _check_sizes(args: GemOatArgs) -> None:
     learners, whole = args.learners, args.rollout_batch_size
-    if args.gpus > 1 and not args.collocate and args.gpus % 2:
-        raise SettingsError(f"--gpus {args.gpus} cannot be shared evenly by actors and learners; use --collocate")
-    if learners // args.num_groups % args.num_gpus_per_actor:
-        raise SettingsError(
-            f"--num_gpus_per_actor {args.num_gpus_per_actor} does not divide the {learners // args.num_groups} GPUs "
-            "that actors have"
-        )
     step = args.train_batch_size_per_device * learners
     if args.train_batch_size % step:
         raise SettingsError(
@@ -124,18 +200,34 @@ def _check_settings(args: GemOatArgs) -> None:
     settings = args.settings
     settings.check()
     settings.check_groups(args.advantage, args.group_size, f"--group_size {args.group_size}")
-    lengths = {args.generate_max_length, args.eval_generate_max_length if args.eval_steps > 0 else 1}
-    for length in lengths:
+    for name in ("generate_max_length", *(("eval_generate_max_length",) if args.eval_steps > 0 else ())):
+        length = getattr(args, name)
         try:
             settings.rollout(length, args.max_model_len)
         except ValueError as error:
-            raise SettingsError(f"a response of {length} tokens with --max_model_len: {error}") from error
+            raise SettingsError(f"--{name} {length} with --max_model_len {args.max_model_len}: {error}") from error
+
+
+def _check_evaluation(args: GemOatArgs) -> None:
+    if args.eval_steps <= 0:
+        return
+    actors = args.actors_per_group
+    if args.eval_episodes % actors:
+        raise SettingsError(f"--eval_episodes {args.eval_episodes} cannot be shared evenly by {actors} actors")
+    if args.sync_params_every > 1:
+        raise SettingsError(
+            f"--sync_params_every {args.sync_params_every} with --eval_steps {args.eval_steps}: an evaluation would "
+            "hand the actors new weights in between. Use --eval_steps -1, or --sync_params_every 1."
+        )
 
 
 def _check_environments(args: GemOatArgs) -> None:
-    settings, actors = args.settings, args.actors_per_group
-    places = args.num_env or args.rollout_batch_size_per_device * args.num_gpus_per_actor
-    tasks = places // args.group_size * actors * args.num_groups
-    if args.eval_episodes % actors:
-        raise SettingsError(f"--eval_episodes {args.eval_episodes} cannot be shared evenly by {actors} actors")
+    settings, share = args.settings, args.rollout_batch_size_per_device * args.num_gpus_per_actor
+    if len(settings.weights("train")) > 1 and args.num_env not in (None, share):
+        raise SettingsError(
+            f"--num_env {args.num_env} with several --env: those with short episodes would fill most of a batch, which "
+            f"is {share} episodes of an actor. Leave --num_env out, so that each has its share."
+        )
+    places = args.num_env or share
+    tasks = places // args.group_size * args.actors_per_group * args.num_groups
     settings.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class GemLearner(PPOLearner):
     def _init(self, args: Any, actors: list[Any]) -> None:
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
+        # Of its own, for Python's objects and for waiting: NCCL would carry both over GPUs, and give up after a while.
+        self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns: list[TurnData] = []
         self._order: list[int] = []
         self._metrics: dict[str, float] = {}
@@ -49,6 +52,8 @@ class GemLearner(PPOLearner):
     def run(self) -> None:
         """Train; an error in any process ends the whole program, see `gem_oat.run`."""
         super().run()
+        if signs := Signs.of_this_run():
+            signs.finish()
 
     def prepare_data(self, strategy: Any, tokenizer: Any) -> None:
         """Prompts that say nothing, one for each episode of the run."""
@@ -68,9 +73,9 @@ class GemLearner(PPOLearner):
         Every learner gets as many rows, in full micro-batches of as many updates.
         """
         self.query_step += len(data_list)
-        everyone = [one for part in self._gather([episode.summary for episode in data_list]) for one in part]
-        episodes = [one for one in everyone if one is not None]
-        self._metrics = rollout_metrics(episodes, len(everyone) - len(episodes))
+        everyone = [one for part in self._gather([(one.summary, one.dropped) for one in data_list]) for one in part]
+        episodes = [summary for summary, _ in everyone if summary is not None]
+        self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone))
         self._turns = rows_of(data_list)
         most = max(self._gather(len(self._turns)))
         multiple = self.args.train_batch_size_per_device * self.args.updates
@@ -140,7 +145,9 @@ class GemLearner(PPOLearner):
         Raises:
             AdvantageError: as gem-core's estimator.
         """
-        _, _, values = super().compute_ppo_advantages(rewards, input_ids, att_mask, response_masks)
+        # With no token to estimate for, as only its values are wanted and its estimator is a loop over tokens.
+        nothing = torch.zeros_like(response_masks)
+        _, _, values = super().compute_ppo_advantages(rewards, input_ids, att_mask, nothing)
         first = response_masks.float().argmax(dim=1, keepdim=True)
         advantages, returns = self._advantages(rewards, values.gather(1, first).squeeze(1))
         return advantages[:, None] * response_masks, returns[:, None] * response_masks, values
@@ -169,7 +176,7 @@ class GemLearner(PPOLearner):
     def _gather(self, part: Any) -> list[Any]:
         """Every learner's part, in the order of their ranks."""
         parts: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(parts, part)
+        dist.all_gather_object(parts, part, group=self._everyone)
         return parts
 
     def _announce(self) -> None:
@@ -187,7 +194,7 @@ class GemLearner(PPOLearner):
             episodes = self._play()
             found = rollout_metrics(episodes, self.args.eval_episodes - len(episodes))
             metrics = [{f"eval_{name}": value for name, value in found.items()}]
-        dist.broadcast_object_list(metrics, src=0)
+        dist.broadcast_object_list(metrics, src=0, group=self._everyone)
         self._post_evaluate()
         self._evaluated = metrics[0]
         return self._evaluated
@@ -199,22 +206,21 @@ class GemLearner(PPOLearner):
         return [one for handle in handles for one in self.collector.ipc_client.deserialize_ipc(handle)]
 
     def eval_and_log(self, train_info: dict[str, Any], eval: bool = False, save: bool = False) -> None:
-        """Oat's, and the report. With `save` it is the last thing that Oat does before it stops all processes."""
+        """Oat's, and the report. With `save` training is over."""
         self._evaluated = {}
         super().eval_and_log(train_info, eval, save)
         if self._report is not None:
-            self._write_report(self._report, {} if save else train_info, save)
-        if save and self.strategy.is_rank_0() and (signs := Signs.of_this_run()):
-            signs.finish()
+            self._write_report(self._report, train_info, save)
+        if save and self.strategy.is_group_rank_0():
+            _ = [closed.result() for closed in [actor.futures.close() for actor in self.actors]]
 
     def _write_report(self, report: RunReport, train_info: Mapping[str, Any], last: bool) -> None:
-        if train_info:
-            numbers = {**train_info, **self.actor_info}
-            report.update(self.steps, {name: float(value) for name, value in numbers.items()})
-        for line in report.history[-1:]:
-            line.update(self._evaluated)
         if last:
+            report.amend(self._evaluated)
             report.save()
+        elif train_info:
+            numbers = {**train_info, **self.actor_info, **self._evaluated}
+            report.update(self.steps, {name: float(value) for name, value in numbers.items()})
 
 
 def _array(numbers: torch.Tensor) -> NDArray[np.float64]:

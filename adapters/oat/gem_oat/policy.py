@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from oat.actors.base import ActorBase
+from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
 
 from gem_core.rollout import Completion
 
@@ -24,9 +26,18 @@ class EnginePolicy:
 
     def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
         """One completion per prompt."""
-        ids: Any = [*prompts]
-        answers = self._actor.generate(ids, self._sampling_params)
+        # Not by Oat's `generate`, which insists on a BOS token, where it is the chat template that decides.
+        answers: Any = self._actor.llm.generate(
+            prompt_token_ids=[*prompts],
+            sampling_params=self._sampling_params,
+            lora_request=self._lora_request(),
+            use_tqdm=False,
+        )
         return [_completion(answer.outputs[0]) for answer in answers]
+
+    def _lora_request(self) -> LoRARequest | None:
+        path = self._actor.lora_path if self._actor.use_lora_req else None
+        return LoRARequest(os.path.basename(path), hash(path), path) if path else None
 
 
 def _completion(output: Any) -> Completion:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import signal
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -31,14 +33,15 @@ def run(args: GemOatArgs) -> None:
     Launchpad would wait for ever where one of them is gone. Here the others are ended, and the first error is raised.
 
     Args:
-        args: as a rule `oat.args.get_default_args(GemOatArgs)`, which reads the command line.
+        args: as a rule `oat.args.get_default_args(GemOatArgs)`, which reads the command line. Not changed.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
-        AdapterError: a process failed; the message has its error.
+        AdapterError: a process failed; the message has its error. Or the program was told to stop.
     """
-    default_args_validation(prepare(args))
+    args = prepare(copy.deepcopy(args))
+    default_args_validation(args)
     with tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
         try:
@@ -51,28 +54,97 @@ def _launch(args: GemOatArgs, signs: Signs) -> None:
     program, resources = get_program(args, learner_cls=GemLearner, actor_cls=GemActor)
     before = {*psutil.Process().children()}
     manager = lp.launch(program, launch_type="local_mp", local_resources=resources, terminal="current_terminal")
-    workers = [one for one in psutil.Process().children() if one not in before]
+    shells = [one for one in psutil.Process().children() if one not in before]
     try:
-        _wait(workers, signs)
+        with _told_to_stop() as told:
+            wait([_node(shell) for shell in shells], signs, args.learners_per_group, told)
     finally:
-        _end(workers)
+        end(signs, shells)
         signal.alarm(0)  # Launchpad counts down to killing this process, too
         if manager is not None:
             manager.wait()
 
 
-def _wait(workers: Sequence[psutil.Process], signs: Signs) -> None:
+@contextlib.contextmanager
+def _told_to_stop() -> Iterator[threading.Event]:
+    """Whether Ctrl-C or a signal of a scheduler came, which Launchpad takes and answers by ending the nodes."""
+    told = threading.Event()
+    lp.register_stop_handler(told.set)
+    try:
+        yield told
+    finally:
+        lp.unregister_stop_handler(told.set)
+
+
+def _node(shell: psutil.Process) -> psutil.Process:
+    """The process of a node. What Launchpad starts is a shell, which outlives it as long as any child of its does."""
+    found: list[psutil.Process] = []
+
+    def started() -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            # The shell forks for the node and for `sed`, which colours its output.
+            others = [child for child in shell.children() if child.cmdline() != shell.cmdline()]
+            found[:] = [child for child in others if child.name() != SED]
+        return bool(found) or _ended(shell)
+
+    _wait_for(started)
+    return found[0] if found else shell
+
+
+def wait(nodes: Sequence[psutil.Process], signs: Signs, learners: int, told: threading.Event) -> None:
     """Wait until training is over.
 
+    Args:
+        nodes: the processes of the program on this machine.
+        signs: what they say.
+        learners: how many of them learn.
+        told: set when the program was told to stop.
+
     Raises:
-        AdapterError: a process failed.
+        AdapterError: a process failed or ended without a word, or the program was told to stop.
     """
-    while not (signs.error or signs.done or any(map(_ended, workers))):
+
+    def decided() -> bool:
+        return signs.error is not None or len(signs.finished) >= learners
+
+    def missing() -> bool:
+        return any(node.pid not in signs.finished and _ended(node) for node in nodes)
+
+    while not (decided() or missing()):
         time.sleep(0.2)
-    if not signs.done:
-        _wait_for(lambda: signs.error is not None)
-        raise AdapterError(f"a process of Oat's program failed, and the others were ended.\n{signs.error or _UNKNOWN}")
-    _wait_for(lambda: all(map(_ended, workers)))
+    _wait_for(decided)  # actors end while the last learner is still at its last lines
+    if len(signs.finished) < learners:
+        reason = _STOPPED if told.is_set() else _UNKNOWN if signs.error is None else _FAILED
+        raise AdapterError("\n".join(filter(None, (reason, signs.error))))
+    _wait_for(lambda: all(map(_ended, nodes)))
+
+
+def end(signs: Signs, shells: Sequence[psutil.Process]) -> None:
+    """Kill what is left of a run, whoever started it, and have the shells print what it still had to say."""
+
+    def working() -> list[psutil.Process]:
+        return [one for one in signs.processes if one not in shells and _name(one) != SED]
+
+    def ended() -> bool:
+        _kill(left := working())
+        return not left
+
+    _wait_for(ended)
+    _wait_for(lambda: not signs.processes)
+    _kill(signs.processes)
+
+
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -89,13 +161,11 @@ def _ended(process: psutil.Process) -> bool:
         return True
 
 
-def _end(workers: Sequence[psutil.Process]) -> None:
-    """Kill what is left of them and what they have started."""
-    for worker in workers:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for process in [*worker.children(recursive=True), worker]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-
-
-_UNKNOWN = "It left no word: it was killed, for example for want of memory. Its output is above."
+SED = "sed"
+"""Launchpad's shells hand the output of nodes to it."""
+_STOPPED = "Oat's program was told to stop before training was over, by Ctrl-C or a signal, and all of it was ended."
+_FAILED = "a process of Oat's program failed, and the others were ended."
+_UNKNOWN = (
+    "a process of Oat's program ended without a word, and the others were ended. It was killed, for example for want "
+    "of memory; its output is above."
+)

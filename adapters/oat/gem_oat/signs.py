@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 FOLDER = "GEM_OAT_SIGNS"
@@ -16,14 +18,14 @@ FOLDER = "GEM_OAT_SIGNS"
 
 
 class Signs:
-    """The first error, or that all is done.
+    """The first error, and which learners are done.
 
     Args:
         folder: where they are.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._error, self._done = folder / "error", folder / "done"
+        self._folder, self._error = folder, folder / "error"
 
     @classmethod
     def of_this_run(cls) -> Signs | None:
@@ -32,21 +34,26 @@ class Signs:
         return None if folder is None else cls(Path(folder))
 
     @property
+    def processes(self) -> list[psutil.Process]:
+        """Those of this run that are alive on this machine, whoever started them."""
+        return [one for one in psutil.process_iter() if _folder_of(one) == str(self._folder)]
+
+    @property
     def error(self) -> str | None:
         """The first error, with its traceback."""
         return self._error.read_text() if self._error.exists() else None
 
     @property
-    def done(self) -> bool:
-        """Whether training came to its end."""
-        return self._done.exists()
+    def finished(self) -> set[int]:
+        """The processes of the learners that came to their end."""
+        return {int(done.suffix[1:]) for done in self._folder.glob("done.*")}
 
     def finish(self) -> None:
-        """Say that it did."""
-        self._done.touch()
+        """Say that this process, a learner, did, with all that Oat does in the end."""
+        (self._folder / f"done.{os.getpid()}").touch()
 
     def fail(self, error: BaseException) -> None:
-        """Say that it did not, unless somebody has already."""
+        """Say what went wrong, unless somebody has already."""
         whole = self._error.with_suffix(f".{os.getpid()}")
         whole.write_text("".join(traceback.format_exception(type(error), error, error.__traceback__)))
         try:
@@ -55,6 +62,13 @@ class Signs:
             pass
         finally:
             whole.unlink()
+
+
+def _folder_of(process: psutil.Process) -> str | None:
+    try:
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get(FOLDER)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended meanwhile, or somebody else's
+        return None
 
 
 def reported(method: Method) -> Method:

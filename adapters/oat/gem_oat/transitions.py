@@ -34,6 +34,8 @@ class EpisodeData(TransitionData):
 
     summary: EpisodeSummary | None = None
     """`None` where it is to count for nothing."""
+    dropped: int = 0
+    """Episodes that were left out on the way to this one."""
     turns: list[TurnData] = field(default_factory=list[TurnData])
 
     @classmethod
@@ -76,7 +78,9 @@ def share_out(batch: Batch, count: int, args: PPOArgs, offset: int) -> list[Epis
         "time/environment": batch.env_seconds,
     }
     items = [EpisodeData.of(episode, args, offset, info) for episode in batch.episodes]
-    return items + [EpisodeData.nothing(info) for _ in range(count - len(items))]
+    items += [EpisodeData.nothing(info) for _ in range(count - len(items))]
+    items[0].dropped = batch.dropped
+    return items
 
 
 def rows_of(batch: Sequence[EpisodeData]) -> list[TurnData]:
@@ -90,7 +94,7 @@ def rows_of(batch: Sequence[EpisodeData]) -> list[TurnData]:
 def pad_rows(rows: Sequence[TurnData], count: int, pad_id: int) -> list[TransitionData]:
     """Fill up to `count` rows with rows that are left out of the loss.
 
-    They repeat what is there, so that averages which Oat logs over all rows stay what they are.
+    They repeat what is there, so that averages which Oat logs over all rows change little.
     """
     model: Sequence[TransitionData] = rows or [TransitionData("", [pad_id], "", [pad_id], [0.0], [0.0])]
     padding = [_left_out(model[index % len(model)]) for index in range(count - len(rows))]

@@ -9,7 +9,10 @@ python -m gem_openrlhf --gem.env game:GuessTheNumber-v0-easy --gem.steps 100 \\
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.adapters import lazy_names
+from gem_openrlhf.plugin import OPENRLHF
 
 if TYPE_CHECKING:
     from gem_openrlhf.agent import GemAgentExecutor as GemAgentExecutor
@@ -17,16 +20,4 @@ if TYPE_CHECKING:
 
 __all__ = ["GemAgentExecutor", "launch"]
 
-_MODULES = {"GemAgentExecutor": "agent", "launch": "launcher"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'gem_openrlhf' has no attribute {name!r}")
-    import importlib
-
-    from gem_core.adapters import require
-    from gem_openrlhf.plugin import OPENRLHF
-
-    require(OPENRLHF)
-    return getattr(importlib.import_module(f"gem_openrlhf.{_MODULES[name]}"), name)
+__getattr__ = lazy_names(__name__, OPENRLHF, {"GemAgentExecutor": "agent", "launch": "launcher"})

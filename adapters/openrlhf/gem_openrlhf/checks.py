@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_openrlhf.settings import GemSettings
 
@@ -107,36 +109,36 @@ def check(settings: GemSettings, args: SimpleNamespace) -> None:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     settings.import_modules()
-    _check_fixed(args)
+    check_fixed(FIXED, partial(_read, args), _spelled)
     _check_numbers(settings, args)
     _check_settings(settings, args)
     _check_rows(args)
-    if {*",@*?[]"} & {*str(Path(args.ckpt.path).resolve())}:
-        raise SettingsError(
-            f"--ckpt.path {args.ckpt.path} has one of , @ * ? [ ] in it, which mean something where OpenRLHF reads the "
-            "tasks that are written there. Use another folder."
-        )
+    _check_folder(args.ckpt.path)
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
 
 
-def _check_fixed(args: SimpleNamespace) -> None:
-    for name, (needed, reason) in FIXED.items():
-        if (found := attrgetter(name)(args)) != needed:
-            raise SettingsError(f"--{name} {found} cannot be used: {reason}. Leave it out.")
+def _read(args: SimpleNamespace, name: str) -> Any:
+    return attrgetter(name)(args)
+
+
+def _spelled(name: str, value: Any) -> str:
+    return f"--{name} {value}"
+
+
+def _check_folder(path: str) -> None:
+    if {*",@*?[]"} & {*str(Path(path).resolve())}:
+        raise SettingsError(
+            f"--ckpt.path {path} has one of , @ * ? [ ] in it, which mean something where OpenRLHF reads the tasks "
+            "that are written there. Use another folder."
+        )
 
 
 def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
-    both = SimpleNamespace(**vars(args), gem=settings)
-    for name in AT_LEAST_ONE:
-        found = attrgetter(name)(both)
-        if found is None or found < 1:
-            raise SettingsError(f"--{name} {found}: a whole number of at least 1 is needed")
-    for name in ("algo.advantage.gamma", "algo.advantage.lambd"):
-        found = attrgetter(name)(args)
-        if not 0 <= found <= 1:
-            raise SettingsError(f"--{name} {found} is not between 0 and 1")
+    read = partial(_read, SimpleNamespace(**vars(args), gem=settings))
+    check_counts(AT_LEAST_ONE, read, _spelled)
+    check_fractions(("algo.advantage.gamma", "algo.advantage.lambd"), read, _spelled)
     for name in NOT_ZERO:
         if attrgetter(name)(args) == 0:
             raise SettingsError(f"--{name} 0: use -1 for never, or a number of steps")

@@ -18,9 +18,8 @@ import msgspec
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
-from ray.exceptions import RayTaskError
 
-from gem_core.errors import GemError
+from gem_core.adapters.ray_errors import own_errors
 from gem_core.registry import advantage_spec
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
@@ -51,16 +50,8 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         check_flags(rest)
     path = Path(agent).resolve()
     check_agent(path)
-    try:
-        with _in_place_of_openrlhfs(settings, path), patch.object(sys, "argv", [sys.argv[0], *rest]):
-            runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
-    except RayTaskError as error:
-        cause: Any = error
-        while isinstance(cause, RayTaskError):  # an actor that waited for another wraps its error once more
-            cause = cause.cause
-        if isinstance(cause, GemError):
-            raise cause from error
-        raise
+    with own_errors(), _in_place_of_openrlhfs(settings, path), patch.object(sys, "argv", [sys.argv[0], *rest]):
+        runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
 
 
 @contextmanager

@@ -87,9 +87,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
         """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
-        for line in self._report.history if self._report is not None else []:
-            if line["step"] == global_step:
-                line.update(eval_metrics)
+        if self._report is not None:
+            self._report.amend(eval_metrics, global_step)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
     def _multiple(self) -> int:

@@ -9,7 +9,10 @@ does the same from Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.adapters import lazy_names
+from gem_verl.plugin import VERL
 
 if TYPE_CHECKING:
     from gem_verl.launch import compose as compose
@@ -17,14 +20,4 @@ if TYPE_CHECKING:
 
 __all__ = ["compose", "train"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'gem_verl' has no attribute {name!r}")
-    from gem_core.adapters import require
-    from gem_verl.plugin import VERL
-
-    require(VERL)
-    from gem_verl import launch
-
-    return getattr(launch, name)
+__getattr__ = lazy_names(__name__, VERL, {"compose": "launch", "train": "launch"})

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_verl.settings import GemSettings
@@ -60,7 +63,8 @@ def check(config: DictConfig) -> GemSettings:
     """
     settings = GemSettings.of(config.gem)
     settings.import_modules()
-    _check_fixed(config)
+    given = {name: rule for name, rule in FIXED.items() if OmegaConf.select(config, name) is not None}
+    check_fixed(given, partial(OmegaConf.select, config), _spelled)
     _check_numbers(config)
     _check_settings(settings, config)
     _check_groups(settings, config)
@@ -71,11 +75,8 @@ def check(config: DictConfig) -> GemSettings:
     return settings
 
 
-def _check_fixed(config: DictConfig) -> None:
-    for name, (needed, reason) in FIXED.items():
-        found = OmegaConf.select(config, name)
-        if found not in (needed, None):
-            raise SettingsError(f"{name}={found} cannot be used: {reason}. Leave it out.")
+def _spelled(name: str, value: Any) -> str:
+    return f"{name}={value}"
 
 
 def _check_numbers(config: DictConfig) -> None:
@@ -83,14 +84,9 @@ def _check_numbers(config: DictConfig) -> None:
         raise SettingsError(
             "trainer.total_training_steps is not set: environments have no epochs, so say how many steps to make"
         )
-    for name in AT_LEAST_ONE:
-        found = OmegaConf.select(config, name)
-        if type(found) is not int or found < 1:
-            raise SettingsError(f"{name}={found}: a whole number of at least 1 is needed")
-    for name in ("algorithm.gamma", "algorithm.lam"):
-        found = OmegaConf.select(config, name)
-        if not isinstance(found, int | float) or not 0 <= found <= 1:
-            raise SettingsError(f"{name}={found} is not between 0 and 1")
+    read = partial(OmegaConf.select, config)
+    check_counts(AT_LEAST_ONE, read, _spelled)
+    check_fractions(("algorithm.gamma", "algorithm.lam"), read, _spelled)
     for name in ("actor_rollout_ref.actor", "critic"):
         size = OmegaConf.select(config, name).ppo_mini_batch_size
         if config.data.train_batch_size % size:

@@ -9,12 +9,12 @@ from typing import Any
 import hydra
 import ray
 from omegaconf import DictConfig
-from ray.exceptions import RayTaskError
 from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
 from verl.trainer.ppo.utils import need_reference_policy
 from verl.utils.config import validate_config
 from verl.utils.device import auto_set_device
 
+from gem_core.adapters.ray_errors import own_errors
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
 from gem_verl.checks import check
@@ -48,12 +48,8 @@ def train(config: DictConfig) -> None:
         use_reference_policy=need_reference_policy(config),
         use_critic=advantage_spec(config.algorithm.adv_estimator).needs_values,
     )
-    try:
+    with own_errors():
         run_ppo(config, task_runner_class=TaskRunner)
-    except RayTaskError as error:
-        if isinstance(error.cause, GemError):
-            raise error.cause from error
-        raise
 
 
 @hydra.main(config_path="conf", config_name=CONFIG, version_base=None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from omegaconf import DictConfig, OmegaConf
 
-from gem_core.adapters.settings import PlaySettings
+from gem_core.adapters.settings import PlaySettings, read_section
 from gem_core.errors import SettingsError
 
 
@@ -33,10 +32,4 @@ class GemSettings(PlaySettings, frozen=True, kw_only=True, forbid_unknown_fields
                 f"no {missing[0]}: for example gem.env=game:GuessTheNumber-v0-easy; see `gem-core list`"
             )
         values: Any = OmegaConf.to_container(section, resolve=True)
-        for name in ("env", "eval_env"):
-            if isinstance(values[name], str):
-                values[name] = [values[name]]
-        try:
-            return msgspec.convert(values, cls, strict=True)
-        except msgspec.ValidationError as error:
-            raise SettingsError(f"the section gem of the configuration: {error}") from error
+        return read_section(cls, values)

@@ -21,7 +21,7 @@ from gem_core.registry import advantage_spec
 from gem_core.report import RunReport
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.layout import Layout, even_order
+from gem_verl.layout import even_order, layout_of
 from gem_verl.player import close_players
 from gem_verl.rows import NOTE, TURNS, Note
 from gem_verl.storage import extra_fields, nested, read, write
@@ -95,7 +95,7 @@ class TurnTrainer(PPOTrainerSync):
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         extra = extra_fields(batch)
-        layout = Layout.of(batch.keys, [one.get(TURNS, []) for one in extra])
+        layout = layout_of(batch.keys, [one.get(TURNS, []) for one in extra])
         self._turns = len(layout)
         notes = _notes(batch.keys, extra)
         metrics.update(_notes_metrics(notes))

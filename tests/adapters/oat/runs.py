@@ -45,6 +45,13 @@ class Run:
     def batches(self) -> list[list[Response]]:
         return self.learner.trained
 
+    @property
+    def training_episodes(self) -> list[Episode]:
+        """Without those of evaluations, which have runs of their own."""
+        trained = {one.summary.seed for batch in self.learner.batches_of for one in batch if one.summary is not None}
+        runs = {episode.run for episode in self.episodes if episode.seed in trained}
+        return [episode for episode in self.episodes if episode.run in runs]
+
     @hookimpl
     def gem_episode_end(self, episode: Episode) -> None:
         self.episodes.append(copy.deepcopy(episode))
@@ -62,6 +69,8 @@ class WatchedLearner(GemLearner):
         self.evaluations: list[dict[str, float]] = []
         self.batches_of: list[list[Any]] = []
         self.weights = [self._weights()]
+        self.logs: list[dict[str, Any]] = []
+        self.strategy.pprint = self.logs.append
 
     def process_feedback_data(self, data_list: Any) -> None:
         self.batches_of.append(data_list)
@@ -172,9 +181,11 @@ def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], No
     manager.register(run)
     try:
         run.learner.run()
-    finally:
-        manager.unregister(run)
+    except BaseException:
         for actor in run.learner.actors:
             actor.close()
+        raise
+    finally:
+        manager.unregister(run)
     run.sampled = engine.SAMPLED[before:]
     return run

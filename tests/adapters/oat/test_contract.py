@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import re
 from importlib.metadata import version
-from typing import Any
 
 import pytest
 from deepspeed.runtime.engine import DeepSpeedEngine
@@ -21,24 +18,12 @@ from oat.types import TransitionData
 from oat.utils import ipc
 from oat.utils.data import TransitionDataset
 from oat.utils.ops import masked_sum
+from sources import parameters, says
 
 import gem_oat
 from gem_core.adapters import is_supported
 from gem_core.errors import FrameworkVersionError
 from gem_oat.plugin import OAT
-
-
-def parameters(function: Any) -> list[str]:
-    return [*inspect.signature(function).parameters]
-
-
-def says(thing: Any, *snippets: str) -> None:
-    """The source has all of them, in this order, whatever its line breaks."""
-    text, at = re.sub(r"\s+", " ", inspect.getsource(thing)), 0
-    for snippet in snippets:
-        found = text.find(snippet, at)
-        assert found >= 0, f"{getattr(thing, '__qualname__', 'it')} no longer says, here: {snippet}"
-        at = found + len(snippet)
 
 
 def test_the_installed_release_is_supported():

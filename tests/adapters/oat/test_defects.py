@@ -6,11 +6,14 @@ The seventh, that a crash hangs, needs Launchpad: `full/test_program.py`.
 from __future__ import annotations
 
 import tracemalloc
+from collections import Counter
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 from babble import Babble
+from oat.args import default_args_validation
 from runs import WatchedLearner, arguments, train
 
 import gem_core
@@ -30,8 +33,11 @@ class Constant(Babble):
 class Long(Babble):
     """One turn for most seeds, sixteen for every fourth."""
 
+    started: ClassVar[list[int]] = []
+
     def reset(self, seed=None, **options):
         observation, info = super().reset(seed=seed)
+        Long.started.append(seed)
         self.turns_left = 16 if (seed or 0) % 4 == 0 else 1
         return observation, info
 
@@ -85,22 +91,25 @@ class _StrategyOfOneRank:
 
 @pytest.mark.parametrize("num_env", [None, 6])
 def test_3_long_episodes_are_trained_on_as_often_as_they_are_played(model: Path, num_env: int | None):
-    run = train(arguments(model, env=["test:Long-v0"], num_env=num_env, max_train=48, max_model_len=512))
-    trained = [one.summary for batch in run.learner.batches_of for one in batch]
+    """Of all episodes that began, none is missing: it was trained on, waits for the next batch, or is under way."""
+    Long.started.clear()
+    args = arguments(model, env=["test:Long-v0"], num_env=num_env, max_train=48, max_model_len=512)
+    batches = train(args).learner.batches_of
+    trained = [one.summary.seed for batch in batches for one in batch]
     assert len(trained) == 48
-    long = [one.seed % 4 == 0 for one in trained]
-    turns = [one.turns for one in trained]
-    assert {turn for turn, is_long in zip(turns, long, strict=True) if is_long} == {16}
-    started = {episode.seed for episode in run.episodes}
-    assert started == {one.seed for one in trained} | {episode.seed for episode in run.episodes[48:]}
-    # Of the seeds in the order in which they are played, hardly fewer long ones than there are.
-    assert sum(long) >= sum(seed % 4 == 0 for seed in started) - (num_env or 0)
+    assert {one.summary.turns for batch in batches for one in batch if one.summary.seed % 4 == 0} == {16}
+    left = Counter(Long.started) - Counter(trained)
+    surplus = batches[-1][0].info["rollout/surplus"]
+    assert sum(left.values()) == surplus + (num_env or 12)  # each environment has one under way
+    assert not Counter(trained) - Counter(Long.started)
 
 
 def test_4_the_actor_gives_an_item_for_each_prompt(model: Path):
     run = train(arguments(model, env=["test:Fragile-v0"], env_failure="drop", max_env_failure_share=None))
     assert [len(batch) for batch in run.learner.batches_of] == [12, 12, 12]
-    assert any(one.summary is None for batch in run.learner.batches_of for one in batch)
+    left_out = [sum(one.summary is None for one in batch) for batch in run.learner.batches_of]
+    assert sum(left_out) > 0
+    assert [info["rollout/dropped"] for info in run.learner.info] == left_out
 
 
 def test_5_every_turn_reaches_the_update(model: Path):
@@ -132,5 +141,5 @@ class Test6Crashes:
                 prepare(arguments(model, **wrong))
 
     def test_the_number_of_queries_ends_no_run(self, model: Path):
-        run = train(arguments(model, max_queries=12))
-        assert len(run.batches) == 3
+        args = default_args_validation(prepare(arguments(model, max_train=60_000)))
+        assert args.max_queries == 60_000  # Oat's default for both is 50,000

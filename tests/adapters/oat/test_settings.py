@@ -18,7 +18,7 @@ from gem_core.adapters.settings import PlaySettings
 from gem_core.errors import NotFoundError, SettingsError
 from gem_oat import GemOatArgs
 from gem_oat.args import GemSettings
-from gem_oat.checks import FIXED, prepare
+from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare
 
 
 def test_flags_are_those_that_oats_users_expect():
@@ -42,12 +42,60 @@ def test_defaults_are_those_of_the_other_adapters():
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
-def test_every_flag_that_is_fixed_is_oats():
-    names = {one.name for one in dataclasses.fields(PPOArgs)}
-    assert {*FIXED} <= names
+READ = """
+    gpus num_gpus_per_actor group_rank num_groups master_addr master_port vllm_gpu_ratio max_model_len collocate
+    enable_prefix_caching vllm_sleep shm_size_mb disable_cascade_attn pretrain ref_pretrain tokenizer
+    sync_params_every beta use_fused_lm_head critic_type max_train generate_max_length temperature
+    eval_generate_max_length eval_temperature eval_top_p eval_top_k eval_steps eval_query_interval save_path
+    save_steps save_from save_ckpt max_save_num max_save_mem logging_steps train_batch_size
+    train_batch_size_per_device rollout_batch_size rollout_batch_size_per_device max_epochs max_step_adjustment
+    dump_replay_every max_norm adam_beta_1 adam_beta_2 l2 gradient_checkpointing
+    gradient_checkpointing_use_reentrant seed disable_fast_tokenizer local_rank zero_stage bf16 fp16 ref_offload
+    learning_rate lr_scheduler lr_warmup_ratio zpg model_offload adam_offload flash_attn grad_accum_dtype
+    load_in_4bit lora_rank lora_alpha target_modules lora_dropout lora_sync_only debug use_wb wb_org wb_group
+    wb_project wb_run_name num_ppo_epochs kl_penalty_coef non_stop_penalty non_stop_fixed_reward ignore_no_eos
+    reward_scale tis_c cliprange gamma
+"""
+"""Oat's flags that mean here what they mean in Oat, or what docs/oat.md says."""
+
+
+def test_every_flag_of_oats_is_accounted_for():
+    """So that one which a new release brings is looked at before it is accepted."""
+    known = [*FIXED, *(name for names in UNREAD.values() for name in names), *CRITIC, *READ.split()]
+    assert sorted(known) == sorted(one.name for one in dataclasses.fields(PPOArgs))
     defaults = GemOatArgs()
     for name, (needed, _) in FIXED.items():
         assert getattr(defaults, name) == needed
+
+
+@pytest.mark.parametrize(
+    ("visible", "message"),
+    [("0,1", "Oat takes all GPUs that are visible"), ("", "needs numbers of GPUs"), ("GPU-8f2a", "needs numbers")],
+)
+def test_gpus_that_are_visible_are_those_that_are_counted(
+    model: Path, monkeypatch: pytest.MonkeyPatch, visible: str, message: str
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(SettingsError, match=message):
+        prepare(arguments(model))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    prepare(arguments(model))
+
+
+def test_every_flag_that_nothing_reads_is_refused_with_a_value_of_its_own(model: Path):
+    stock = PPOArgs()
+    for where, names in UNREAD.items():
+        for name in names:
+            value = getattr(stock, name)
+            other = not value if isinstance(value, bool) else "x" if isinstance(value, str) else 7
+            with pytest.raises(SettingsError, match=f"--{name} .* does nothing here, only {where}"):
+                prepare(arguments(model, **{name: other}))
+
+
+def test_preparing_twice_changes_nothing(model: Path):
+    once = prepare(arguments(model, num_ppo_epochs=3, advantage="gae"))
+    again = dataclasses.asdict(once)
+    assert dataclasses.asdict(prepare(once)) == again
 
 
 def test_what_follows_from_the_rest(model: Path):
@@ -71,12 +119,27 @@ def test_what_follows_from_the_rest(model: Path):
         ({"group_size": 5}, "cannot be divided into groups of --group_size 5"),
         ({"advantage": "grpo"}, "--group_size 1 cannot work"),
         ({"max_train": 11}, "make no batch of 12"),
+        ({"max_queries": 12}, "a run ends after --max_train episodes"),
+        ({"max_epochs": 2}, "--max_epochs 2 is not read by Oat's PPO. Use --num_ppo_epochs"),
+        ({"temperature": 0.0}, "it has to be above 0"),
+        ({"temperature": 0.7}, "--temperature 0.7 with --tis_c 2.0.*Use --tis_c None"),
+        ({"top_p": 0.9}, "--top_p 0.9 cannot be used"),
+        ({"top_k": 20}, "--top_k 20 cannot be used"),
+        ({"resume_dir": "x"}, "plays the tasks again"),
         ({"gamma": 1.5}, "--gamma 1.5 is not between 0 and 1"),
         ({"generate_max_length": 300}, "leaves no room for a prompt"),
         ({"env_kwargs": "[1]"}, "is no JSON object"),
         ({"env": []}, "--env has no environment id"),
         ({"num_env": 0}, "--num_env 0 is not at least 1"),
-        ({"eval_episodes": 3, "gpus": 2, "train_batch_size": 24}, "cannot be shared evenly by 2 actors"),
+        ({"eval_episodes": 3, "gpus": 2, "train_batch_size": 24, "eval_steps": 2}, "shared evenly by 2 actors"),
+        ({"eval_generate_max_length": 300, "eval_steps": 2}, "--eval_generate_max_length 300 with --max_model_len 256"),
+        ({"sync_params_every": 2, "eval_steps": 2}, "--sync_params_every 2 with --eval_steps 2"),
+        ({"rnd_seed": True}, "give another --seed"),
+        ({"lam": 0.5}, "does nothing here, only with a critic"),
+        ({"num_gpus_per_actor": 3, "gpus": 3, "train_batch_size": 36}, "is none of 1, 2, 4 and 8"),
+        ({"num_groups": 2, "train_batch_size": 24}, "Give both, the same in all groups"),
+        ({"group_rank": 1}, "--group_rank 1 is not one of --num_groups 1"),
+        ({"env": ["test:Babble-v0", "test:Fragile-v0"], "num_env": 4}, "--num_env 4 with several --env"),
         ({"gpus": 3, "collocate": False}, "use --collocate"),
         ({"wrappers": ["nowhere:x"]}, "--wrappers: cannot load"),
         ({"vector_backend": "sync", "vector_workers": 2}, "has no effect with --vector_backend sync"),

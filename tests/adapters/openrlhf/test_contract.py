@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from openrlhf.trainer.ray import launcher, ppo_actor, ppo_critic, vllm_engine
 from openrlhf.utils import agent, loss_utils
 from openrlhf.utils.config import hierarchize
 from openrlhf.utils.deepspeed import DeepspeedStrategy
+from sources import parameters, says
 
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.actors import plain_class
@@ -35,25 +35,6 @@ TRAINING = plain_class(ppo_trainer_async.TrainingActor)
 SAMPLING = plain_class(ppo_trainer_async.GenerateSamplesActor)
 POLICY = plain_class(ppo_actor.PolicyModelActor)
 CRITIC = plain_class(ppo_critic.CriticModelActor)
-
-
-def parameters(function: Any) -> list[str]:
-    return [*inspect.signature(function).parameters]
-
-
-def source(thing: Any) -> str:
-    """Without line breaks and indentation."""
-    text = thing if isinstance(thing, str) else inspect.getsource(thing)
-    return re.sub(r"\s+", " ", text)
-
-
-def says(thing: Any, *snippets: str) -> None:
-    """The source has all of them, in this order."""
-    text, at = source(thing), 0
-    for snippet in snippets:
-        found = text.find(snippet, at)
-        assert found >= 0, f"{getattr(thing, '__qualname__', 'it')} no longer says, here: {snippet}"
-        at = found + len(snippet)
 
 
 # -- starting: launcher.py, checks.py ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transfer_queue
+from sources import parameters, says, source
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop import agent_loop
@@ -36,24 +37,6 @@ from gem_verl.tasks import EnvTasks
 from gem_verl.trainer import TurnTrainer
 
 WORKER: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
-
-
-def parameters(function: Any) -> list[str]:
-    return [*inspect.signature(function).parameters]
-
-
-def source(thing: Any) -> str:
-    """Without line breaks and indentation."""
-    return re.sub(r"\s+", " ", inspect.getsource(thing))
-
-
-def says(thing: Any, *snippets: str) -> None:
-    """The source has all of them, in this order."""
-    text, at = source(thing), 0
-    for snippet in snippets:
-        found = text.find(snippet, at)
-        assert found >= 0, f"{thing.__qualname__} no longer says, here: {snippet}"
-        at = found + len(snippet)
 
 
 # -- starting: launch.py ----------------------------------------------------------------------------------------------

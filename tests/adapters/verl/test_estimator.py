@@ -24,7 +24,7 @@ from gem_core.plugins import manager
 from gem_core.rollout import Episode
 from gem_core.specs import AdvantageSpec
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.layout import Layout
+from gem_verl.layout import layout_of
 from gem_verl.rows import NOTE, TURNS, Note, TurnSpan, episode_rows, report_row
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
@@ -318,7 +318,7 @@ def test_any_layout(table, gamma, noise):
             # Anywhere in the turn, as with divergence.
             rewards[row, start:end] = torch.tensor([noise.uniform(-1, 1) for _ in range(end - start)])
             by_episode.setdefault(key.rpartition("_")[0], {})[turn] = rewards[row, start:end].sum().item()
-    TURN_ESTIMATOR.expect(Layout.of(keys, spans), "rebn", gamma=gamma, lam=1.0)
+    TURN_ESTIMATOR.expect(layout_of(keys, spans), "rebn", gamma=gamma, lam=1.0)
     advantages, returns = TURN_ESTIMATOR(token_level_rewards=rewards, response_mask=mask, index=None, config=None)
     assert advantages.shape == returns.shape == mask.shape
     assert not (advantages * (1 - mask)).any()

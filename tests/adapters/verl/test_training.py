@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import pytest
 import torch
 from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
+from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
 from training_run import SECONDS, assert_policy_gradient
 
-from gem_core.rollout import StopReason
 from gem_tiny import tiny_model
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
@@ -76,33 +76,15 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
-    assert hostile.code == 0, hostile.output[-3000:]
-    assert [line["step"] for line in hostile.metrics] == [1, 2, 3]
-    errors = Counter(str(episode.error).split(":")[0] for episode in hostile.episodes if episode.error)
-    assert {"RuntimeError", "TimeoutError", "ChildProcessError"} <= set(errors)
-    assert sum(line["env/errors"] for line in hostile.metrics) == sum(errors.values())
-    chatty = [episode for episode in hostile.episodes if episode.env_id == "test:Chatty-v0"]
-    assert {episode.stop_reason for episode in chatty} == {StopReason.CONTEXT_FULL}
+    assert_nothing_stopped_it(hostile)
 
 
 def test_every_episode_is_counted(hostile: Run):
-    steps = hostile.episodes_by_step(12)
-    assert [len(steps[step]) for step in range(3)] == [24, 24, 24]
-    for step, line in enumerate(hostile.metrics):
-        assert line["rollout/episodes"] == 24
-        assert line["rollout/turns"] == sum(len(episode.turns) for episode in steps[step])
-        assert line["episode/return"] == pytest.approx(sum(one.total_reward for one in steps[step]) / 24, abs=1e-5)
-        assert [line[f"env/test:{name}-v0/episodes"] for name in ("Babble", "Hostile", "Chatty")] == [8, 12, 4]
+    assert_every_episode_is_counted(hostile)
 
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
-    seeds: dict[int, list[int]] = defaultdict(list)
-    for episode in hostile.episodes:
-        if episode.env_id.startswith("test:"):
-            seeds[episode.slot].append(episode.seed)
-    assert len(seeds) == 36
-    assert all(len(one) == 2 and len(set(one)) == 1 for one in seeds.values())
-    assert len({one[0] for one in seeds.values()}) == 36
+    assert_groups_play_one_task(hostile)
 
 
 def test_sampled_ids_are_trained_ids(hostile: Run):

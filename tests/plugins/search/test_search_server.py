@@ -158,7 +158,7 @@ def test_many_callers_get_each_their_own_and_health_does_not_wait(server: Server
     while any(thread.is_alive() for thread in threads):
         assert httpx2.get(server.base + "/health", timeout=60).status_code == 200
         during += len(replies) < 32
-    assert during > 1
+    assert during > 0
     assert len(replies) == 32
     for number, (queries, found) in replies.items():
         assert len(found) == 100

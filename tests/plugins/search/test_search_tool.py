@@ -208,8 +208,8 @@ def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
 
 
 def test_retries_end_with_the_time_limit() -> None:
-    with Liar(says(b"", "503 Busy")) as server, asking(SearchTool(server.url, timeout=0.5, retries=100)) as ask:
-        assert "no answer within 0.5 seconds" in ask("Rome")[0]
+    with Liar(says(b"", "503 Busy")) as server, asking(SearchTool(server.url, timeout=2, retries=100)) as ask:
+        assert "no answer within 2 seconds" in ask("Rome")[0]
     assert 1 < len(server.requests) < 20
 
 

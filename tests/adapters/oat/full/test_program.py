@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -140,12 +139,15 @@ def test_it_learns(policy: Path, tmp_path: Path):
     assert run.left == []
 
 
-def test_two_actors_and_two_learners_make_one_batch(policy: Path, tmp_path: Path):
-    run = launch(tmp_path, policy, ["--max_train", "96"], gpus=2)
+def test_two_actors_and_two_learners_learn_from_one_batch(policy: Path, tmp_path: Path):
+    run = launch(tmp_path, policy, ["--max_train", "960"], gpus=2)
     assert run.code == 0, run.output[-3000:]
     first, second = run.episodes
     assert {one.seed for one in first}.isdisjoint(one.seed for one in second)
-    assert len(run.metrics) == 4
+    assert len(run.metrics) == 40
+    success = [line["episode/success"] for line in run.metrics]
+    assert sum(success[:3]) / 3 < 0.7
+    assert sum(success[-5:]) / 5 > 0.9
     for batch, line in enumerate(run.metrics):
         episodes = [one for actor in (first, second) for one in actor if one.number == batch]
         rewards = [[turn.reward for turn in one.turns] for one in episodes]
@@ -164,21 +166,32 @@ def test_two_actors_and_two_learners_make_one_batch(policy: Path, tmp_path: Path
 
 @pytest.mark.parametrize("node", ["actor", "learner", "ipc"])
 def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path, node: str):
+    """The process of a node alone: its children live on, and Launchpad's shell with them."""
     killed: list[float] = []
 
     def kill(folder: Path) -> None:
         wait_for_batch(folder)
         proxies = [one for one in of_run(folder) if f"{node}_" in (words := _words(one)) and "decorate" in words]
-        victims = [child for one in proxies for child in one.children(recursive=True)]
+        (victim,) = [child for child in proxies[0].children() if child.name() not in ("sed", "decorate_output")]
         killed.append(time.monotonic())
-        for process in victims:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        victim.kill()
 
-    run = launch(tmp_path, policy, ["--max_train", "24000"], disturb=kill)
+    run = launch(tmp_path, policy, ["--max_train", "24000", "--vector_backend", "process"], disturb=kill)
     assert time.monotonic() - killed[0] < 60
     assert run.code == 1
-    assert "AdapterError: a process of Oat's program failed" in run.output
+    assert "AdapterError: a process of Oat's program ended without a word" in run.output
+    assert run.left == []
+
+
+def test_a_program_that_is_told_to_stop_ends_and_says_so(policy: Path, tmp_path: Path):
+    def stop(folder: Path) -> None:
+        wait_for_batch(folder)
+        main = min(of_run(folder), key=lambda process: process.create_time())
+        main.terminate()
+
+    run = launch(tmp_path, policy, ["--max_train", "24000"], disturb=stop)
+    assert run.code == 1
+    assert "AdapterError: Oat's program was told to stop before training was over" in run.output
     assert run.left == []
 
 

@@ -36,6 +36,7 @@ def environment(devices: int = 1) -> dict[str, str]:
 
 def prepare(devices: int = 1) -> None:
     """Have this process, and those that it starts, take the CPU for so many GPUs. Before Oat is imported."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # Oat would count what it names
     os.environ.update(environment(devices))
     install()
 

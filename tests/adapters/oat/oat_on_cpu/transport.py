@@ -115,7 +115,9 @@ def install() -> None:
     _module("vllm.lora")
     _module("vllm.lora.request", LoRARequest=engine.LoRARequest)
     local = _module("launchpad.nodes.python.local_multi_processing", PythonProcess=SimpleNamespace)
-    _module("launchpad", Program=Program, CourierNode=CourierNode, PyClassNode=PyClassNode, launch=launch, stop=_stop)
+    ours = {"Program": Program, "CourierNode": CourierNode, "PyClassNode": PyClassNode, "launch": launch}
+    signals = {"stop": _nothing, "register_stop_handler": _nothing, "unregister_stop_handler": _nothing}
+    _module("launchpad", **ours, **signals)
     _module("launchpad.nodes")
     _module("launchpad.nodes.python", local_multi_processing=local)
     import pyarrow
@@ -128,7 +130,7 @@ def install() -> None:
     oat.learners.base.init_process_group = lambda **_: None  # weights are read, not sent
 
 
-def _stop() -> None: ...
+def _nothing(*_: Any) -> None: ...
 
 
 def _module(name: str, **content: Any) -> ModuleType:

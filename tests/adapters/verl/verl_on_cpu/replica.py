@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import ray
 import torch
+from sampling_engine import Engine, Request, Response
 from transformers import AutoModelForCausalLM
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
-
-from verl_on_cpu.engine import Engine, Request, Response
 
 # How long to wait for more requests to share a batch with, in seconds; again and again while some arrive.
 WAIT = 0.003

@@ -11,9 +11,11 @@ LONGEST_RAY_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_1234567/sock
 
 def environment() -> dict[str, str]:
     """For the process that runs `verl.trainer.main_ppo`; Ray hands them on to its workers."""
-    folder = str(Path(__file__).parent.parent)
+    here = Path(__file__).parents[1]
+    # Not the folder of both, in which `trl` would be found where TRL is not installed.
+    folders = [str(here), str(here.parent / "engine"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
-        "PYTHONPATH": os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join(folders),
         "VERL_USE_EXTERNAL_MODULES": "verl_on_cpu.install",  # `import verl` imports it, in every process
         "VERL_PLATFORM": "cpu",
         "VERL_ENGINE_DEVICE": "cuda",  # the FSDP engine is registered for `cuda` only, but works on any device

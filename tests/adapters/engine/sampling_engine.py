@@ -1,4 +1,4 @@
-"""Sampling from a causal language model on the CPU, many requests at a time; knows nothing of verl."""
+"""Sampling from a causal language model on the CPU, many requests at a time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,22 @@
+"""ROLL: multi-turn environments and per-turn advantages in ROLL's own agentic pipeline.
+
+python -m gem_roll examples/roll_guess_the_number_gpu.yaml gem.env=game:GuessTheNumber-v0-easy
+
+`train` does the same from Python. ROLL is on no package index: clone it and put the clone on the PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_core.adapters import lazy_names
+from gem_roll.plugin import ROLL
+
+if TYPE_CHECKING:
+    from gem_roll.launch import compose as compose
+    from gem_roll.launch import train as train
+    from gem_roll.stock_checks import check_stock as check_stock
+
+__all__ = ["check_stock", "compose", "train"]
+
+__getattr__ = lazy_names(__name__, ROLL, {"check_stock": "stock_checks", "compose": "launch", "train": "launch"})

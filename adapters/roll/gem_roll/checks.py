@@ -1,0 +1,266 @@
+"""What cannot work, or would silently change the algorithm, said before anything starts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
+from gem_core.errors import SettingsError
+from gem_core.registry import advantage_spec
+from gem_roll.completion import ALGORITHM, SAMPLING
+from gem_roll.settings import GemSettings
+
+AGGREGATIONS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "token-mean")
+"""Those in which each token of a batch counts the same, whatever the length of its row."""
+
+ESTIMATOR = "gem.advantage says how advantages come about"
+
+FIXED: dict[str, tuple[Any, str]] = {
+    "adv_estimator": (ALGORITHM["adv_estimator"], ESTIMATOR),
+    "reward_normalization.method": ("identity", ESTIMATOR),
+    "reward_normalization.norm_mean_type": (None, ESTIMATOR),
+    "reward_normalization.norm_std_type": (None, ESTIMATOR),
+    "reward_normalization.global_scale_factor": (None, ESTIMATOR),
+    "reward_normalization.global_shift_value": (None, ESTIMATOR),
+    "whiten_advantages": (False, f"{ESTIMATOR}; whitening weighs turns by their tokens"),
+    "whiten_rewards": (False, f"{ESTIMATOR}; whitening weighs turns by their tokens"),
+    "advantage_clip": (None, ESTIMATOR),
+    "reward_clip": (None, "it would have no effect; environments give the rewards"),
+    "gamma": (
+        ALGORITHM["gamma"],
+        "it discounts by the token, so that long answers count less; step_reward_gamma is per turn",
+    ),
+    "batch_adjust_mode": (
+        ALGORITHM["batch_adjust_mode"],
+        "other modes take turns out of a batch at random; here copies fill it up and train nothing",
+    ),
+    "init_kl_coef": (0, "a penalty on rewards is not supported; see use_kl_loss"),
+    "add_token_level_kl": (False, "a penalty on rewards is not supported; see use_kl_loss"),
+    "use_opd": (False, "distillation replaces the advantages"),
+    "is_pure_opd": (False, "distillation replaces the advantages"),
+    "use_reward_scaling": (False, "it would have no effect"),
+    "critic_warmup": (0, "batches would be played and not trained on, and there is no critic"),
+    "enable_old_logprobs_recompute": (True, "several passes or updates would each take its own policy for the first"),
+    "force_disable_old_logprobs_recompute": (False, "as enable_old_logprobs_recompute"),
+    "async_generation_ratio": (0, "episodes would be sampled with older weights than ROLL's loss believes"),
+    "actor_train.model_update_frequency": (1, "episodes would be sampled with older weights than ROLL's loss believes"),
+    "transfer_backend": (None, "rows would be sent off before it is known which of them train"),
+    "rollout_mock": (None, "rollouts that were recorded elsewhere carry no turns"),
+    "custom_envs": ({}, "gem.env says what is played"),
+    "val_batch_size": (None, "gem.eval_episodes says how many tasks an evaluation has"),
+    "actor_train.training_args.gradient_accumulation_steps": (1, "gem.updates says how many updates a batch makes"),
+    "actor_train.apply_loss_scale": (True, "without it the loss depends on the number of micro-batches"),
+    "actor_train.use_dynamic_batching_in_train": (False, "it makes another number of updates"),
+    "actor_train.use_sequence_packing": (False, "ROLL packs with Megatron only"),
+    "actor_train.strategy_args.strategy_name": (
+        "fsdp2_train",
+        "Megatron's number of micro-batches is fixed when it starts, and batches of turns vary",
+    ),
+    "actor_infer.generating_args": (None, "it would replace the settings of the evaluation; see train_env_manager"),
+}
+"""Settings of ROLL that have to stay as `completed` leaves them: another value would change the algorithm, or do
+nothing, without a word. Where `None` is needed, any value is refused."""
+
+OF_MANAGERS: dict[str, tuple[Any, str]] = {
+    "tags": (None, "gem.env says what is played"),
+    "num_groups_partition": (None, "gem.env_weights says how environments share a batch"),
+    "max_traj_per_env": (None, "it follows from the batch"),
+    "format_penalty": (0, "environments give the rewards"),
+    "group_size_redundancy": (0, "keeping those of a group that end first favours short episodes"),
+    "llm_proxy.proxy_type": ("policy", "only ROLL's own engines answer with the ids that were sampled"),
+    "generating_args.num_beams": (1, "a beam is no sample"),
+    "generating_args.repetition_penalty": (1.0, "the policy that is trained has none"),
+    "generating_args.logprobs": (0, "one per token is needed"),
+}
+"""The same for `train_env_manager` and `val_env_manager`."""
+
+UNREAD = (
+    *("l2", "lambd", "target_kl", "use_reward_norm", "add_len_reward", "norm_mean_type", "norm_std_type"),
+    *("use_token_reward", "dirty_data_mask", "val_sequence_length", "prompt_length", "response_length"),
+    *("actor_train.training_args.max_steps", "train_env_manager.generating_args.do_sample"),
+)
+"""Settings of ROLL's that its agentic pipeline does not read, or not here."""
+
+NEED_EACH_OTHER = {
+    "pg_clip_low": "use_pg_clip_range",
+    "pg_clip_high": "use_pg_clip_range",
+    "kl_loss_coef": "use_kl_loss",
+    "use_kl_loss": "kl_loss_coef",
+}
+"""Settings that do nothing unless another one is set."""
+
+AT_LEAST_ONE = (
+    "max_steps",
+    "rollout_batch_size",
+    "sequence_length",
+    "ppo_epochs",
+    "train_env_manager.num_env_groups",
+    "train_env_manager.group_size",
+    "train_env_manager.generating_args.max_new_tokens",
+    "val_env_manager.num_env_groups",
+    "val_env_manager.group_size",
+    "gem.updates",
+)
+
+
+def check(config: Mapping[str, Any]) -> GemSettings:
+    """The section `gem` of a whole configuration, once all of it can work.
+
+    Args:
+        config: as it is written, without ROLL's defaults.
+
+    Raises:
+        SettingsError: settings that cannot work together, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
+    """
+    settings = GemSettings.of(config.get("gem") or {})
+    settings.import_modules()
+    read = partial(_read, config)
+    fixed = {**FIXED, **{f"{one}.{name}": rule for one in MANAGERS for name, rule in OF_MANAGERS.items()}}
+    check_fixed({name: rule for name, rule in fixed.items() if _has(config, name)}, read, _spelled)
+    _check_names(config)
+    _check_numbers(config)
+    settings.check()
+    _check_rollout(settings, config)
+    for reason in _silent_changes(settings, config):
+        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)
+    settings.check_environments(tasks, f"rollout_batch_size={config['rollout_batch_size']}")
+    return settings
+
+
+MANAGERS = ("train_env_manager", "val_env_manager")
+
+
+def _read(config: Mapping[str, Any], name: str) -> Any:
+    """The value of a dotted name; `None` where it is not set."""
+    value: Any = config
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+def _has(config: Mapping[str, Any], name: str) -> bool:
+    """Whether it is written there, as what may be `null`."""
+    above, _, last = name.rpartition(".")
+    section = _read(config, above) if above else config
+    return isinstance(section, Mapping) and last in section
+
+
+def _spelled(name: str, value: Any) -> str:
+    return f"{name}={value}"
+
+
+def _check_names(config: Mapping[str, Any]) -> None:
+    for name in UNREAD:
+        if _has(config, name):
+            raise SettingsError(f"{_spelled(name, _read(config, name))} does nothing in ROLL's agentic pipeline")
+    for name, other in NEED_EACH_OTHER.items():
+        if _read(config, name) and not _read(config, other):
+            raise SettingsError(f"{_spelled(name, _read(config, name))} does nothing without {other}. Set both.")
+
+
+def check_devices(config: Mapping[str, Any]) -> None:
+    """Refuse a configuration that does not say where to train and where to sample. Raises `SettingsError`."""
+    for name in ("actor_train", "actor_infer"):
+        if not _read(config, f"{name}.device_mapping"):
+            raise SettingsError(f"{name}.device_mapping is not set: its GPUs, for example list(range(0,4))")
+
+
+def check_keys(config: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse what looks like a misspelled key, which ROLL would drop; others may be there for `${...}`.
+
+    Args:
+        config: as it is written.
+        known: the names of ROLL's settings.
+
+    Raises:
+        SettingsError: a key is no setting, and much like one.
+    """
+    names = [*known]
+    for key in config:
+        if key not in names and (close := difflib.get_close_matches(key, names, n=1, cutoff=0.85)):
+            raise SettingsError(f"ROLL has no setting {key} and would drop it. Did you mean {close[0]}?")
+
+
+def _check_numbers(config: Mapping[str, Any]) -> None:
+    read = partial(_read, config)
+    for name in (
+        "max_steps",
+        "rollout_batch_size",
+        "sequence_length",
+        "train_env_manager.generating_args.max_new_tokens",
+    ):
+        if read(name) is None:
+            raise SettingsError(f"{name} is not set; ROLL's own default would hardly be what is meant")
+    check_counts([name for name in AT_LEAST_ONE if _has(config, name)], read, _spelled)
+    check_fractions([name for name in ("step_reward_gamma",) if _has(config, name)], read, _spelled)
+    if read("pretrain") in (None, "???"):
+        raise SettingsError(
+            "pretrain is not set: the folder or name of the model, for example pretrain=Qwen/Qwen3-1.7B-Base"
+        )
+
+
+def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
+    read = partial(_read, config)
+    batch, size = config["rollout_batch_size"], read("train_env_manager.group_size") or 1
+    width = (read("train_env_manager.num_env_groups") or batch // size or 1) * size
+    if batch % width:
+        raise SettingsError(
+            f"rollout_batch_size={batch} is no multiple of num_env_groups * group_size = {width} of train_env_manager, "
+            "so the slowest episodes of each batch would be thrown away"
+        )
+    groups = read("val_env_manager.num_env_groups")
+    if groups and settings.eval_episodes % groups:
+        raise SettingsError(
+            f"gem.eval_episodes={settings.eval_episodes} is no multiple of val_env_manager.num_env_groups={groups}"
+        )
+    settings.check_groups(settings.advantage, size, f"train_env_manager.group_size={size}")
+    if advantage_spec(settings.advantage).needs_values:
+        raise SettingsError(
+            f"gem.advantage={settings.advantage} needs a critic, which is not supported; rebn needs none"
+        )
+    for manager in MANAGERS:
+        length = read(f"{manager}.generating_args.max_new_tokens") or read(
+            f"{MANAGERS[0]}.generating_args.max_new_tokens"
+        )
+        try:
+            settings.rollout(length, config["sequence_length"])
+        except ValueError as error:
+            raise SettingsError(f"{manager} with sequence_length={config['sequence_length']}: {error}") from error
+
+
+def _silent_changes(settings: GemSettings, config: Mapping[str, Any]) -> Iterator[str]:
+    read = partial(_read, config)
+    mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
+    if mode not in AGGREGATIONS:
+        yield (
+            f"loss_agg_mode={mode} averages each row by its own length: long answers would count less than short "
+            f"ones. Use one of {', '.join(AGGREGATIONS)}."
+        )
+    if mode == "token-mean" and (read("use_kl_loss") or read("entropy_loss_coef")):
+        yield (
+            "loss_agg_mode=token-mean leaves nothing out, so that use_kl_loss and entropy_loss_coef would take in the "
+            "tokens of prompts. Use seq-mean-token-sum."
+        )
+    for name, needed in SAMPLING.items():
+        path = f"train_env_manager.generating_args.{name}"
+        if _has(config, path) and (found := read(path)) != needed:
+            yield f"{path}={found} samples from another policy than is trained. Leave it out, for {needed}."
+    corrections = [read("train_infer_correction.is_weight.weight_type")]
+    corrections += [one.get("agg_type") for one in read("train_infer_correction.filters") or [] if one.get("enabled")]
+    if settings.view == "episode" and (whole := {*corrections} & {"sequence", "geometric"}):
+        yield (
+            f"train_infer_correction by {whole.pop()} takes all turns of a row together. Use gem.view=turn, or segment."
+        )
+    precision = read("actor_train.strategy_args.strategy_config.param_dtype")
+    if precision in ("bf16", "bfloat16", "fp16", "float16", "half"):
+        yield (
+            f"actor_train.strategy_args.strategy_config.param_dtype={precision} keeps the weights themselves in it, "
+            "where most steps of a small learning rate are lost. Leave it out: ROLL computes in bfloat16 anyway."
+        )

@@ -1,0 +1,60 @@
+"""What follows from the section `gem` for ROLL's own configuration."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+from gem_roll.settings import GemSettings
+
+TAG = "gem"
+"""The one kind of environment that ROLL hears of; which are played is decided by `gem.env`."""
+
+SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+"""Those of the policy that is trained; ROLL's own defaults cut its distribution."""
+
+
+def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
+    """The whole configuration; values that are given stay.
+
+    Args:
+        config: of ROLL, checked.
+        settings: its section `gem`.
+    """
+    whole = copy.deepcopy(config)
+    # The processes of a Ray cluster may have another working folder.
+    named = {"report": settings.report, "recording": settings.recording}
+    whole["gem"] |= {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
+    whole.setdefault("eval_steps", 0)
+    train, val = (whole.setdefault(name, {}) for name in ("train_env_manager", "val_env_manager"))
+    train.setdefault("group_size", 1)
+    train.setdefault("num_env_groups", whole["rollout_batch_size"] // train["group_size"])
+    evaluated = settings.eval_episodes if whole["eval_steps"] > 0 else 1  # ROLL prepares an evaluation anyway
+    val.setdefault("group_size", 1)
+    val.setdefault("num_env_groups", evaluated)
+    whole["val_batch_size"] = evaluated * val["group_size"]
+    for manager in (train, val):
+        manager["tags"], manager["num_groups_partition"] = [TAG], [manager["num_env_groups"]]
+        given = {**train.get("generating_args", {}), **manager.get("generating_args", {})}
+        manager["generating_args"] = {**SAMPLING, **given}
+    whole["custom_envs"] = {TAG: {"env_type": TAG, "env_manager_cls": "gem_roll.env_manager.TurnEnvManager"}}
+    whole.setdefault("actor_train", {}).setdefault("worker_cls", "gem_roll.worker.TurnActorWorker")
+    training = whole["actor_train"].setdefault("training_args", {})
+    # ROLL fills batches up to a multiple of it; `TurnActorWorker` has the number of each batch.
+    training["gradient_accumulation_steps"] = settings.updates
+    # Otherwise ROLL takes those of before each update, or under the name of a row that a copy of it has, too.
+    whole["enable_old_logprobs_recompute"] = True
+    for name, value in ALGORITHM.items():
+        whole.setdefault(name, value)
+    return whole
+
+
+ALGORITHM = {
+    "adv_estimator": "reinforce",  # whatever it gives is replaced
+    "batch_adjust_mode": "copy",
+    "loss_agg_mode": "seq-mean-token-sum",
+    "init_kl_coef": 0.0,
+    "gamma": 1.0,
+}
+"""Of the choices that ROLL offers those that leave the algorithm to `gem.advantage`."""

@@ -1,0 +1,125 @@
+"""ROLL's environment manager: one thread per environment, each playing episode after episode."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import ray
+from roll.distributed.scheduler.protocol import DataProto
+from roll.distributed.scheduler.router import RouterManager
+from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
+from tensordict import TensorDict
+
+from gem_core.adapters.playing import build_runner
+from gem_core.adapters.settings import Split
+from gem_core.adapters.tasks import TaskTable
+from gem_core.plugins import manager
+from gem_core.rollout import Episode, EpisodeRunner
+from gem_roll.config import GemConfig
+from gem_roll.player import Player, shared_player
+from gem_roll.policy import RouterPolicy, Stopped
+from gem_roll.rows import columns, episode_rows, silent_row, tensors
+from gem_roll.settings import GemSettings, Mode, split_of
+
+
+class TurnEnvManager(BaseEnvManager):
+    """Plays through gem-core: the ids that are trained on are the ids that were sampled, and an environment that fails,
+    hangs or ends by truncation ends its own episode and nothing else.
+
+    The arguments are those that ROLL's environment worker gives.
+    """
+
+    def __init__(
+        self,
+        worker_config: Any,
+        pipeline_config: GemConfig,
+        env_config: dict[str, Any],
+        tokenizer: Any,
+        generate_scheduler: Any,
+        output_queue: Any,
+        thread_lock: Any,
+        mode: Mode = "train",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self._worker = worker_config
+        self._config: Any = pipeline_config
+        self._settings = GemSettings.of(pipeline_config.gem)
+        self._split: Split = split_of(mode)
+        self._env: int = env_config["env_id"]
+        self._group: int = env_config["group_id"]
+        self._tokenizer = tokenizer
+        self._router = generate_scheduler
+        self._queue = output_queue
+        episodes = pipeline_config.rollout_batch_size if mode == "train" else pipeline_config.val_batch_size
+        self._tasks = episodes // worker_config.group_size
+        self._played = 0
+
+    def run_rollout_loop(self, data: DataProto) -> None:
+        """Play until ROLL says that it is over.
+
+        Args:
+            data: ROLL's; its seed is not used, as `gem.seed` decides the tasks.
+
+        Raises:
+            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, TemplateError: as `build_runner`.
+        """
+        self.running = True
+        client = RouterManager.create_client_sync(self._router)
+        policy = RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
+        first = self.current_step * self._tasks if self._split == "train" else 0
+        with shared_player(self._split, self._build) as player:
+            while (number := self._next()) is not None:
+                started = self.current_step
+                try:
+                    rollout = self._play(player, policy, first + number * self._worker.num_env_groups + self._group)
+                except Stopped:
+                    break
+                self._put(number, started, rollout)
+        self._put(number, self.current_step, None)
+
+    def _next(self) -> int | None:
+        number: Any = ray.get(self._queue.get_episode_id.remote(self._group, self._env))
+        return number
+
+    @functools.cached_property
+    def _table(self) -> TaskTable:
+        return TaskTable(self._settings.weights(self._split), self._tasks)
+
+    def _build(self) -> EpisodeRunner:
+        settings, config = self._settings, self._config
+        manager.configure(config.gem)
+        rollout = settings.rollout(
+            self._worker.generating_args.max_new_tokens, config.sequence_length, settings.chat_template_kwargs
+        )
+        managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
+        return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))
+
+    def _play(self, player: Player, policy: RouterPolicy, task: int) -> DataProto:
+        if self._split == "eval":
+            task %= self._tasks  # every evaluation plays the same
+        env_id, row = self._table[task]
+        return self._rollout(player.play(policy, task, env_id, row), env_id, task)
+
+    def _rollout(self, episode: Episode | None, env_id: str, task: int) -> DataProto:
+        rows = [silent_row(episode)]
+        if episode is not None and episode.turns:
+            rows = episode_rows(episode, self._settings.view)
+        # A manager that is faster than its neighbours may play several episodes of a task.
+        self._played += 1
+        name = f"{self._split}-{task}"
+        numbered = f"{name}-{self._env}-{self._played}"
+        return DataProto(
+            batch=TensorDict(
+                tensors(rows, self._config.sequence_length, self._tokenizer.pad_token_id), batch_size=len(rows)
+            ),
+            non_tensor_batch=columns(
+                rows, env_id=env_id, env=self._env, group=self._group, episode=numbered, task=name
+            ),
+            meta_info={"metrics": {}},
+        )
+
+    def _put(self, number: int | None, started: int, rollout: DataProto | None) -> None:
+        ray.get(self._queue.put.remote(self._group, number, started, rollout, self._env))

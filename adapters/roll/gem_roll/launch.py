@@ -1,0 +1,68 @@
+"""Composing ROLL's configuration and training with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import hydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from gem_core.adapters.ray_errors import own_errors
+from gem_core.errors import GemError
+from gem_roll.checks import check, check_devices, check_keys
+from gem_roll.completion import completed
+
+
+def compose(path: str | Path, overrides: Sequence[str] = ()) -> DictConfig:
+    """ROLL's configuration with the section `gem`.
+
+    Args:
+        path: of the yaml.
+        overrides: as on the command line, for example `["gem.seed=1", "+gem.view=turn"]`.
+    """
+    path = Path(path).resolve()
+    with hydra.initialize_config_dir(str(path.parent), version_base=None):
+        return hydra.compose(path.stem, overrides=[*overrides])
+
+
+def train(config: DictConfig) -> None:
+    """Train as ROLL's `start_agentic_pipeline.py` does; starts Ray unless the program has.
+
+    Raises:
+        SettingsError: settings that cannot work, or that would silently change the algorithm.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, and where environments failed in
+            a way that is to stop the run.
+    """
+    given = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
+    settings = check(given)
+    check_devices(given)
+
+    import ray
+    from dacite import from_dict
+    from roll.distributed.scheduler.initialize import init
+
+    from gem_roll.config import GemConfig
+    from gem_roll.pipeline import TurnPipeline
+
+    check_keys(given, GemConfig.__dataclass_fields__)
+    whole = from_dict(data_class=GemConfig, data=completed(given, settings))
+    if not ray.is_initialized():
+        init()
+    with own_errors():
+        TurnPipeline(whole).run()
+
+
+def command(arguments: Sequence[str]) -> None:
+    """The command line: a yaml, and overrides."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.exit(
+            "python -m gem_roll CONFIG.yaml [key=value ...]: ROLL's agentic pipeline with environments; docs/roll.md"
+        )
+    try:
+        train(compose(arguments[0], arguments[1:]))
+    except (GemError, HydraException) as error:
+        sys.exit(f"{type(error).__name__}: {error}")

@@ -1,0 +1,146 @@
+"""ROLL's agentic pipeline with one advantage per turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import ray
+import torch
+from roll.distributed.scheduler.protocol import DataProto
+from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
+from roll.utils.import_utils import safe_import_class
+
+from gem_core.adapters.layout import Layout
+from gem_core.adapters.metrics import announcement, rollout_metrics
+from gem_core.advantages import compute_advantages
+from gem_core.errors import SettingsError
+from gem_core.report import RunReport
+from gem_roll.config import GemConfig
+from gem_roll.rows import NOTE, Note, turn_batch
+from gem_roll.settings import GemSettings
+from gem_roll.worker import ACCUMULATION, TurnActorWorker
+
+Batch = Any
+"""ROLL's `DataProto`, whose annotations are not what it holds."""
+
+ADVANTAGES = "gem_advantages"
+"""Column of a batch: one number per token, until ROLL has come to its advantages."""
+
+
+class TurnPipeline(AgenticPipeline):
+    """ROLL's pipeline; its own clusters, rollout, weight transfer and loss.
+
+    Advantages are computed as soon as a batch is there, before rows are copied to fill it up, and take the place of
+    ROLL's when it trains. Copies train nothing.
+
+    Args:
+        pipeline_config: as `gem_roll.train` completes it.
+
+    Raises:
+        SettingsError: a training worker that does not know of turns.
+    """
+
+    def __init__(self, pipeline_config: GemConfig) -> None:
+        _check_worker(pipeline_config.actor_train.worker_cls)
+        self._settings = GemSettings.of(pipeline_config.gem)
+        self._announced = False
+        super().__init__(pipeline_config)
+        self._train_step = self.actor_train.train_step
+        self.actor_train.train_step = self._train_on_turns
+        self._report: RunReport | None = None
+        if self._settings.report:
+            title = ", ".join(self._settings.train_weights)
+            self._report = RunReport(pipeline_config.max_steps, title, folder=self._settings.report)
+        self.tracker = _Reporting(self.tracker, self._report)
+
+    def run(self) -> None:
+        """Train. The report is written at the end, and after an error."""
+        try:
+            super().run()
+        finally:
+            if self._report is not None:
+                self._report.save()
+
+    def adjust_batch(self, data: Batch, mode: str = "copy") -> Batch:
+        """Compute advantages, and fill the batch up with copies that train nothing.
+
+        Args:
+            data: the rows of whole episodes.
+            mode: ROLL's; always `copy`.
+        """
+        notes = [Note.decode(text) for text in data.non_tensor_batch[NOTE]]
+        episodes, tasks = (data.non_tensor_batch[name] for name in ("traj_id", "traj_group_id"))
+        layout = Layout.of(episodes, tasks, [note.turns for note in notes])
+        turns = turn_batch(notes, layout)
+        advantages, metrics = compute_advantages(
+            self._settings.advantage, turns, gamma=self.pipeline_config.step_reward_gamma
+        )
+        metrics |= _episode_metrics(notes, episodes)
+        rows, length = data.batch["input_ids"].shape
+        # Shifted by one, as ROLL's advantages are: the first token of a row predicts nothing.
+        data.batch[ADVANTAGES] = torch.from_numpy(layout.spread(advantages, (rows, length))[:, 1:])
+        data.meta_info["metrics"] = metrics
+        filled: Batch = super().adjust_batch(data, mode)
+        filled.batch["response_mask"][rows:] = False
+        actor = self.pipeline_config.actor_train.training_args
+        shares = self._settings.updates * self.actor_train.dp_size * actor.per_device_train_batch_size
+        filled.meta_info[ACCUMULATION] = len(filled) // shares
+        self._announce(metrics)
+        return filled
+
+    def val(self, global_step: int, trace_meta: Any) -> dict[str, float]:
+        """Evaluate; the metrics, with the prefix `eval_`."""
+        batch = DataProto(meta_info={"is_offload_states": False, "global_step": global_step, **trace_meta})
+        scheduler: Any = self.val_rollout_scheduler
+        played: Batch = ray.get(scheduler.get_batch.remote(batch, self.pipeline_config.val_batch_size))
+        notes = [Note.decode(text) for text in played.non_tensor_batch[NOTE]]
+        metrics = _episode_metrics(notes, played.non_tensor_batch["traj_id"])
+        DataProto.drop(played)
+        return {f"eval_{name}": value for name, value in metrics.items()}
+
+    def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
+        batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
+        return self._train_step(batch, **options)
+
+    def _announce(self, metrics: dict[str, float]) -> None:
+        if not self._announced:
+            self._announced = True
+            gamma = self.pipeline_config.step_reward_gamma
+            print(announcement(self._settings.advantage, gamma, self._settings.view, metrics), flush=True)
+
+
+class _Reporting:
+    """ROLL's tracker, and the report beside it."""
+
+    def __init__(self, tracker: Any, report: RunReport | None) -> None:
+        self._tracker = tracker
+        self._report = report
+
+    def log(self, values: dict[str, Any], step: int, **options: Any) -> None:
+        """Take the metrics of a step, counted from 0."""
+        self._tracker.log(values=values, step=step, **options)
+        if self._report is not None:
+            # ROLL marks with `@` how a metric was averaged, and takes that off as well.
+            numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
+            self._report.update(step + 1, {name: float(value) for name, value in numbers.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tracker, name)
+
+
+def _check_worker(path: Any) -> None:
+    """Raises `SettingsError` for a worker that would make its own number of updates."""
+    kind = safe_import_class(path)
+    if kind is None or not issubclass(kind, TurnActorWorker):
+        raise SettingsError(
+            f"actor_train.worker_cls={path} is no {TurnActorWorker.__name__}; derive from it, or leave it out"
+        )
+
+
+def _episode_metrics(notes: Sequence[Note], episodes: Sequence[str]) -> dict[str, float]:
+    """Of each episode once, however many rows it has."""
+    found = [note.episode for note in dict(zip(episodes, notes, strict=True)).values()]
+    played = [episode for episode in found if episode is not None]
+    return rollout_metrics(played, len(found) - len(played))

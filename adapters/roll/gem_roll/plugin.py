@@ -1,0 +1,21 @@
+"""What this package registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import AdapterSpec
+
+GEM_PLUGIN_API = ">=1,<2"
+
+# 0.3.0 is what `tests/adapters/roll/test_contract.py` pins down, at one commit; 0.4 may move it.
+ROLL = AdapterSpec(
+    "roll", "gem_roll", distribution="roll", supported=">=0.3,<0.4", clone="https://github.com/alibaba/ROLL"
+)
+
+
+@hookimpl
+def gem_adapters() -> Iterable[AdapterSpec]:
+    """This adapter."""
+    yield ROLL

@@ -1,0 +1,50 @@
+"""One run of `curves.py` in ROLL, on the CPU; the settings come as JSON. `ROLL_HOME` is the clone of ROLL."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/roll"))
+from roll_on_cpu import settings as cpu
+
+YAML = Path(__file__).parents[1] / "examples/roll_guess_the_number.yaml"
+
+
+def main(settings: dict[str, Any]) -> None:
+    cpu.prepare()
+    from gem_roll import compose, train
+
+    values = {
+        "gem.env": settings["env"],
+        "gem.advantage": settings["advantage"],
+        "+gem.seed": settings["seed"],
+        "gem.report": settings["folder"],
+        "pretrain": settings["model"],
+        "seed": settings["seed"],
+        "max_steps": settings["updates"],
+        "rollout_batch_size": settings["episodes"],
+        "sequence_length": 1024,
+        "step_reward_gamma": settings["gamma"],
+        "max_grad_norm": settings["clip"],
+        "entropy_loss_coef": 0,
+        "train_env_manager.generating_args.max_new_tokens": settings["response_tokens"],
+        "actor_train.training_args.learning_rate": settings["learning_rate"],
+        "actor_train.training_args.lr_scheduler_type": "constant",
+        "actor_train.training_args.per_device_train_batch_size": 8,
+        "actor_train.infer_batch_size": 8,
+        "output_dir": f"{settings['folder']}/output",
+        "logging_dir": f"{settings['folder']}/logs",
+        "checkpoint_config.output_dir": f"{settings['folder']}/checkpoints",
+    }
+    flags = [f"{name}={value}" for name, value in values.items()]
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        cpu.start_ray(folder)
+        train(compose(YAML, [*cpu.overrides(), *flags]))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,108 @@
+"""How a program ends: real processes in the place of Oat's nodes; all of Oat is in `full/test_program.py`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gem_core.errors import AdapterError
+from gem_oat.program import end, wait
+from gem_oat.signs import FOLDER, Signs, reported
+
+Start = Callable[[str], psutil.Process]
+
+
+@pytest.fixture
+def signs(tmp_path: Path) -> Signs:
+    return Signs(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a process of a run that executes a line of Python."""
+    started: list[psutil.Popen] = []
+    preamble = "import os, subprocess, sys, time; from gem_oat.signs import *; signs = Signs.of_this_run();"
+
+    def start_one(line: str) -> psutil.Process:
+        started.append(
+            psutil.Popen([sys.executable, "-c", f"{preamble} {line}"], env={**os.environ, FOLDER: str(tmp_path)})
+        )
+        return psutil.Process(started[-1].pid)
+
+    yield start_one
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_learner_that_is_done_early_is_no_failure(signs: Signs, start: Start):
+    nodes = [
+        start("time.sleep(600)"),  # an actor
+        start("signs.finish()"),
+        start("time.sleep(8); signs.finish()"),
+    ]
+    wait(nodes, signs, 2, threading.Event())
+    assert signs.finished == {nodes[1].pid, nodes[2].pid}
+
+
+def test_actors_may_end_before_the_last_learner_has_said_so(signs: Signs, start: Start):
+    wait([start("pass"), start("time.sleep(2); signs.finish()")], signs, 1, threading.Event())
+
+
+def test_the_first_error_is_raised(signs: Signs, start: Start):
+    nodes = [start("time.sleep(600)"), start("signs.fail(ValueError('first')); signs.fail(ValueError('second'))")]
+    with pytest.raises(AdapterError, match=r"(?s)the others were ended.*ValueError: first") as raised:
+        wait(nodes, signs, 1, threading.Event())
+    assert "second" not in str(raised.value)
+
+
+def test_a_process_that_ends_without_a_word_is_noticed(signs: Signs, start: Start):
+    nodes = [start("time.sleep(600)"), start("os.kill(os.getpid(), 9)")]
+    with pytest.raises(AdapterError, match="ended without a word"):
+        wait(nodes, signs, 1, threading.Event())
+
+
+def test_a_program_that_was_told_to_stop_says_so(signs: Signs, start: Start):
+    told = threading.Event()
+    told.set()
+    with pytest.raises(AdapterError, match="was told to stop before training was over"):
+        wait([start("signs.fail(RuntimeError('lost the others'))")], signs, 1, told)
+
+
+def test_all_processes_of_a_run_are_ended_and_no_other(signs: Signs, start: Start):
+    shell = start("subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(1)")
+    orphan = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
+    start(orphan)
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        deadline = time.monotonic() + 60
+        while len(signs.processes) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(signs.processes) == 3
+        end(signs, [shell])
+        assert signs.processes == []
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_an_error_of_a_method_is_reported_and_raised(signs: Signs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    @reported
+    def broken() -> None:
+        raise RuntimeError("the level is gone")
+
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    with pytest.raises(RuntimeError):
+        broken()
+    assert signs.error is not None
+    assert "the level is gone" in signs.error
+    assert [one.name for one in tmp_path.iterdir()] == ["error"]

@@ -1,0 +1,19 @@
+"""The clone of ROLL that `ROLL_HOME` names, made ready to be imported; before anything of it is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from roll_on_cpu import settings
+
+HOME = os.environ.get("ROLL_HOME")
+
+WITHOUT = (
+    "needs ROLL: git clone https://github.com/alibaba/ROLL /somewhere && "
+    "git -C /somewhere checkout 8eb27cc2dc34c4d1310b169d9b86d339004d811a && export ROLL_HOME=/somewhere"
+)
+
+if HOME:
+    settings.prepare()
+    os.environ["ROLL_LOG_DIR"] = tempfile.mkdtemp(prefix="roll")  # by default ROLL logs to where it is started

@@ -1,0 +1,71 @@
+"""Imported by a run (`gem.modules`) to note what goes through ROLL: what its engines sampled, what its actor trains on.
+
+It also makes the environments of the tests known.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from roll.distributed.scheduler.decorator import Dispatch, register
+from roll.distributed.scheduler.router import RouterClient
+
+sys.path.append(str(Path(__file__).parents[1]))
+import babble
+
+from gem_roll.pipeline import TurnPipeline
+from gem_roll.worker import TurnActorWorker
+
+FOLDER = Path(os.environ["GEM_SPY"])
+TENSORS = ["input_ids", "attention_mask", "response_mask", "advantages", "infer_logprobs", "old_log_probs"]
+
+
+class SgdActorWorker(TurnActorWorker):
+    """ROLL has AdamW only, after which a step no longer tells how large the gradient was."""
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def initialize(self, pipeline_config: Any) -> None:
+        super().initialize(pipeline_config)
+        strategy: Any = self.strategy
+        rate = self.worker_config.training_args.learning_rate
+        strategy.optimizer = torch.optim.SGD(strategy.model.parameters(), lr=rate)
+
+
+def _watch_sampling() -> None:
+    generate = RouterClient.generate_request
+
+    @functools.wraps(generate)
+    async def watched(self: Any, req: Any, request_id: Any, uid: int) -> Any:
+        prompt = req.batch["input_ids"][0].tolist()
+        answer = await generate(self, req, request_id, uid)
+        if answer is not None:
+            ids, logprobs = (answer.meta_info[name][0] for name in ("output_token_ids", "output_logprobs"))
+            with (FOLDER / f"sampled-{os.getpid()}.jsonl").open("a") as file:
+                file.write(json.dumps({"prompt": prompt, "ids": ids, "logprobs": logprobs, "uid": uid}) + "\n")
+        return answer
+
+    RouterClient.generate_request = watched
+
+
+def _watch_updates() -> None:
+    train = TurnPipeline._train_on_turns
+
+    @functools.wraps(train)
+    def watched(self: TurnPipeline, batch: Any, **options: Any) -> Any:
+        started = train(self, batch, **options)
+        seen = {name: batch.batch[name].clone() for name in TENSORS}
+        torch.save({**seen, "meta": dict(batch.meta_info)}, FOLDER / f"batch-{batch.meta_info['global_step']}.pt")
+        return started
+
+    TurnPipeline._train_on_turns = watched
+
+
+babble.register()
+_watch_sampling()
+_watch_updates()

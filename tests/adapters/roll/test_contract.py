@@ -1,0 +1,353 @@
+"""What the adapter relies on in ROLL; a failure here says what a new commit changed."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+import re
+import subprocess
+import typing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from recorded import AGGREGATIONS, COLUMNS, DEFAULTS, ESTIMATORS, GENERATING, LENGTH, SHIPPED, TENSORS
+from sources import parameters, says
+
+from gem_core.adapters import installed_version, require
+from gem_roll.checks import FIXED, OF_MANAGERS
+from gem_roll.completion import ALGORITHM, SAMPLING
+from gem_roll.plugin import ROLL
+from gem_roll.stand_in import _MODULES
+from gem_roll.stock_checks import length_reasons, zero_reasons
+
+pytestmark = pytest.mark.needs_roll
+
+HOME = Path(os.environ.get("ROLL_HOME", "."))
+YAML = Path(__file__).parents[3] / "examples" / "roll_guess_the_number.yaml"
+
+
+def test_it_is_the_commit_that_was_tested():
+    require(ROLL)
+    assert installed_version(ROLL) == "0.3.0"
+    head = subprocess.run(["git", "-C", str(HOME), "rev-parse", "HEAD"], capture_output=True, text=True)
+    if head.returncode == 0:  # a clone without its history says nothing
+        assert head.stdout.strip() == "8eb27cc2dc34c4d1310b169d9b86d339004d811a"
+
+
+# -- the configuration: config.py, completion.py, checks.py ----------------------------------------------------------
+
+
+def hint(name: str) -> Any:
+    from roll.configs.base_config import PPOConfig
+
+    return typing.get_type_hints(PPOConfig)[name]
+
+
+def test_defaults_and_choices_are_as_recorded():
+    from roll.configs.generating_args import GeneratingArguments
+    from roll.pipeline.agentic.agentic_config import AgenticConfig
+
+    defaults = {one.name: one.default for one in dataclasses.fields(AgenticConfig)}
+    assert {name: defaults[name] for name in DEFAULTS} == DEFAULTS
+    sampling = {one.name: one.default for one in dataclasses.fields(GeneratingArguments)}
+    assert {name: sampling[name] for name in GENERATING} == GENERATING
+    assert typing.get_args(hint("adv_estimator")) == ESTIMATORS
+    assert "rebn" not in ESTIMATORS  # ROLL refuses names that it does not know
+    assert typing.get_args(hint("loss_agg_mode")) == AGGREGATIONS
+
+
+def test_every_setting_that_is_spoken_of_exists():
+    from roll.pipeline.agentic.agentic_config import AgenticConfig, EnvManagerConfig
+
+    def check(kind: Any, name: str) -> None:
+        first, _, rest = name.partition(".")
+        hints = typing.get_type_hints(kind)
+        assert first in hints, f"{kind.__name__} has no {first}"
+        if rest:
+            options = [one for one in (*typing.get_args(hints[first]), hints[first]) if dataclasses.is_dataclass(one)]
+            check(options[0], rest)
+
+    for name in (
+        *FIXED,
+        *ALGORITHM,
+        "step_reward_gamma",
+        "loss_agg_mode",
+        "train_infer_correction.is_weight.weight_type",
+    ):
+        check(AgenticConfig, name)
+    for name in (*OF_MANAGERS, *(f"generating_args.{one}" for one in SAMPLING), "num_env_groups", "group_size"):
+        check(EnvManagerConfig, name)
+
+
+def test_roll_drops_what_it_does_not_know_and_ours_does_not():
+    from roll.pipeline.agentic.agentic_config import AgenticConfig
+
+    from gem_roll.config import GemConfig
+
+    assert {*GemConfig.__dataclass_fields__} - {*AgenticConfig.__dataclass_fields__} == {"gem"}
+
+
+def test_roll_takes_what_is_completed_and_plans_the_learning_rate_over_updates():
+    from dacite import from_dict
+    from omegaconf import OmegaConf
+    from roll.configs.base_config import BaseConfig
+    from roll.distributed.strategy.fsdp2_strategy import FSDP2TrainStrategy
+    from roll_on_cpu import settings
+
+    from gem_roll import compose
+    from gem_roll.checks import check
+    from gem_roll.completion import completed
+    from gem_roll.config import GemConfig
+
+    # ROLL divides the steps of a run by its ranks, and counts an update for each.
+    says(BaseConfig.set_max_steps, 'setattr(attribute.training_args, "max_steps", max_steps)')
+    says(FSDP2TrainStrategy, "self.worker_config.training_args.max_steps // self.worker.rank_info.dp_size")
+    flags = [
+        *settings.overrides(ranks=3),
+        "pretrain=none",
+        "+gem.updates=2",
+        f"logging_dir={os.environ['ROLL_LOG_DIR']}",
+    ]
+    given: Any = OmegaConf.to_container(compose(YAML, flags), resolve=True)
+    config = from_dict(data_class=GemConfig, data=completed(given, check(given)))
+    config.set_max_steps(10)
+    assert config.actor_train.training_args.max_steps // 3 == 20
+    assert config.gem["updates"] == 2
+    assert config.train_env_manager.max_traj_per_env == 1
+    assert not config.enable_reference
+    assert config.enable_old_logprobs_recompute
+
+
+def test_shipped_configurations_are_as_recorded():
+    for name, recorded in SHIPPED.items():
+        config = yaml.safe_load((HOME / "examples" / name).read_text())
+        read = {key: config[key] for key in recorded if key in config}
+        norm = {key: value for key, value in config["reward_normalization"].items() if key != "norm_std_type"}
+        manager = {key: value for key, value in config["train_env_manager"].items() if key.startswith("group_size")}
+        assert {**read, "reward_normalization": norm, "train_env_manager": manager} == recorded
+        assert not {"loss_agg_mode", "gamma"} & {*config}
+
+
+def test_which_of_all_shipped_configurations_train_on_nothing_or_favour_by_length():
+    silent, biased = set(), set()
+    paths = sorted(HOME.glob("examples/*/agent*.yaml"))
+    assert len(paths) == 28
+    for path in paths:
+        config = yaml.safe_load(path.read_text())
+        name = str(path.relative_to(HOME / "examples"))
+        if [*zero_reasons(config)]:
+            silent.add(name)
+        if [*length_reasons(config)]:
+            biased.add(name)
+    assert silent == {"agentic_demo/agent_rollout_rock_swe.yaml"}
+    assert len(biased) == 28  # none sets loss_agg_mode
+
+
+# -- starting: launch.py ----------------------------------------------------------------------------------------------
+
+
+def test_rolls_own_start_does_what_ours_does():
+    text = re.sub(r"\s+", " ", (HOME / "examples" / "start_agentic_pipeline.py").read_text())
+    steps = [
+        "from_dict(data_class=AgenticConfig",
+        "init()",
+        "pipeline_cls(pipeline_config=ppo_config)",
+        "pipeline.run()",
+    ]
+    at = [text.index(step) for step in steps]
+    assert at == sorted(at)
+
+
+# -- the pipeline: pipeline.py ----------------------------------------------------------------------------------------
+
+
+def test_adjusting_a_batch_comes_between_its_rollout_and_its_advantages():
+    from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
+
+    assert parameters(AgenticPipeline.adjust_batch) == ["self", "data", "mode"]
+    assert parameters(AgenticPipeline.val) == ["self", "global_step", "trace_meta"]
+    says(
+        AgenticPipeline.run,
+        "self.executor.submit(self.val, global_step,",
+        "self.train_rollout_scheduler.get_batch.remote(batch, self.pipeline_config.rollout_batch_size)",
+        "metrics.update(val_metrics)",
+        "batch = compute_discounted_returns(",
+        "batch = self.adjust_batch(batch, mode=self.pipeline_config.batch_adjust_mode)",
+        'metrics.update(reduce_metrics(batch.meta_info.pop("metrics", {})))',
+        "compute_response_level_rewards(",
+        "compute_token_reward(",
+        "batch = agentic_compute_advantage(",
+        "self.actor_train.train_step(batch, blocking=False)",
+        "compute_train_data_metrics(batch=batch)",
+        "self.tracker.log(values=metrics, step=global_step)",
+    )
+
+
+def test_copies_come_after_the_batch():
+    from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
+
+    says(
+        AgenticPipeline.adjust_batch,
+        "training_args.per_device_train_batch_size * self.pipeline_config.actor_train.training_args."
+        "gradient_accumulation_steps * self.actor_train.dp_size",
+        "if threshold == 0: return data",
+        'metrics = data.meta_info.get("metrics", {})',
+        "adjusted_batch = DataProto.concat([data, dup_proto])",
+        'adjusted_batch.meta_info["metrics"] = metrics',
+    )
+
+
+# -- the worker: worker.py --------------------------------------------------------------------------------------------
+
+
+def test_an_update_is_as_many_micro_batches_as_the_worker_is_told():
+    from roll.distributed.scheduler.decorator import BIND_WORKER_METHOD_FLAG
+    from roll.distributed.strategy.fsdp2_strategy import FSDP2TrainStrategy
+    from roll.pipeline.base_worker import ActorWorker
+
+    from gem_roll.worker import TurnActorWorker
+
+    says(
+        ActorWorker.train_step,
+        "per_device_train_batch_size * self.worker_config.training_args.gradient_accumulation_steps",
+        "mini_batch_size=backward_batch_size",
+        "self.strategy.train_step(batch=backward_batch, loss_func=self.loss_func)",
+    )
+    says(
+        FSDP2TrainStrategy.train_step,
+        "loss_scale = mini_steps * self.worker.rank_info.dp_size",
+        "gradient_accumulation_steps = self.worker_config.training_args.gradient_accumulation_steps",
+        "loss *= loss_scale",
+        "loss = loss / gradient_accumulation_steps",
+    )
+    # How a cluster hands the batch out stays ROLL's.
+    flags = [getattr(one.train_step, BIND_WORKER_METHOD_FLAG) for one in (TurnActorWorker, ActorWorker)]
+    assert flags[0] == flags[1]
+
+
+def test_rows_of_another_length_weigh_their_tokens_alike_in_these_modes_only():
+    import torch
+    from roll.utils.functionals import agg_loss
+
+    from gem_roll.checks import AGGREGATIONS as ALLOWED
+
+    mask = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0]])
+    for mode in AGGREGATIONS:
+        loss = torch.where(mask > 0, 1.0, 0.0).requires_grad_()
+        agg_loss(loss, mask, mode).backward()
+        weights = loss.grad[mask > 0] if loss.grad is not None else torch.zeros(0)
+        assert (weights.max() - weights.min() < 1e-7) == (mode in ALLOWED)
+
+
+# -- the rollout: env_manager.py, policy.py, rows.py -----------------------------------------------------------------
+
+
+def test_a_manager_gets_what_ours_takes_and_is_asked_what_ours_answers():
+    from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
+    from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
+    from roll.pipeline.agentic.environment_worker import EnvironmentWorker
+
+    from gem_roll.env_manager import TurnEnvManager
+
+    given = [
+        "worker_config",
+        "pipeline_config",
+        "env_config",
+        "tokenizer",
+        "generate_scheduler",
+        "output_queue",
+        "thread_lock",
+        "mode",
+    ]
+    assert parameters(TrajEnvManager.__init__)[1:9] == given == parameters(TurnEnvManager.__init__)[1:9]
+    says(
+        EnvironmentWorker.initialize,
+        'safe_import_class(env_config["env_manager_cls"])',
+        *(f"{one}=" for one in given[:4]),
+    )
+    says(EnvironmentWorker.run_rollout_loop, "env_manager.run_rollout_loop(data_proto)")
+    assert {"current_step", "running"} <= {*vars(BaseEnvManager())}
+    says(BaseEnvManager.stop, "self.running = False")
+
+
+def test_the_queue_is_spoken_to_as_rolls_managers_do():
+    from roll.distributed.scheduler.rollout_scheduler import GroupQueueManager
+    from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
+
+    kind = GroupQueueManager.__ray_metadata__.modified_class
+    assert parameters(kind.get_episode_id)[:3] == ["self", "group_id", "env_id"]
+    assert parameters(kind.put)[:6] == ["self", "group_id", "episode_id", "start_step", "rollout", "env_id"]
+    says(
+        TrajEnvManager.run_rollout_loop, "self.output_queue.put.remote(", "start_step, None, self.env_config['env_id']"
+    )
+    # An episode that ends by truncation alone is not over for it.
+    says(TrajEnvManager.run_rollout_loop, "if self.running and (rollout_cache.terminated or stop_reason ==")
+
+
+def test_a_batch_is_of_whole_steps():
+    """Task numbers count on it: so many episodes per manager and step, and those of older steps thrown away."""
+    from roll.distributed.scheduler.rollout_scheduler import GroupQueue
+    from roll.pipeline.agentic.agentic_config import AgenticConfig
+
+    says(AgenticConfig.__post_init__, "traj_per_env = (self.rollout_batch_size + train_env_num - 1) // train_env_num")
+    says(
+        GroupQueue.advance_step, "if step - group.create_step > self.async_generation_ratio", "self._advance_step(step)"
+    )
+
+
+def test_the_router_answers_with_ids():
+    from roll.distributed.scheduler.router import RouterClient, RouterManager, is_report_data_finished
+
+    assert parameters(RouterClient.generate_request) == ["self", "req", "request_id", "uid"]
+    assert parameters(RouterManager.create_client_sync) == ["self"]
+    says(
+        RouterClient._preprocess_generate,
+        'generation_config["eos_token_id"] = [self.eos_token_id, self.pad_token_id]',
+        'payload["input_ids"] = input_ids[0]',
+    )
+    names = ["finish_reasons", "output_token_ids", "output_logprobs"]
+    says(RouterClient._postprocess_generate, *(f'output_data.meta_info["{name}"]' for name in names))
+    says(is_report_data_finished, 'finish_reason == "abort"')
+
+
+def test_rows_are_as_recorded():
+    """From ROLL's own managers: one turn, with log-probabilities."""
+    from roll.pipeline.agentic.env_manager.base_env_manager import RolloutCache
+    from roll.pipeline.agentic.env_manager.step_env_manager import StepEnvManager
+
+    manager: Any = StepEnvManager.__new__(StepEnvManager)
+    manager.pipeline_config = SimpleNamespace(sequence_length=LENGTH)
+    manager.tokenizer = SimpleNamespace(pad_token_id=0)
+    manager.rollout_cache = RolloutCache(env_id=0, group_id=0, tag="one", step=1)
+    manager.rollout_cache.history = [
+        {"prompt_ids": [1, 2], "response_ids": [3], "infer_logprobs": [-1.0], "reward": 1.0, "state_hash": "x"}
+    ]
+    rows = manager.formulate_rollouts(manager.rollout_cache)
+    assert {name: (str(one.dtype), one.shape[1]) for name, one in rows.batch.items()} == TENSORS
+    assert {*rows.non_tensor_batch.keys()} == COLUMNS
+    # The token after each position, as in ours.
+    assert rows.batch["infer_logprobs"][0, :3].tolist() == [0.0, -1.0, 0.0]
+
+
+# -- the bridge: bridge.py, stand_in.py -------------------------------------------------------------------------------
+
+
+def test_the_names_that_roll_takes_from_gem_are_those_of_the_stand_in():
+    used: set[tuple[str, str]] = set()
+    for path in (HOME / "roll").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "gem":
+                used |= {(node.module or "", one.name) for one in node.names}
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "gem":
+                used.add(("gem", node.attr))
+    assert used == {(module, name) for module, names in _MODULES.items() for name in names}
+
+
+def test_roll_makes_environments_by_keyword():
+    from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
+
+    says(TrajEnvManager.__init__, "gem.make(env_id=self.env_config[\"env_type\"], **self.env_config['config'])")

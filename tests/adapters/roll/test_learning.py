@@ -1,0 +1,74 @@
+"""An agent learns in ROLL's own pipeline on the CPU, by the example as a user runs it: the end-to-end test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from roll_on_cpu import settings as cpu
+from training_run import SECONDS, TrainingRun, assert_learned_the_corridor, launch
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "roll_guess_the_number.py"
+CORRIDOR = [
+    "gem.env=game:Corridor-v0",
+    "+gem.eval_episodes=16",
+    "rollout_batch_size=24",
+    "sequence_length=256",
+    "max_steps=28",
+    "eval_steps=27",  # before the first update and before the last: ROLL has no evaluation after it
+    "entropy_loss_coef=0",
+    "actor_train.training_args.per_device_train_batch_size=24",
+    "actor_train.training_args.lr_scheduler_type=constant",
+]
+
+
+@pytest.mark.needs_roll
+def test_the_example_learns_the_corridor(tmp_path: Path):
+    folders = [
+        f"gem.report={tmp_path}/report",
+        f"+gem.recording={tmp_path}/episodes",
+        f"output_dir={tmp_path}/output",
+        f"logging_dir={tmp_path}/logs",
+        f"checkpoint_config.output_dir={tmp_path}/checkpoints",
+    ]
+    command = [sys.executable, str(EXAMPLE), *CORRIDOR, *folders]
+    run = launch(TrainingRun, command, tmp_path, {**cpu.environment(), "WARM_START_STEPS": "100"})
+    assert_learned_the_corridor(run, steps=28, batch=24, evaluated=32)
+    assert run.metrics[0]["eval_episode/success"] < 0.8
+    # The policy has moved far by the end, so weights that did not reach the engine would show.
+    assert all(abs(line["actor/train_infer_diff_token_mean"]) < 1e-4 for line in run.metrics)
+
+
+def test_the_example_stays_short():
+    assert len(EXAMPLE.read_text().splitlines()) < 80
+
+
+@pytest.mark.needs_roll
+def test_wrong_settings_are_answered_well(tmp_path: Path):
+    def answer(*flags: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **cpu.environment()}
+        command = [sys.executable, "-m", "gem_roll", str(EXAMPLE.with_suffix(".yaml")), "pretrain=none", *flags]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    wrong = answer("+gem.hystory=2")
+    assert wrong.returncode == 1
+    assert wrong.stderr.strip() == "SettingsError: there is no setting gem.hystory. Did you mean 'history'?"
+    unknown = answer("gem.env=game:Corrido-v0")
+    assert unknown.returncode == 1
+    assert unknown.stderr.strip().startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you mean")
+
+
+def test_without_roll_the_command_says_how_to_get_it(tmp_path: Path):
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ROLL_HOME")}
+    command = [sys.executable, "-m", "gem_roll", str(EXAMPLE.with_suffix(".yaml"))]
+    answer = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(
+        "FrameworkVersionError: the roll adapter needs roll>=0.3,<0.4, which is not installed."
+    )
+    assert "git clone https://github.com/alibaba/ROLL" in answer.stderr

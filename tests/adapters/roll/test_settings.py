@@ -1,0 +1,261 @@
+"""What is refused before anything starts, and what follows from the section `gem`. Nothing here needs ROLL."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from recorded import AGGREGATIONS, DEFAULTS, GENERATING, SHIPPED
+
+from gem_core.errors import EnvKwargsError, GemError, NotFoundError, SettingsError
+from gem_roll.checks import check, check_devices, check_keys
+from gem_roll.completion import completed
+from gem_roll.launch import compose
+from gem_roll.stock_checks import check_stock, length_reasons, zero_reasons
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+YAML = EXAMPLES / "roll_guess_the_number.yaml"
+
+
+def configuration(*flags: str) -> dict[str, Any]:
+    config = OmegaConf.to_container(compose(YAML, ["pretrain=none", *flags]), resolve=True)
+    assert isinstance(config, dict)
+    return config
+
+
+WHOLE = configuration()
+
+
+def changed(name: str, value: Any) -> dict[str, Any]:
+    config = copy.deepcopy(WHOLE)
+    *path, last = name.split(".")
+    section = config
+    for part in path:
+        section = section.setdefault(part, {})
+    section[last] = value
+    return config
+
+
+def refusal(name: str, value: Any) -> str:
+    with pytest.raises(GemError) as caught:
+        check(changed(name, value))
+    assert isinstance(caught.value, SettingsError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", [YAML, EXAMPLES / "roll_guess_the_number_gpu.yaml"])
+def test_the_examples_pass(path: Path):
+    config = OmegaConf.to_container(compose(path, ["pretrain=none"]), resolve=True)
+    assert isinstance(config, dict)
+    settings = check(config)
+    assert settings.env == ["game:GuessTheNumber-v0-easy"]
+    assert settings.advantage == "rebn"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("adv_estimator", "grpo", "gem.advantage"),
+        ("adv_estimator", "step_reinforce", "gem.advantage"),
+        ("reward_normalization.method", "mean_std", "gem.advantage"),
+        ("reward_normalization.norm_mean_type", "group", "gem.advantage"),
+        ("whiten_advantages", True, "weighs turns by their tokens"),
+        ("whiten_rewards", True, "weighs turns by their tokens"),
+        ("advantage_clip", 0.2, "gem.advantage"),
+        ("gamma", 0.99, "by the token"),
+        ("loss_agg_mode", "seq-mean-token-mean", "long answers would count less"),
+        ("batch_adjust_mode", "delete", "take turns out"),
+        ("batch_adjust_mode", "random_sample", "take turns out"),
+        ("batch_adjust_mode", "auto", "take turns out"),
+        ("init_kl_coef", 0.2, "use_kl_loss"),
+        ("add_token_level_kl", True, "use_kl_loss"),
+        ("use_opd", True, "distillation"),
+        ("custom_envs", {"FrozenLake": {}}, "gem.env says what is played"),
+        ("train_env_manager.tags", ["FrozenLake"], "gem.env says what is played"),
+        ("train_env_manager.group_size_redundancy", 2, "favours short episodes"),
+        ("train_env_manager.llm_proxy.proxy_type", "openai", "ids that were sampled"),
+        ("train_env_manager.generating_args.top_p", 0.7, "another policy"),
+        ("train_env_manager.generating_args.temperature", 0.95, "another policy"),
+        ("train_env_manager.generating_args.top_k", 50, "another policy"),
+        ("train_env_manager.generating_args.num_beams", 2, "no sample"),
+        ("actor_infer.generating_args", {"max_new_tokens": 8}, "replace the settings of the evaluation"),
+        ("actor_train.training_args.gradient_accumulation_steps", 64, "gem.updates"),
+        ("actor_train.strategy_args.strategy_name", "megatron_train", "Megatron"),
+        ("actor_train.use_dynamic_batching_in_train", True, "another number of updates"),
+        ("actor_train.apply_loss_scale", False, "micro-batches"),
+        ("critic_warmup", 5, "not trained on"),
+        ("val_batch_size", 128, "gem.eval_episodes"),
+        ("train_env_manager.num_env_groups", 100, "slowest episodes"),
+        ("val_env_manager.num_env_groups", 100, "gem.eval_episodes=128"),
+        ("rollout_batch_size", 0, "at least 1"),
+        ("rollout_batch_size", -1, "at least 1"),
+        ("max_steps", -1, "at least 1"),
+        ("step_reward_gamma", 1.5, "between 0 and 1"),
+        ("sequence_length", 4, "leaves no room"),
+        ("gem.updates", 0, "at least 1"),
+        ("ppo_epochs", 0, "at least 1"),
+        ("force_disable_old_logprobs_recompute", True, "enable_old_logprobs_recompute"),
+        ("actor_train.model_update_frequency", 10, "older weights"),
+        ("async_generation_ratio", 1, "older weights"),
+        ("actor_train.strategy_args.strategy_config.param_dtype", "bf16", "steps of a small learning rate are lost"),
+        ("train_env_manager.generating_args.logprobs", None, "one per token is needed"),
+        ("train_env_manager.generating_args.top_p", None, "another policy"),
+        ("whiten_advantages", None, "weighs turns by their tokens"),
+        ("val_env_manager.generating_args.max_new_tokens", 8192, "val_env_manager with sequence_length"),
+        ("pretrain", "???", "pretrain is not set"),
+        ("pg_clip_high", 0.28, "does nothing without use_pg_clip_range"),
+        ("kl_loss_coef", 0.1, "does nothing without use_kl_loss"),
+        ("use_kl_loss", True, "does nothing without kl_loss_coef"),
+        ("response_length", 512, "does nothing in ROLL's agentic pipeline"),
+        ("gem.advantage", "gae", "critic"),
+        ("gem.advantage", "grpo", "group_size=1"),
+        ("gem.hystory", 2, "Did you mean 'history'"),
+        ("gem.view", "turns", "gem"),
+        ("gem.env", None, "gem-core list"),
+        ("gem.history", 2, "gem.view=turn"),
+        ("gem.modules", ["no_such_module"], "gem.modules"),
+    ],
+)
+def test_what_would_change_the_algorithm_or_do_nothing_is_refused(name: str, value: Any, reason: str):
+    assert reason in refusal(name, value)
+
+
+def test_what_needs_another_setting_is_refused_together_with_it_only():
+    tokens = changed("loss_agg_mode", "token-mean")
+    tokens["entropy_loss_coef"] = 0
+    check(tokens)
+    with pytest.raises(SettingsError, match="tokens of prompts"):
+        check({**tokens, "use_kl_loss": True, "kl_loss_coef": 0.1})
+    weights = changed("train_infer_correction", {"is_weight": {"enabled": True, "weight_type": "sequence"}})
+    with pytest.raises(SettingsError, match="all turns of a row together"):
+        check(weights)
+    weights["gem"]["view"] = "turn"
+    check(weights)
+    filters = changed("train_infer_correction", {"filters": [{"enabled": True, "agg_type": "geometric"}]})
+    with pytest.raises(SettingsError, match="all turns of a row together"):
+        check(filters)
+    filters["gem"]["view"] = "turn"
+    check(filters)
+
+
+def test_devices_have_to_be_named():
+    with pytest.raises(SettingsError, match=r"actor_train\.device_mapping is not set"):
+        check_devices(WHOLE)
+    train_only = changed("actor_train.device_mapping", "list(range(0,1))")
+    with pytest.raises(SettingsError, match=r"actor_infer\.device_mapping is not set"):
+        check_devices(train_only)
+
+
+def test_a_misspelled_key_of_rolls_is_refused_and_one_for_interpolation_is_not():
+    known = [*DEFAULTS, "max_steps"]
+    check_keys({"loss_agg_mode": 1, "max_steps": 1, "my_batch": 8}, known)
+    with pytest.raises(SettingsError, match=r"no setting loss_agg_modee .* Did you mean loss_agg_mode"):
+        check_keys({"loss_agg_modee": 1}, known)
+
+
+def test_numbers_that_roll_would_guess_have_to_be_there():
+    for name in ("max_steps", "rollout_batch_size", "sequence_length"):
+        config = copy.deepcopy(WHOLE)
+        del config[name]
+        with pytest.raises(SettingsError, match=f"{name} is not set"):
+            check(config)
+
+
+def test_environments_are_built_before_a_model_is():
+    with pytest.raises(NotFoundError, match="Did you mean"):
+        check(changed("gem.env", "game:GuessTheNumber-v0-eazy"))
+    with pytest.raises(EnvKwargsError):
+        check(changed("gem.env_kwargs", {"no_such": 1}))
+
+
+def test_what_stays_unsaid_is_completed():
+    whole = completed(WHOLE, check(WHOLE))
+    assert whole["adv_estimator"] == "reinforce"
+    assert whole["batch_adjust_mode"] == "copy"
+    train, val = whole["train_env_manager"], whole["val_env_manager"]
+    assert (train["num_env_groups"], train["group_size"], train["num_groups_partition"]) == (128, 1, [128])
+    # No evaluation is asked for, and ROLL prepares one anyway.
+    assert (val["num_env_groups"], whole["val_batch_size"]) == (1, 1)
+    assert train["generating_args"] == {"max_new_tokens": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
+    assert whole["actor_train"]["training_args"]["gradient_accumulation_steps"] == 1
+    assert whole["enable_old_logprobs_recompute"] is True
+    assert whole["gem"]["report"] == str(Path("runs/roll_guess_the_number").resolve())
+    assert "adv_estimator" not in WHOLE  # what was given is left alone
+
+
+def test_there_is_no_evaluation_unless_it_is_asked_for():
+    """Where nothing is said, ROLL evaluates every ten steps."""
+    config = copy.deepcopy(WHOLE)
+    del config["eval_steps"]
+    assert completed(config, check(config))["eval_steps"] == 0
+    assert DEFAULTS["eval_steps"] > 0
+
+
+def test_an_evaluation_has_its_own_sampling():
+    config = changed("val_env_manager", {"group_size": 2, "generating_args": {"temperature": 0.2}})
+    config |= {"eval_steps": 5, "gem": {**config["gem"], "eval_episodes": 16, "updates": 2}}
+    whole = completed(config, check(config))
+    assert whole["val_batch_size"] == 32
+    assert whole["val_env_manager"]["num_env_groups"] == 16
+    assert whole["val_env_manager"]["generating_args"]["temperature"] == 0.2
+    assert whole["val_env_manager"]["generating_args"]["max_new_tokens"] == 4
+    assert whole["train_env_manager"]["generating_args"]["temperature"] == 1.0
+
+
+def test_every_default_of_rolls_that_would_be_refused_is_replaced():
+    """They average rows by their length, cut the distribution that is sampled from, and want a critic."""
+    whole = completed(WHOLE, check(WHOLE))
+    for name in ("loss_agg_mode", "adv_estimator", "init_kl_coef"):
+        assert whole[name] != DEFAULTS[name]
+    for name in ("temperature", "top_p", "top_k"):
+        assert whole["train_env_manager"]["generating_args"][name] != GENERATING[name]
+    assert whole["loss_agg_mode"] in AGGREGATIONS
+
+
+# -- ROLL's own pipeline ----------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_configuration_of_issue_397_is_refused_for_its_advantages():
+    config = SHIPPED["agentic_demo/agent_rollout_rock_swe.yaml"]
+    assert len([*zero_reasons(config)]) == 1
+    with pytest.raises(SettingsError, match="all advantages are zero"):
+        check_stock(config)
+
+
+@pytest.mark.parametrize(
+    "normalization",
+    [{"norm_std_type": "group"}, {"norm_mean_type": "batch", "norm_std_type": "group"}, {"method": "mean_std"}],
+)
+def test_groups_of_one_have_no_spread(normalization: dict[str, str]):
+    """ROLL gives zeros to a group of one, also where only the spread is the group's."""
+    section = {"grouping": "traj_group_id", **normalization}
+    assert len([*zero_reasons({"reward_normalization": section, "train_env_manager": {"group_size": 1}})]) == 1
+    assert [*zero_reasons({"reward_normalization": section, "train_env_manager": {"group_size": 8}})] == []
+
+
+def test_shipped_configurations_favour_by_length():
+    lake = SHIPPED["qwen2.5-0.5B-agentic/agent_val_frozen_lake.yaml"]
+    assert [*zero_reasons(lake)] == []
+    assert [reason.split("=")[0] for reason in length_reasons(lake)] == ["loss_agg_mode", "whiten_advantages"]
+    native = SHIPPED["qwen2.5-0.5B-agentic/agentic_val_sokoban_native.yaml"]
+    assert [reason.split("=")[0] for reason in length_reasons(native)] == ["loss_agg_mode"]
+    with pytest.raises(SettingsError, match="seq-mean-token-sum"):
+        check_stock(native)
+
+
+def test_a_configuration_without_any_of_it_passes():
+    check_stock({"loss_agg_mode": "seq-mean-token-sum", "reward_normalization": {"method": "mean_std"}})
+    grouped = {"grouping": "traj_group_id", "method": "mean_std"}
+    check_stock(
+        {
+            "loss_agg_mode": "seq-mean-token-sum",
+            "reward_normalization": grouped,
+            "train_env_manager": {"group_size": 8},
+        }
+    )
+    for name, value in {"gamma": 0.99, "train_env_manager": {"group_size_redundancy": 1}}.items():
+        with pytest.raises(SettingsError):
+            check_stock({"loss_agg_mode": "seq-mean-token-sum", name: value})

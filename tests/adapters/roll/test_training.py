@@ -1,0 +1,197 @@
+"""ROLL's own pipeline on the CPU: what it trains on is what was sampled, and nothing an environment does stops it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from brute_force import expected
+from byte_level import byte_level_bpe
+from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
+from runs import Run, train, trained_responses
+from training_run import SECONDS, assert_policy_gradient
+
+from gem_tiny import tiny_model
+
+pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.needs_roll]
+
+GAMMA = 0.9
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model whose tokenizer does not survive decoding and encoding again."""
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = byte_level_bpe()
+    tokenizer.save_pretrained(folder)
+    tiny_model(tokenizer, seed=0).save_pretrained(folder)
+    return folder
+
+
+COMMON = [f"step_reward_gamma={GAMMA}", "++gem.truncated_is_invalid=false"]
+
+
+# -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
+        "++gem.env_weights=[2,3,1]",
+        "++gem.eval_env=game:Corridor-v0",
+        "++gem.eval_episodes=4",
+        "++gem.view=turn",
+        "++gem.history=2",
+        "++gem.seed=23",  # so that each of the hostile fates occurs
+        "++gem.vector_backend=process",
+        "++gem.vector_workers=1",
+        "++gem.env_timeout=2",
+        "++gem.max_env_failure_share=null",
+        "++gem.advantage=grpo",
+        "++train_env_manager.group_size=2",
+        "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
+        "++actor_train.worker_cls=roll_spy.SgdActorWorker",
+        "actor_train.training_args.learning_rate=1.0",
+        "++max_grad_norm=1e9",
+        "rollout_batch_size=24",
+        "max_steps=3",
+        "save_steps=1",
+        "eval_steps=2",
+    ]
+    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
+
+
+def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+    assert_nothing_stopped_it(hostile)
+
+
+def test_every_episode_is_counted(hostile: Run):
+    assert_every_episode_is_counted(hostile)
+
+
+def test_members_of_a_group_play_the_same_task(hostile: Run):
+    assert_groups_play_one_task(hostile)
+
+
+def test_sampled_ids_are_trained_ids(hostile: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in hostile.sampled)
+    assert max(len(one["ids"]) for one in hostile.sampled) == 6  # of one turn
+    for batch in hostile.batches:
+        trained = Counter((one.before, one.ids) for one in trained_responses(batch))
+        assert trained
+        assert not trained - sampled
+        mask = batch["response_mask"][:, 1:].bool()
+        # The engine's probabilities stand beside the same tokens as the trainer's.
+        assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
+
+
+def test_copies_fill_a_batch_up_and_train_nothing(hostile: Run):
+    for step, batch in enumerate(hostile.batches):
+        rows = len(batch["input_ids"])
+        assert rows % 8 == 0  # two ranks, micro-batches of four
+        trained = int(batch["response_mask"].any(-1).sum())
+        assert trained == len(trained_responses(batch)) == hostile.metrics[step]["rollout/turns"]
+        assert batch["meta"]["gem_accumulation"] == rows // 8
+        assert hostile.metrics[step]["actor/backward_steps"] == 1
+    assert any(
+        len(batch["input_ids"]) > line["rollout/turns"]
+        for batch, line in zip(hostile.batches, hostile.metrics, strict=True)
+    )
+
+
+def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+    assert_expected(hostile, "grpo", tasks=12)
+
+
+def test_an_evaluation_plays_the_same_tasks_each_time(hostile: Run):
+    evaluated = [line for line in hostile.metrics if "eval_rollout/episodes" in line]
+    assert [line["eval_rollout/episodes"] for line in evaluated] == [4, 4]
+    assert all(-1.0 <= line["eval_episode/return"] <= 1.0 for line in evaluated)
+    seeds = Counter(episode.seed for episode in hostile.episodes if episode.env_id == "game:Corridor-v0")
+    assert len(seeds) == 4
+    assert {*seeds.values()} == {2}
+
+
+def test_a_step_is_the_policy_gradient(hostile: Run):
+    """The weights after one step of SGD on two ranks, from autograd on each turn; ROLL saves none before step 1."""
+    responses = trained_responses(hostile.batches[2])
+    assert_policy_gradient(hostile.saved(1), hostile.saved(2), responses, divisor=len(responses))
+
+
+def test_nothing_is_left_behind(hostile: Run):
+    assert hostile.left == []
+
+
+# -- a row per episode, ReBN, two updates for each batch -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rebn(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    flags = [
+        "gem.env=[test:Babble-v0,test:Chatty-v0]",
+        "++gem.updates=2",
+        "++ppo_epochs=2",
+        "rollout_batch_size=10",  # which two updates of micro-batches of four do not divide
+        "++train_env_manager.num_env_groups=5",  # so that each environment manager plays two episodes of a batch
+        "++train_env_manager.max_env_num_per_worker=3",  # in two processes
+    ]
+    return train(tmp_path_factory.mktemp("rebn"), model, [*COMMON, *flags])
+
+
+def test_rebn_is_brute_force_with_copies_filling_the_batch_up(rebn: Run):
+    assert rebn.code == 0, rebn.output[-3000:]
+    assert_expected(rebn, "rebn", tasks=10)
+    for batch in rebn.batches:
+        assert len(batch["input_ids"]) == 16
+        assert int(batch["response_mask"].any(-1).sum()) == 10
+        # The probabilities before the first update, which a copy must not take the place of.
+        mask = batch["response_mask"][:, 1:].bool()
+        assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
+
+
+def test_a_batch_makes_as_many_updates_as_asked_for(rebn: Run):
+    assert [line["actor/backward_steps"] for line in rebn.metrics] == [4, 4]  # two in each pass
+    assert [batch["meta"]["gem_accumulation"] for batch in rebn.batches] == [2, 2]
+    # Two updates need the probabilities before the first.
+    assert all(line["critic/old_log_prob/mean"] < 0 for line in rebn.metrics)
+
+
+def test_the_episode_view_trains_on_what_was_sampled(rebn: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in rebn.sampled)
+    trained = Counter((one.before, one.ids) for batch in rebn.batches for one in trained_responses(batch))
+    assert trained == sampled
+
+
+# -- what stops a run ------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_path: Path):
+    flags = ["gem.env=test:Fragile-v0", "++gem.env_failure=raise", "max_steps=3"]
+    run = train(tmp_path, model, [*COMMON, *flags])
+    assert run.code == 1
+    # Ray may print what its workers said after the program's last words.
+    words = [line for line in run.output.splitlines() if line.startswith("EnvFailure: test:Fragile-v0")]
+    assert len(words) == 1, run.output[-3000:]
+    assert run.left == []
+
+
+def assert_expected(run: Run, name: str, tasks: int) -> None:
+    """Each response with its advantage, from the recorded episodes and the formula."""
+    steps = run.episodes_by_step(tasks)
+    assert len(steps) == len(run.batches) > 0
+    for step, batch in enumerate(run.batches):
+        episodes = [episode for episode in steps[step] if episode.turns]
+        rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
+        numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
+        want = sorted(
+            (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+            for episode, row in zip(episodes, numbers, strict=True)
+            for turn, number in zip(episode.turns, row, strict=True)
+        )
+        got = sorted(trained_responses(batch))
+        assert [one[:2] for one in got] == [one[:2] for one in want]
+        # To 1e-6: ROLL keeps advantages in 32 bits, and nothing else comes between.
+        assert [one.advantage for one in got] == pytest.approx([one[2] for one in want], abs=1e-6)
