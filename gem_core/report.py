@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from bisect import insort
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,6 +14,8 @@ from gem_core.errors import MissingExtraError
 
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
 """Metrics on the live line and on the curve, and what they are called there."""
+
+_METRICS = "metrics.jsonl"
 
 
 class RunReport:
@@ -23,7 +27,8 @@ class RunReport:
         updates: number of updates to come.
         title: what is being trained.
         live: show progress; off for all processes but one.
-        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files.
+        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files. A run whose first update
+            is not number 1 has been resumed: it keeps the lines of the updates before.
     """
 
     def __init__(self, updates: int, title: str, *, live: bool = True, folder: str | Path | None = None) -> None:
@@ -58,37 +63,54 @@ class RunReport:
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Take the metrics of update `step`, counted from 1."""
-        self.history.append({"step": float(step), **metrics})
-        self._append()
+        self._begin(step - 1)
+        self._add(step, metrics)
         shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
         self._progress.update(self._task, completed=step, shown=shown)
         tenth = max(1, self.updates // 10)
         if self._live and not self._console.is_terminal and (step == 1 or step % tenth == 0):
             self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
 
-    def amend(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Add metrics that came later, such as an evaluation's, to those of update `step`, by default the newest."""
-        for line in self.history[-1:] if step is None else self.history:
-            if step in (None, line["step"]):
-                line.update(metrics)
+    def amend(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Add metrics that came later, such as an evaluation's, to those of update `step`; 0 is before the first."""
+        self._begin(step)
+        self._add(step, metrics)
 
-    def _append(self) -> None:
+    def _add(self, step: int, metrics: Mapping[str, float]) -> None:
+        """To the line of this update, or in a new one."""
+        line = next((line for line in reversed(self.history) if line["step"] == step), None)
+        if line is not None:
+            line.update(metrics)
+            self._store()
+            return
+        line = {"step": float(step), **metrics}
+        insort(self.history, line, key=itemgetter("step"))
+        self._store(newest=self.history[-1] is line)
+
+    def _begin(self, last: int) -> None:
+        """With the first metrics: keep what is on disk up to update `last`, after which this run goes on."""
+        if not self.history:
+            self.history = [line for line in self._on_disk() if line["step"] <= last] if last > 0 else []
+            self._store()
+
+    def _on_disk(self) -> list[dict[str, float]]:
+        try:
+            text = "" if self._folder is None else (self._folder / _METRICS).read_text()
+        except OSError:
+            return []
+        return [line for line in map(_decoded, text.splitlines()) if "step" in line]
+
+    def _store(self, *, newest: bool = False) -> None:
+        """All metrics, or only the newest line, which costs the same however many there are."""
         if self._folder is None:
             return
         try:
-            self._write(self._folder / "metrics.jsonl", self.history[-1:], "w" if len(self.history) == 1 else "a")
+            if newest:
+                _write(self._folder / _METRICS, self.history[-1:], "a")
+            else:
+                _replace(self._folder / _METRICS, self.history)
         except OSError as error:
             self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
-
-    def save_metrics(self, path: str | Path) -> None:
-        """All metrics, one JSON object per line."""
-        self._write(Path(path), self.history, "w")
-
-    @staticmethod
-    def _write(path: Path, lines: Sequence[Mapping[str, float]], mode: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open(mode) as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
 
     def save(self) -> None:
         """Write curve.png and metrics.jsonl to the folder, where there was an update, and say so.
@@ -98,7 +120,7 @@ class RunReport:
         if not self.history or self._folder is None:
             return
         try:
-            self.save_metrics(self._folder / "metrics.jsonl")
+            _replace(self._folder / _METRICS, self.history)
             self.save_curve(self._folder / "curve.png")
             said = f"Wrote curve.png and metrics.jsonl to {self._folder}/"
         except (OSError, MissingExtraError) as error:
@@ -122,6 +144,27 @@ class RunReport:
             _draw(figure.add_subplot(1, len(keys), position + 1), self.history, key)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(str(path), dpi=120)
+
+
+def _write(path: Path, lines: Sequence[Mapping[str, float]], mode: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open(mode) as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def _replace(path: Path, lines: Sequence[Mapping[str, float]]) -> None:
+    """At once or not at all."""
+    new = path.with_suffix(".new")
+    _write(new, lines, "w")
+    new.replace(path)
+
+
+def _decoded(line: str) -> dict[str, float]:
+    """A line of metrics; empty where the run ended while it was written."""
+    try:
+        return dict(json.loads(line))
+    except ValueError:
+        return {}
 
 
 def _draw(axes: Any, history: list[dict[str, float]], key: str) -> None:

@@ -215,12 +215,14 @@ class GemLearner(PPOLearner):
             _ = [closed.result() for closed in [actor.futures.close() for actor in self.actors]]
 
     def _write_report(self, report: RunReport, train_info: Mapping[str, Any], last: bool) -> None:
+        # Oat counts on after the last update.
+        update = self.steps - 1 if last else self.steps
+        if train_info and not last:
+            report.update(update, {name: float(value) for name, value in {**train_info, **self.actor_info}.items()})
+        if self._evaluated:
+            report.amend(update, self._evaluated)
         if last:
-            report.amend(self._evaluated)
             report.save()
-        elif train_info:
-            numbers = {**train_info, **self.actor_info, **self._evaluated}
-            report.update(self.steps, {name: float(value) for name, value in numbers.items()})
 
 
 def _array(numbers: torch.Tensor) -> NDArray[np.float64]:

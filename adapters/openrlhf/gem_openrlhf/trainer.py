@@ -88,7 +88,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
         """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
         if self._report is not None:
-            self._report.amend(eval_metrics, global_step)
+            self._report.amend(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
     def _multiple(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import wait
 from numbers import Real
 from typing import Any
 
@@ -47,6 +48,8 @@ class TurnPipeline(AgenticPipeline):
         self._settings = GemSettings.of(pipeline_config.gem)
         self._announced = False
         super().__init__(pipeline_config)
+        # A resumed run shows its tracker all that was before; the report has that.
+        wait(self.resume_futures)
         self._train_step = self.actor_train.train_step
         self.actor_train.train_step = self._train_on_turns
         self._report: RunReport | None = None

@@ -37,10 +37,14 @@ class ProgressCallback(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: Any,
     ) -> None:
-        """Take the metrics of a training log; evaluations and the closing summary are none."""
-        if self.report is not None and logs and "episode/return" in logs:
-            numbers = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
+        """Take the metrics of a training log or an evaluation; the closing summary is neither."""
+        if self.report is None or not logs:
+            return
+        numbers = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
+        if "episode/return" in logs:
             self.report.update(state.global_step, numbers)
+        elif "eval_episode/return" in logs:
+            self.report.amend(state.global_step, numbers)
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Stop the display and write the files."""

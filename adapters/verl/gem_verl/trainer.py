@@ -162,6 +162,8 @@ class TurnTrainer(PPOTrainerSync):
         notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
         own = {f"eval_{name}": value for name, value in _notes_metrics(notes).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
+        if self._report is not None:  # verl's own metrics of a step have no place for a validation before the first
+            self._report.amend(self.global_steps, {name: float(value) for name, value in {**found, **own}.items()})
         return {**found, **own}
 
     def _compute_metrics(self, batch: KVBatchMeta, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> None:

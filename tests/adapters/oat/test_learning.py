@@ -32,7 +32,9 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     assert "Lighter form: real Oat classes" in done.stdout
     assert "rebn active: " in done.stdout
-    metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]
+    before, *metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]
+    assert before["step"] == 0
+    assert before["eval_episode/success"] < 1
     assert len(metrics) == 30
     success = [line["episode/success"] for line in metrics]
     assert sum(success[:3]) / 3 < 0.7

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -47,12 +48,22 @@ def assert_trained(run: Run, batch: int, advantages: list[list[float]]) -> None:
     assert [one[2] for one in got] == pytest.approx([one[2] for one in want], abs=1e-5)
 
 
+def logprob(policy: Any, before: Sequence[int], ids: Sequence[int]) -> torch.Tensor:
+    """Of all the ids together, after those before."""
+    logprobs = policy(torch.tensor([[*before, *ids]])).logits[0, len(before) - 1 : -1].log_softmax(-1)
+    return logprobs.gather(1, torch.tensor(ids)[:, None]).sum()
+
+
 # -- one episode per environment, plain SGD ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def plain(model: Path) -> Run:
-    args = arguments(model, zero_stage=0, eval_steps=2)  # DeepSpeed knows ZeRO with Adam only
+    return _train_with_sgd(model, eval_steps=2)
+
+
+def _train_with_sgd(model: Path, **changes: Any) -> Run:
+    args = arguments(model, zero_stage=0, **changes)  # DeepSpeed knows ZeRO with Adam only
     before = DeepspeedStrategy.create_optimizer
     DeepspeedStrategy.create_optimizer = lambda self, net, **_: torch.optim.SGD(net.parameters(), lr=1.0)
     try:
@@ -91,9 +102,7 @@ def test_a_step_is_the_policy_gradient(plain: Run, model: Path):
     policy = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32)
     total = torch.zeros(())
     for one in plain.batches[0]:
-        ids = torch.tensor([[*one.before, *one.ids]])
-        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
-        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
+        total = total + one.advantage * logprob(policy, one.before, one.ids)
     (-total / (12 * 6)).backward()  # episodes, and the token limit of a response
     moved = 0.0
     for name, parameter in policy.named_parameters():
@@ -103,6 +112,21 @@ def test_a_step_is_the_policy_gradient(plain: Run, model: Path):
         assert torch.allclose(trained, parameter - parameter.grad, atol=2e-5), name
         moved = max(moved, parameter.grad.abs().max().item())
     assert moved > 1e-3
+
+
+def test_a_penalty_on_divergence_is_taken_off_its_turn(model: Path):
+    run = _train_with_sgd(model, kl_penalty_coef=0.5, max_train=24)
+    reference, policy = (AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32) for _ in range(2))
+    policy.load_state_dict(run.learner.weights[1], strict=False)
+    episodes = turns_of(run, 1)
+    with torch.no_grad():
+        apart = [[logprob(policy, *turn) - logprob(reference, *turn) for *turn, _ in one] for one in episodes]
+    assert max(abs(number) for one in apart for number in one) > 0.1
+    rewards = [
+        [reward - 0.5 * number for (*_, reward), number in zip(*pair, strict=True)]
+        for pair in zip(episodes, apart, strict=True)
+    ]
+    assert_trained(run, 1, expected("rebn", rewards, [0] * 12, GAMMA))
 
 
 def test_a_batch_is_one_update_however_many_turns(plain: Run):
@@ -293,7 +317,11 @@ def test_environments_are_closed_and_evaluations_are_in_the_report_at_once(model
     train(arguments(model, env=["test:Held-v0"], eval_steps=2, report=str(tmp_path)), change=watch)
     assert Held.most == 16  # 12 for training, which stay open while 4 are evaluated
     assert not Held.open
-    assert [["eval_episode/return" in line for line in lines] for lines in seen] == [[], [False], [False, True]]
+    assert [["eval_episode/return" in line for line in lines] for lines in seen] == [
+        [True],
+        [True, False],
+        [True, False, True],
+    ]
     assert "eval_episode/return" in json.loads(metrics.read_text().splitlines()[-1])
 
 

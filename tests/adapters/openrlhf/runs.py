@@ -34,7 +34,7 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
         "--ckpt.output_dir": f"{folder}/final",
     }
     pairs = [part for pair in own.items() for part in pair]
-    command = [sys.executable, "-m", "openrlhf_on_cpu", str(ranks), *pairs, "--ckpt.disable_ds", *flags]
+    command = [sys.executable, "-m", "openrlhf_on_cpu", str(ranks), *pairs, *flags]
     return launch(Run, command, folder, cpu.environment())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--eval.n_samples_per_prompt", "1"),
         *("--ckpt.save_steps", "1"),
         "--ckpt.save_hf",
+        "--ckpt.disable_ds",
         *("--ckpt.best_metric_key", "none"),
         "--train.async_enable",
     ]
@@ -126,24 +128,27 @@ def test_nothing_is_left_behind(hostile: Run):
 # -- a row per episode, two updates per batch, a critic, a reference model ---------------------------------------------
 
 
+CRITIC = [
+    *("--gem.env", "test:Babble-v0"),
+    *("--gem.steps", "3"),
+    *("--gem.advantage", "gae"),
+    *("--algo.advantage.lambd", str(LAM)),
+    *("--algo.kl.init_coef", "0.01"),
+    *("--algo.kl.estimator", "k3"),
+    "--algo.kl.use_loss",
+    *("--actor.adam.lr", "1e-2"),
+    *("--critic.adam.lr", "1e-2"),
+    *("--rollout.batch_size", "16"),
+    *("--rollout.micro_batch_size", "4"),
+    *("--train.batch_size", "8"),
+    *("--train.micro_batch_size", "4"),
+    *("--ckpt.save_steps", "1"),
+]
+
+
 @pytest.fixture(scope="module")
 def critic(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    flags = [
-        *("--gem.env", "test:Babble-v0"),
-        *("--gem.steps", "3"),
-        *("--gem.advantage", "gae"),
-        *("--algo.advantage.lambd", str(LAM)),
-        *("--algo.kl.init_coef", "0.01"),
-        *("--algo.kl.estimator", "k3"),
-        "--algo.kl.use_loss",
-        *("--actor.adam.lr", "1e-2"),
-        *("--critic.adam.lr", "1e-2"),
-        *("--rollout.batch_size", "16"),
-        *("--rollout.micro_batch_size", "4"),
-        *("--train.batch_size", "8"),
-        *("--train.micro_batch_size", "4"),
-    ]
-    return train(tmp_path_factory.mktemp("critic"), model_folder, [*COMMON, *flags])
+    return train(tmp_path_factory.mktemp("critic"), model_folder, [*COMMON, *CRITIC])
 
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
@@ -206,6 +211,17 @@ def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches() for one in trained_responses(batch))
     assert trained == sampled
+
+
+def test_a_resumed_run_goes_on_where_it_was(critic: Run, model_folder: Path, tmp_path: Path):
+    for name in ("checkpoints", "report"):
+        shutil.copytree(critic.folder / name, tmp_path / name)
+    resumed = train(tmp_path, model_folder, [*COMMON, *CRITIC, "--gem.steps", "4", "--ckpt.load_enable"])
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
+    assert resumed.metrics[:3] == critic.metrics
+    assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in critic.episodes}
+    assert abs(resumed.metrics[-1]["vllm_kl"]) < 1e-5, "vLLM has the weights of the checkpoint"
 
 
 # -- what stops a run --------------------------------------------------------------------------------------------------

@@ -187,6 +187,15 @@ def test_adjusting_a_batch_comes_between_its_rollout_and_its_advantages():
     )
 
 
+def test_a_resumed_run_shows_its_tracker_what_was_before():
+    from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
+    from roll.pipeline.base_pipeline import BasePipeline
+
+    says(BasePipeline.__init__, "for metrics in self.state.log_history: self.tracker.log(")
+    says(BasePipeline.__init__, "self.resume_futures.append(self.executor.submit(resume_metrics))")
+    says(AgenticPipeline.run, "if global_step <= self.state.step")
+
+
 def test_copies_come_after_the_batch():
     from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -36,32 +37,34 @@ COMMON = [f"step_reward_gamma={GAMMA}", "++gem.truncated_is_invalid=false"]
 # -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
 
 
+HOSTILE = [
+    "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
+    "++gem.env_weights=[2,3,1]",
+    "++gem.eval_env=game:Corridor-v0",
+    "++gem.eval_episodes=4",
+    "++gem.view=turn",
+    "++gem.history=2",
+    "++gem.seed=23",  # so that each of the hostile fates occurs
+    "++gem.vector_backend=process",
+    "++gem.vector_workers=1",
+    "++gem.env_timeout=2",
+    "++gem.max_env_failure_share=null",
+    "++gem.advantage=grpo",
+    "++train_env_manager.group_size=2",
+    "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
+    "++actor_train.worker_cls=roll_spy.SgdActorWorker",
+    "actor_train.training_args.learning_rate=1.0",
+    "++max_grad_norm=1e9",
+    "rollout_batch_size=24",
+    "max_steps=3",
+    "save_steps=1",
+    "eval_steps=2",
+]
+
+
 @pytest.fixture(scope="module")
 def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    flags = [
-        "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
-        "++gem.env_weights=[2,3,1]",
-        "++gem.eval_env=game:Corridor-v0",
-        "++gem.eval_episodes=4",
-        "++gem.view=turn",
-        "++gem.history=2",
-        "++gem.seed=23",  # so that each of the hostile fates occurs
-        "++gem.vector_backend=process",
-        "++gem.vector_workers=1",
-        "++gem.env_timeout=2",
-        "++gem.max_env_failure_share=null",
-        "++gem.advantage=grpo",
-        "++train_env_manager.group_size=2",
-        "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
-        "++actor_train.worker_cls=roll_spy.SgdActorWorker",
-        "actor_train.training_args.learning_rate=1.0",
-        "++max_grad_norm=1e9",
-        "rollout_batch_size=24",
-        "max_steps=3",
-        "save_steps=1",
-        "eval_steps=2",
-    ]
-    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
+    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *HOSTILE], ranks=2)
 
 
 def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
@@ -123,6 +126,21 @@ def test_a_step_is_the_policy_gradient(hostile: Run):
 
 def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
+
+
+def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path: Path):
+    shutil.copytree(hostile.folder / "report", tmp_path / "report")
+    flags = ["max_steps=4", f"++resume_from_checkpoint={hostile.saved(2)}"]
+    resumed = train(tmp_path, model, [*COMMON, *HOSTILE, *flags], ranks=2)
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
+    assert resumed.metrics[:3] == hostile.metrics
+    seeds, before = ({one.seed for one in run.episodes if one.env_id.startswith("test:")} for run in (resumed, hostile))
+    assert seeds
+    assert not seeds & before
+    (batch,) = resumed.batches
+    responses = trained_responses(batch)
+    assert_policy_gradient(hostile.saved(2), resumed.saved(3), responses, divisor=len(responses))
 
 
 # -- a row per episode, ReBN, two updates for each batch -------------------------------------------------------------

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from spy import SpyTrainer, assert_same
+
+from gem_trl import ProgressCallback
 
 ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"]
 VIEWS = [("episode", None), ("turn", None), ("turn", 1), ("turn", 2)]
@@ -126,17 +130,34 @@ def test_evaluation_plays_the_same_episodes_each_time(trainer):
     assert {"eval_episode/return", "eval_episode/success", "eval_episode/turns"} <= set(first)
 
 
+def test_evaluations_are_in_the_report(trainer, tmp_path):
+    evaluated = {"eval_strategy": "steps", "eval_steps": 2, "eval_on_start": True}
+    extra = {"callbacks": [ProgressCallback("babble")]}
+    trainer(extra=extra, eval_episodes=8, per_device_eval_batch_size=8, max_steps=3, **evaluated).train()
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["step"], "episode/return" in line, "eval_episode/return" in line) for line in lines] == [
+        (0, False, True),
+        (1, True, False),
+        (2, True, True),
+        (3, True, True),
+    ]
+
+
 def test_lora_and_resume(trainer, tmp_path):
     from peft import LoraConfig
 
     adapter = LoraConfig(r=4, target_modules=["q_proj", "v_proj"])
-    run = trainer(cls=SpyTrainer, extra={"peft_config": adapter}, max_steps=2, save_strategy="steps", save_steps=1)
+    extra = {"peft_config": adapter, "callbacks": [ProgressCallback("babble")]}
+    run = trainer(cls=SpyTrainer, extra=extra, max_steps=2, save_strategy="steps", save_steps=1)
     run.train()
-    again = trainer(cls=SpyTrainer, extra={"peft_config": adapter}, max_steps=3, save_strategy="no")
+    extra["callbacks"] = [ProgressCallback("babble")]
+    again = trainer(cls=SpyTrainer, extra=extra, max_steps=3, save_strategy="no")
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert again.state.global_step == 3
     before = {episode.seed for batch in run.batches for episode in batch.episodes}
     assert not before & {episode.seed for batch in again.batches for episode in batch.episodes}
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [1, 2, 3]
 
 
 def test_several_updates_per_batch(trainer):

@@ -103,6 +103,15 @@ def test_columns_that_verl_reads():
     says(PPOTrainer._validate, 'batch_dict.get("data_source"', 'item.get("ground_truth", None)')
 
 
+def test_a_validation_before_training_has_the_number_of_the_step_before():
+    says(
+        PPOTrainer.fit,
+        "val_metrics = self._validate()",
+        "self.global_steps += 1",
+        "val_metrics: dict = self._validate()",
+    )
+
+
 def test_epochs_and_steps():
     says(PPOTrainer._init_dataloader, "len(self.train_dataset) // self.config.data.train_batch_size")
     says(PPOTrainer._init_dataloader, "total_training_steps = self.config.trainer.total_training_steps")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -44,35 +45,37 @@ COMMON = [
 # -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
 
 
+HOSTILE = [
+    "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
+    "gem.env_weights=[2,3,1]",
+    "gem.eval_env=game:Corridor-v0",
+    "gem.eval_episodes=4",
+    "gem.view=turn",
+    "gem.history=2",
+    "gem.seed=23",  # so that each of the hostile fates occurs
+    "gem.vector_backend=process",
+    "gem.vector_workers=1",
+    "gem.env_timeout=2",
+    "gem.max_env_failure_share=null",
+    "algorithm.adv_estimator=grpo",
+    "actor_rollout_ref.rollout.n=2",
+    "actor_rollout_ref.actor.optim.optimizer=SGD",
+    "actor_rollout_ref.actor.optim.lr=1.0",
+    "actor_rollout_ref.actor.optim.weight_decay=0",
+    "actor_rollout_ref.actor.optim.override_optimizer_config={}",
+    "actor_rollout_ref.actor.optim.clip_grad=1e9",
+    "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+    "data.train_batch_size=12",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=12",
+    "trainer.total_training_steps=3",
+    "trainer.save_freq=1",
+    "trainer.test_freq=3",
+]
+
+
 @pytest.fixture(scope="module")
 def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    flags = [
-        "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
-        "gem.env_weights=[2,3,1]",
-        "gem.eval_env=game:Corridor-v0",
-        "gem.eval_episodes=4",
-        "gem.view=turn",
-        "gem.history=2",
-        "gem.seed=23",  # so that each of the hostile fates occurs
-        "gem.vector_backend=process",
-        "gem.vector_workers=1",
-        "gem.env_timeout=2",
-        "gem.max_env_failure_share=null",
-        "algorithm.adv_estimator=grpo",
-        "actor_rollout_ref.rollout.n=2",
-        "actor_rollout_ref.actor.optim.optimizer=SGD",
-        "actor_rollout_ref.actor.optim.lr=1.0",
-        "actor_rollout_ref.actor.optim.weight_decay=0",
-        "actor_rollout_ref.actor.optim.override_optimizer_config={}",
-        "actor_rollout_ref.actor.optim.clip_grad=1e9",
-        "actor_rollout_ref.actor.checkpoint.save_contents=[hf_model]",
-        "data.train_batch_size=12",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=12",
-        "trainer.total_training_steps=3",
-        "trainer.save_freq=1",
-        "trainer.test_freq=3",
-    ]
-    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
+    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *HOSTILE], ranks=2)
 
 
 def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
@@ -118,6 +121,28 @@ def test_a_step_is_the_policy_gradient(hostile: Run, model: Path):
 
 def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
+
+
+def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path: Path):
+    shutil.copytree(hostile.folder / "checkpoints", tmp_path / "checkpoints")
+    (tmp_path / "report").mkdir()
+    lines = (hostile.folder / "report" / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "report" / "metrics.jsonl").write_text("".join(lines[:2]))
+    flags = ["trainer.total_training_steps=4", "trainer.val_before_train=True", "trainer.test_freq=-1"]
+    resumed = train(tmp_path, model, [*COMMON, *HOSTILE, *flags], ranks=2)
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert resumed.metrics[:2] == hostile.metrics[:2]
+    evaluated, trained = resumed.metrics[2:]
+    assert (evaluated["step"], "eval_episode/return" in evaluated, "episode/return" in evaluated) == (3, True, False)
+    assert (trained["step"], "eval_episode/return" in trained, "episode/return" in trained) == (4, False, True)
+    seeds, before = ({one.seed for one in run.episodes if one.env_id.startswith("test:")} for run in (resumed, hostile))
+    assert seeds
+    assert not seeds & before
+    weights = [tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface" for step in (3, 4)]
+    (batch,) = resumed.batches
+    assert_policy_gradient(*weights, trained_responses(batch), 24 * 6)
+    mask = batch["response_mask"].bool()
+    assert torch.allclose(batch["rollout_log_probs"][mask], batch["old_log_probs"][mask], atol=1e-4)
 
 
 # -- a row per episode, with a critic ---------------------------------------------------------------------------------

@@ -128,13 +128,15 @@ def test_it_learns(policy: Path, tmp_path: Path):
     run = launch(tmp_path, policy, ["--max_train", "960", "--eval_steps", "40", *evaluation])
     assert run.code == 0, run.output[-3000:]
     assert "rebn active: " in run.output
-    success = [line["episode/success"] for line in run.metrics]
+    before, *metrics = run.metrics
+    assert (before["step"], "episode/success" in before, before["eval_rollout/episodes"]) == (0, False, 16)
+    success = [line["episode/success"] for line in metrics]
     assert len(success) == 40
     assert sum(success[:3]) / 3 < 0.7
     assert sum(success[-5:]) / 5 > 0.9
     # With weights that did not reach vLLM it would be far more.
-    assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in run.metrics)
-    assert run.metrics[-1]["eval_episode/success"] > 0.8
+    assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in metrics)
+    assert metrics[-1]["eval_episode/success"] > 0.8
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert run.left == []
 
