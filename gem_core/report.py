@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -78,14 +78,12 @@ class RunReport:
 
     def _add(self, step: int, metrics: Mapping[str, float]) -> None:
         """To the line of this update, or in a new one."""
-        line = next((line for line in reversed(self.history) if line["step"] == step), None)
-        if line is not None:
-            line.update(metrics)
-            self._store()
-            return
-        line = {"step": float(step), **metrics}
-        insort(self.history, line, key=itemgetter("step"))
-        self._store(newest=self.history[-1] is line)
+        at = bisect_left(self.history, step, key=itemgetter("step"))
+        newest = at == len(self.history)
+        if newest or self.history[at]["step"] != step:
+            self.history.insert(at, {"step": float(step)})
+        self.history[at].update(metrics)
+        self._store(newest=newest)
 
     def _begin(self, last: int) -> None:
         """With the first metrics: keep what is on disk up to update `last`, after which this run goes on."""

@@ -96,9 +96,14 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
         trained = Counter((one.before, one.ids) for one in trained_responses(batch))
         assert trained
         assert not trained - sampled
-        for row in zip(*(batch[name] for name in ("response_mask", "rollout_log_probs", "old_log_probs")), strict=True):
-            mask, rollout, old = row
-            assert torch.allclose(rollout[mask.bool()], old[mask.bool()], atol=1e-4)
+        assert_same_probabilities(batch)
+
+
+def assert_same_probabilities(batch: dict[str, Any]) -> None:
+    """Where tokens were sampled and where they are trained on."""
+    columns = [batch[name] for name in ("response_mask", "rollout_log_probs", "old_log_probs")]
+    for mask, rollout, old in zip(*columns, strict=True):
+        assert torch.allclose(rollout[mask.bool()], old[mask.bool()], atol=1e-4)
 
 
 def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
@@ -141,8 +146,7 @@ def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path:
     weights = [tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface" for step in (3, 4)]
     (batch,) = resumed.batches
     assert_policy_gradient(*weights, trained_responses(batch), 24 * 6)
-    mask = batch["response_mask"].bool()
-    assert torch.allclose(batch["rollout_log_probs"][mask], batch["old_log_probs"][mask], atol=1e-4)
+    assert_same_probabilities(batch)
 
 
 # -- a row per episode, with a critic ---------------------------------------------------------------------------------
