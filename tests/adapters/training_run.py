@@ -158,8 +158,8 @@ def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evalua
     assert "rebn active: " in run.output
     success = [line["episode/success"] for line in run.metrics]
     assert len(success) == steps
-    assert sum(success[:3]) / 3 < 0.7
-    assert sum(success[-5:]) / 5 > 0.9
+    assert sum(success[:3]) / 3 < 0.7, success
+    assert sum(success[-5:]) / 5 > 0.9, success
     assert run.metrics[-1]["eval_episode/success"] > 0.8
     assert (run.folder / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert len(run.episodes) == steps * batch + evaluated

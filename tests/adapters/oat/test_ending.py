@@ -80,7 +80,7 @@ def test_a_program_that_was_told_to_stop_says_so(signs: Signs, start: Start):
 def test_all_processes_of_a_run_are_ended_and_no_other(signs: Signs, start: Start):
     shell = start("subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(1)")
     orphan = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
-    start(orphan)
+    start(orphan).wait(60)
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         deadline = time.monotonic() + 60

@@ -37,8 +37,8 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     assert before["eval_episode/success"] < 1
     assert len(metrics) == 30
     success = [line["episode/success"] for line in metrics]
-    assert sum(success[:3]) / 3 < 0.7
-    assert sum(success[-5:]) / 5 > 0.9
+    assert sum(success[:3]) / 3 < 0.7, success
+    assert sum(success[-5:]) / 5 > 0.9, success
     assert metrics[-1]["eval_episode/success"] > 0.8
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -13,12 +13,14 @@ from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
 from training_run import SECONDS, assert_policy_gradient
+from transformers import AutoModelForCausalLM
 
 from gem_tiny import tiny_model
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.needs_roll]
 
 GAMMA = 0.9
+TENSORS = ["input_ids", "attention_mask", "response_mask", "infer_logprobs", "old_log_probs"]
 
 
 @pytest.fixture(scope="module")
@@ -37,34 +39,32 @@ COMMON = [f"step_reward_gamma={GAMMA}", "++gem.truncated_is_invalid=false"]
 # -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
 
 
-HOSTILE = [
-    "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
-    "++gem.env_weights=[2,3,1]",
-    "++gem.eval_env=game:Corridor-v0",
-    "++gem.eval_episodes=4",
-    "++gem.view=turn",
-    "++gem.history=2",
-    "++gem.seed=23",  # so that each of the hostile fates occurs
-    "++gem.vector_backend=process",
-    "++gem.vector_workers=1",
-    "++gem.env_timeout=2",
-    "++gem.max_env_failure_share=null",
-    "++gem.advantage=grpo",
-    "++train_env_manager.group_size=2",
-    "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
-    "++actor_train.worker_cls=roll_spy.SgdActorWorker",
-    "actor_train.training_args.learning_rate=1.0",
-    "++max_grad_norm=1e9",
-    "rollout_batch_size=24",
-    "max_steps=3",
-    "save_steps=1",
-    "eval_steps=2",
-]
-
-
 @pytest.fixture(scope="module")
 def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *HOSTILE], ranks=2)
+    flags = [
+        "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
+        "++gem.env_weights=[2,3,1]",
+        "++gem.eval_env=game:Corridor-v0",
+        "++gem.eval_episodes=4",
+        "++gem.view=turn",
+        "++gem.history=2",
+        "++gem.seed=23",  # so that each of the hostile fates occurs
+        "++gem.vector_backend=process",
+        "++gem.vector_workers=1",
+        "++gem.env_timeout=2",
+        "++gem.max_env_failure_share=null",
+        "++gem.advantage=grpo",
+        "++train_env_manager.group_size=2",
+        "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
+        "++actor_train.worker_cls=roll_spy.SgdActorWorker",
+        "actor_train.training_args.learning_rate=1.0",
+        "++max_grad_norm=1e9",
+        "rollout_batch_size=24",
+        "max_steps=3",
+        "save_steps=1",
+        "eval_steps=2",
+    ]
+    return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
 
 
 def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
@@ -128,35 +128,22 @@ def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
 
 
-def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path: Path):
-    shutil.copytree(hostile.folder / "report", tmp_path / "report")
-    flags = ["max_steps=4", f"++resume_from_checkpoint={hostile.saved(2)}"]
-    resumed = train(tmp_path, model, [*COMMON, *HOSTILE, *flags], ranks=2)
-    assert resumed.code == 0, resumed.output[-3000:]
-    assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
-    assert resumed.metrics[:3] == hostile.metrics
-    seeds, before = ({one.seed for one in run.episodes if one.env_id.startswith("test:")} for run in (resumed, hostile))
-    assert seeds
-    assert not seeds & before
-    (batch,) = resumed.batches
-    responses = trained_responses(batch)
-    assert_policy_gradient(hostile.saved(2), resumed.saved(3), responses, divisor=len(responses))
-
-
 # -- a row per episode, ReBN, two updates for each batch -------------------------------------------------------------
+
+
+REBN = [
+    "gem.env=[test:Babble-v0,test:Chatty-v0]",
+    "++gem.updates=2",
+    "++ppo_epochs=2",
+    "rollout_batch_size=10",  # which two updates of micro-batches of four do not divide
+    "++train_env_manager.num_env_groups=5",  # so that each environment manager plays two episodes of a batch
+    "++train_env_manager.max_env_num_per_worker=3",  # in two processes
+]
 
 
 @pytest.fixture(scope="module")
 def rebn(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    flags = [
-        "gem.env=[test:Babble-v0,test:Chatty-v0]",
-        "++gem.updates=2",
-        "++ppo_epochs=2",
-        "rollout_batch_size=10",  # which two updates of micro-batches of four do not divide
-        "++train_env_manager.num_env_groups=5",  # so that each environment manager plays two episodes of a batch
-        "++train_env_manager.max_env_num_per_worker=3",  # in two processes
-    ]
-    return train(tmp_path_factory.mktemp("rebn"), model, [*COMMON, *flags])
+    return train(tmp_path_factory.mktemp("rebn"), model, [*COMMON, *REBN])
 
 
 def test_rebn_is_brute_force_with_copies_filling_the_batch_up(rebn: Run):
@@ -181,6 +168,26 @@ def test_the_episode_view_trains_on_what_was_sampled(rebn: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in rebn.sampled)
     trained = Counter((one.before, one.ids) for batch in rebn.batches for one in trained_responses(batch))
     assert trained == sampled
+
+
+def test_a_resumed_run_goes_on_where_it_was(rebn: Run, model: Path, tmp_path: Path):
+    shutil.copytree(rebn.folder / "report", tmp_path / "report")
+    flags = ["max_steps=3", f"++resume_from_checkpoint={rebn.saved(1)}"]
+    resumed = train(tmp_path, model, [*COMMON, *REBN, *flags])
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert [line["step"] for line in resumed.metrics] == [1, 2, 3]
+    assert resumed.metrics[:2] == rebn.metrics
+    assert len(resumed.episodes) == 10
+    assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in rebn.episodes}
+    (batch,) = resumed.batches
+    policy = AutoModelForCausalLM.from_pretrained(rebn.saved(1), dtype=torch.float32)
+    for ids, attention, mask, sampled, trained in zip(*(batch[name] for name in TENSORS), strict=True):
+        length = int(attention.sum())
+        with torch.no_grad():
+            found = policy(ids[None, :length]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:length, None])[:, 0]
+        at = mask[1:length].bool()
+        assert torch.allclose(sampled[: length - 1][at], found[at], atol=1e-4)
+        assert torch.allclose(trained[: length - 1][at], found[at], atol=1e-4)
 
 
 # -- what stops a run ------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ CORRIDOR = [
     "data.train_batch_size=24",
     "actor_rollout_ref.actor.ppo_mini_batch_size=24",
     "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
-    "trainer.total_training_steps=36",
-    "trainer.test_freq=36",
+    "trainer.total_training_steps=48",
+    "trainer.test_freq=48",
 ]
 
 
@@ -29,7 +29,7 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
     command = [sys.executable, str(EXAMPLE), *flags]
     run = launch(TrainingRun, command, tmp_path, {"WARM_START_STEPS": "100"})
-    assert_learned_the_corridor(run, steps=36, batch=24, evaluated=16)
+    assert_learned_the_corridor(run, steps=48, batch=24, evaluated=16)
 
 
 def test_the_example_stays_short():
