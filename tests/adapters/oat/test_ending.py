@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -39,8 +40,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield start_one
     for process in started:
-        process.kill()
-        process.wait()
+        with contextlib.suppress(psutil.NoSuchProcess):  # its test has waited for it
+            process.kill()
+            process.wait()
 
 
 def test_a_learner_that_is_done_early_is_no_failure(signs: Signs, start: Start):

@@ -120,7 +120,7 @@ def test_a_penalty_on_divergence_is_taken_off_its_turn(model: Path):
     policy.load_state_dict(run.learner.weights[1], strict=False)
     episodes = turns_of(run, 1)
     with torch.no_grad():
-        apart = [[logprob(policy, *turn) - logprob(reference, *turn) for *turn, _ in one] for one in episodes]
+        apart = [[(logprob(policy, *turn) - logprob(reference, *turn)).item() for *turn, _ in one] for one in episodes]
     assert max(abs(number) for one in apart for number in one) > 0.1
     rewards = [
         [reward - 0.5 * number for (*_, reward), number in zip(*pair, strict=True)]
