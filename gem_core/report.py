@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from gem_core.errors import MissingExtraError
 
@@ -26,19 +29,26 @@ class RunReport:
     Args:
         updates: number of updates to come.
         title: what is being trained.
+        done: updates before this run, where it has been resumed; their lines in metrics.jsonl are kept.
         live: show progress; off for all processes but one.
-        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files. A run whose first update
-            is not number 1 has been resumed: it keeps the lines of the updates before.
+        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files.
+
+    Raises:
+        OSError: there is a metrics.jsonl to go on with, and it cannot be read.
     """
 
-    def __init__(self, updates: int, title: str, *, live: bool = True, folder: str | Path | None = None) -> None:
+    def __init__(
+        self, updates: int, title: str, *, done: int = 0, live: bool = True, folder: str | Path | None = None
+    ) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self.updates = updates
         self.title = title
-        self.history: list[dict[str, float]] = []
         self._folder = Path(folder) if folder is not None else None
+        self.history = self._kept(done) if done > 0 else []
+        self._behind = True
+        """Whether metrics.jsonl has something else than these, apart from the newest."""
         self._live = live
         self._console = Console()
         self._progress = Progress(
@@ -62,8 +72,7 @@ class RunReport:
         self._progress.stop()
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of update `step`, counted from 1."""
-        self._begin(step - 1)
+        """Take the metrics of update `step`, counted from 1 in the first run of those that go on with each other."""
         self._add(step, metrics)
         shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
         self._progress.update(self._task, completed=step, shown=shown)
@@ -73,7 +82,6 @@ class RunReport:
 
     def amend(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add metrics that came later, such as an evaluation's, to those of update `step`; 0 is before the first."""
-        self._begin(step)
         self._add(step, metrics)
 
     def _add(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -85,29 +93,27 @@ class RunReport:
         self.history[at].update(metrics)
         self._store(newest=newest)
 
-    def _begin(self, last: int) -> None:
-        """With the first metrics: keep what is on disk up to update `last`, after which this run goes on."""
-        if not self.history:
-            self.history = [line for line in self._on_disk() if line["step"] <= last] if last > 0 else []
-            self._store()
-
-    def _on_disk(self) -> list[dict[str, float]]:
+    def _kept(self, done: int) -> list[dict[str, float]]:
+        """What metrics.jsonl has of so many updates, and of an evaluation before the first."""
         try:
-            text = "" if self._folder is None else (self._folder / _METRICS).read_text()
-        except OSError:
+            text = "" if self._folder is None else (self._folder / _METRICS).read_text(errors="replace")
+        except FileNotFoundError:
             return []
-        return [line for line in map(_decoded, text.splitlines()) if "step" in line]
+        lines = {line["step"]: line for line in map(_decoded, text.splitlines()) if line.get("step", math.inf) <= done}
+        return [lines[step] for step in sorted(lines)]
 
-    def _store(self, *, newest: bool = False) -> None:
+    def _store(self, *, newest: bool) -> None:
         """All metrics, or only the newest line, which costs the same however many there are."""
         if self._folder is None:
             return
         try:
-            if newest:
-                _write(self._folder / _METRICS, self.history[-1:], "a")
-            else:
+            if self._behind or not newest:
                 _replace(self._folder / _METRICS, self.history)
+            else:
+                _write(self._folder / _METRICS, self.history[-1:], "a")
+            self._behind = False
         except OSError as error:
+            self._behind = True
             self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
 
     def save(self) -> None:
@@ -118,7 +124,8 @@ class RunReport:
         if not self.history or self._folder is None:
             return
         try:
-            _replace(self._folder / _METRICS, self.history)
+            if self._behind:
+                _replace(self._folder / _METRICS, self.history)
             self.save_curve(self._folder / "curve.png")
             said = f"Wrote curve.png and metrics.jsonl to {self._folder}/"
         except (OSError, MissingExtraError) as error:
@@ -158,9 +165,9 @@ def _replace(path: Path, lines: Sequence[Mapping[str, float]]) -> None:
 
 
 def _decoded(line: str) -> dict[str, float]:
-    """A line of metrics; empty where the run ended while it was written."""
+    """A line of metrics; empty where it is none, as when the run was killed while it wrote."""
     try:
-        return dict(json.loads(line))
+        return msgspec.convert(json.loads(line), dict[str, float])  # msgspec's own decoder knows no NaN
     except ValueError:
         return {}
 

@@ -28,57 +28,87 @@ def test_metrics_are_on_disk_after_each_update(tmp_path: Path) -> None:
 
 def test_a_resumed_run_keeps_the_updates_before_it(tmp_path: Path) -> None:
     report = RunReport(4, "test", live=False, folder=tmp_path)
+    report.amend(0, {"eval_episode/success": 0.0})
     for step in (1, 2, 3):
-        report.update(step, {"episode/success": step / 10})
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 4.0, "epis')  # killed while it wrote
-    resumed = RunReport(4, "test", live=False, folder=tmp_path)
-    resumed.update(3, {"episode/success": 0.9})  # its checkpoint is of update 2
-    expected = [(1.0, 0.1), (2.0, 0.2), (3.0, 0.9)]
-    assert [(line["step"], line["episode/success"]) for line in lines(tmp_path)] == expected
-    resumed.save()
-    assert [(line["step"], line["episode/success"]) for line in lines(tmp_path)] == expected
+        report.update(step, {"episode/success": step / 10, "loss": float("nan")})
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(b'null\n[1]\n{"loss": 1}\n{"step": "1"}\n\xff\n{"step": 2.0, "epis')  # killed while it wrote
+    for _ in range(2):
+        resumed = RunReport(4, "test", done=2, live=False, folder=tmp_path)
+        resumed.amend(2, {"eval_episode/success": 1.0})
+        resumed.update(3, {"episode/success": 0.9})
+        for found in (lines(tmp_path), resumed.history):
+            assert [(line["step"], line.get("episode/success")) for line in found] == [
+                (0, None),
+                (1, 0.1),
+                (2, 0.2),
+                (3, 0.9),
+            ]
+            assert found[2]["eval_episode/success"] == 1.0
+            assert found[2]["loss"] != found[2]["loss"]
+            assert "loss" not in found[3]
 
 
-def test_the_end_has_what_came_late(tmp_path: Path) -> None:
-    report = RunReport(1, "test", live=False, folder=tmp_path)
-    report.update(1, {"episode/success": 0.5})
-    report.amend(1, {"eval_episode/success": 1.0})
-    assert lines(tmp_path) == [{"step": 1.0, "episode/success": 0.5, "eval_episode/success": 1.0}]
-    report.save()
-    assert lines(tmp_path)[0]["eval_episode/success"] == 1.0
-    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+def test_a_run_that_goes_on_without_metrics(tmp_path: Path) -> None:
+    RunReport(9, "test", done=7, live=False, folder=tmp_path / "new").update(8, {"loss": 1.0})
+    assert lines(tmp_path / "new") == [{"step": 8.0, "loss": 1.0}]
 
 
-def test_an_evaluation_before_training_has_a_line(tmp_path: Path) -> None:
-    for success in (0.1, 0.2):  # the second is a new run in the same folder
-        report = RunReport(1, "test", live=False, folder=tmp_path)
-        report.amend(0, {"eval_episode/success": success})
-        report.update(1, {"episode/success": 0.5})
-        report.save()
-        expected = [{"step": 0.0, "eval_episode/success": success}, {"step": 1.0, "episode/success": 0.5}]
-        assert lines(tmp_path) == expected
-    RunReport(1, "test", live=False, folder=tmp_path).update(1, {})
-    assert lines(tmp_path) == [{"step": 1.0}]
+def test_a_new_run_begins_anew(tmp_path: Path) -> None:
+    """Also where it reports seldom, or an evaluation first."""
+    for first in (0, 1, 10):
+        report = RunReport(20, "test", live=False, folder=tmp_path)
+        for step in (1, 10, 20):
+            report.update(step, {"old": 1.0})
+        RunReport(20, "test", live=False, folder=tmp_path).amend(first, {"new": 1.0})
+        assert lines(tmp_path) == [{"step": first, "new": 1.0}]
 
 
-def test_a_resumed_run_that_is_evaluated_first(tmp_path: Path) -> None:
-    report = RunReport(3, "test", live=False, folder=tmp_path)
-    for step in (1, 2, 3):
-        report.update(step, {"episode/success": step / 10})
-    resumed = RunReport(3, "test", live=False, folder=tmp_path)
-    resumed.amend(2, {"eval_episode/success": 1.0})
-    resumed.update(3, {"episode/success": 0.9})
-    assert [line["episode/success"] for line in lines(tmp_path)] == [0.1, 0.2, 0.9]
-    assert lines(tmp_path)[1]["eval_episode/success"] == 1.0
-
-
-def test_an_evaluation_that_took_longer_than_updates(tmp_path: Path) -> None:
+def test_an_evaluation_is_in_the_line_of_its_update(tmp_path: Path) -> None:
     report = RunReport(2, "test", live=False, folder=tmp_path)
+    report.update(1, {"loss": 1.0})
+    report.amend(2, {"eval": 2.0})  # some frameworks evaluate before they report
+    report.update(2, {"loss": 2.0})
+    report.amend(0, {"eval": 0.0})  # and some go on training meanwhile
+    assert lines(tmp_path) == [
+        {"step": 0.0, "eval": 0.0},
+        {"step": 1.0, "loss": 1.0},
+        {"step": 2.0, "eval": 2.0, "loss": 2.0},
+    ]
+
+
+def test_what_could_not_be_written_is_there_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = RunReport(3, "test", live=False, folder=tmp_path / "report")
+    (tmp_path / "report").write_text("a file")
     report.update(1, {})
+    report.amend(1, {"eval": 1.0})
+    assert capsys.readouterr().out.count("The metrics could not be written") == 2
+    (tmp_path / "report").unlink()
     report.update(2, {})
-    report.amend(0, {"eval_episode/success": 1.0})
-    assert [line["step"] for line in lines(tmp_path)] == [0.0, 1.0, 2.0]
+    assert lines(tmp_path / "report") == [{"step": 1.0, "eval": 1.0}, {"step": 2.0}]
+
+
+def test_what_is_on_disk_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = RunReport(3, "test", live=False, folder=tmp_path)
+    report.update(1, {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", _full)
+        report.amend(1, {"eval": 1.0})
+    assert lines(tmp_path) == [{"step": 1.0}]
+    report.save()
+    assert lines(tmp_path) == [{"step": 1.0, "eval": 1.0}]
+
+
+def _full(*_: object) -> None:
+    raise OSError("no space left on device")
+
+
+def test_an_update_costs_the_same_however_many_there_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = RunReport(3, "test", live=False, folder=tmp_path)
+    report.update(1, {})
+    monkeypatch.setattr(Path, "replace", _full)
+    report.update(2, {})
+    assert len(lines(tmp_path)) == 2
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

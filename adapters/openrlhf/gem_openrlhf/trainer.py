@@ -48,9 +48,17 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         # Estimators and listeners are at work in this process, too.
         manager.configure(msgspec.structs.asdict(settings))
         settings.import_modules()
-        title = ", ".join(settings.train_weights)
-        self._report = RunReport(settings.steps, title, folder=settings.report) if settings.report else None
+        self._report: RunReport | None = None
         self._announced = False
+
+    def init_checkpoint_states(self) -> dict[str, Any]:
+        """OpenRLHF's, with which both trainers begin: how far a run was that is resumed."""
+        states: dict[str, Any] = super().init_checkpoint_states()
+        settings = self.args.gem
+        if settings.report:
+            title, done = ", ".join(settings.train_weights), states["global_step"]
+            self._report = RunReport(settings.steps, title, done=done, folder=settings.report)
+        return states
 
     def fit(self, global_step: int = 0) -> None:
         """Train. At the end, and after an error here, the report is written; its metrics are with each step."""

@@ -29,6 +29,9 @@ Batch = Any
 ADVANTAGES = "gem_advantages"
 """Column of a batch: one number per token, until ROLL has come to its advantages."""
 
+_EVALUATED = "eval_"
+"""What the names of an evaluation's metrics begin with."""
+
 
 class TurnPipeline(AgenticPipeline):
     """ROLL's pipeline; its own clusters, rollout, weight transfer and loss.
@@ -54,8 +57,8 @@ class TurnPipeline(AgenticPipeline):
         self.actor_train.train_step = self._train_on_turns
         self._report: RunReport | None = None
         if self._settings.report:
-            title = ", ".join(self._settings.train_weights)
-            self._report = RunReport(pipeline_config.max_steps, title, folder=self._settings.report)
+            title, done = ", ".join(self._settings.train_weights), self.state.step + 1
+            self._report = RunReport(pipeline_config.max_steps, title, done=done, folder=self._settings.report)
         self.tracker = _Reporting(self.tracker, self._report)
 
     def run(self) -> None:
@@ -101,7 +104,10 @@ class TurnPipeline(AgenticPipeline):
         notes = [Note.decode(text) for text in played.non_tensor_batch[NOTE]]
         metrics = _episode_metrics(notes, played.non_tensor_batch["traj_id"])
         DataProto.drop(played)
-        return {f"eval_{name}": value for name, value in metrics.items()}
+        found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
+        if self._report is not None:
+            self._report.amend(global_step, found)  # of so many updates; this step's is yet to come
+        return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
         batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
@@ -127,7 +133,8 @@ class _Reporting:
         if self._report is not None:
             # ROLL marks with `@` how a metric was averaged, and takes that off as well.
             numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
-            self._report.update(step + 1, {name: float(value) for name, value in numbers.items()})
+            own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
+            self._report.update(step + 1, own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracker, name)

@@ -10,7 +10,7 @@ from gem_core.report import RunReport
 
 
 class ProgressCallback(TrainerCallback):
-    """Live progress, and at the end `curve.png` and `metrics.jsonl` in the output folder.
+    """Live progress, `metrics.jsonl` in the output folder with each update and evaluation, and `curve.png` at the end.
 
     Needs `logging_steps=1` to see every update.
 
@@ -24,9 +24,10 @@ class ProgressCallback(TrainerCallback):
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the display."""
+        first = state.is_world_process_zero
         # Files are for one process to write.
-        folder = args.output_dir if state.is_world_process_zero else None
-        self.report = RunReport(state.max_steps, self._title, live=state.is_world_process_zero, folder=folder)
+        folder = args.output_dir if first else None
+        self.report = RunReport(state.max_steps, self._title, done=state.global_step, live=first, folder=folder)
         self.report.__enter__()
 
     def on_log(

@@ -73,9 +73,9 @@ class TurnTrainer(PPOTrainerSync):
 
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
         """Train. At the end, and after an error, environments are closed and the report is written."""
-        if self._settings.report:
-            title = ", ".join(self._settings.train_weights)
-            self._report = RunReport(self.total_training_steps, title, folder=self._settings.report)
+        if self._settings.report and not self.config.trainer.get("val_only", False):
+            title, folder = ", ".join(self._settings.train_weights), self._settings.report
+            self._report = RunReport(self.total_training_steps, title, done=self.global_steps, folder=folder)
         try:
             super().fit(agent_loop_manager)
         finally:
@@ -162,7 +162,7 @@ class TurnTrainer(PPOTrainerSync):
         notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
         own = {f"eval_{name}": value for name, value in _notes_metrics(notes).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
-        if self._report is not None:  # verl's own metrics of a step have no place for a validation before the first
+        if self._report is not None:  # one before the first step is not among verl's metrics of a step
             self._report.amend(self.global_steps, {name: float(value) for name, value in {**found, **own}.items()})
         return {**found, **own}
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from brute_force import expected, gae, returns_to_go
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
 from training_run import SECONDS, assert_policy_gradient
+from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode
 
@@ -143,6 +145,7 @@ CRITIC = [
     *("--train.batch_size", "8"),
     *("--train.micro_batch_size", "4"),
     *("--ckpt.save_steps", "1"),
+    "--ckpt.save_hf",
 ]
 
 
@@ -221,7 +224,18 @@ def test_a_resumed_run_goes_on_where_it_was(critic: Run, model_folder: Path, tmp
     assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
     assert resumed.metrics[:3] == critic.metrics
     assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in critic.episodes}
-    assert abs(resumed.metrics[-1]["vllm_kl"]) < 1e-5, "vLLM has the weights of the checkpoint"
+    policy = AutoModelForCausalLM.from_pretrained(
+        critic.folder / "checkpoints" / "global_step3_hf", dtype=torch.float32
+    )
+    ((rank,),) = resumed.batches()
+    for row in rank["rows"]:
+        ids, at = row["sequences"], row["action_mask"].bool()
+        with torch.no_grad():
+            logprobs = policy(ids[None]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
+        assert torch.allclose(row["rollout_log_probs"][at], logprobs[at], atol=1e-4), (
+            "vLLM has the checkpoint's weights"
+        )
+        assert torch.allclose(row["action_log_probs"][at], logprobs[at], atol=1e-4)
 
 
 # -- what stops a run --------------------------------------------------------------------------------------------------

@@ -110,8 +110,8 @@ def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
 
 
 def test_an_evaluation_plays_the_same_tasks_each_time(hostile: Run):
-    evaluated = [line for line in hostile.metrics if "eval_rollout/episodes" in line]
-    assert [line["eval_rollout/episodes"] for line in evaluated] == [4, 4]
+    evaluated = [line for line in hostile.lines if "eval_rollout/episodes" in line]
+    assert [(line["step"], line["eval_rollout/episodes"]) for line in evaluated] == [(0, 4), (2, 4)]
     assert all(-1.0 <= line["eval_episode/return"] <= 1.0 for line in evaluated)
     seeds = Counter(episode.seed for episode in hostile.episodes if episode.env_id == "game:Corridor-v0")
     assert len(seeds) == 4
