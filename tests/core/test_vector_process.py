@@ -581,7 +581,8 @@ def test_ctrl_c_ends_a_script_and_its_workers(what: str, tmp_path: Path) -> None
     os.killpg(run.pid, signal.SIGINT)
     _, err = run.communicate(timeout=60)
     assert run.returncode not in (0, None)
-    assert err.count("Traceback") == 1
+    inner = err.count("During handling of the above exception")  # of the standard library's `signal`, at times
+    assert err.count("Traceback") - inner == 1, err
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert none_left(tmp_path)
 
