@@ -66,7 +66,7 @@ class Sleepy(Babble):
 
     def step(self, action: str) -> Any:
         if self.slow:
-            time.sleep(2)
+            time.sleep(5)
         return super().step(action)
 
     def reset(self, seed: int | None = None, **options: Any) -> Any:
@@ -306,13 +306,13 @@ def test_environments_that_raise_cost_their_episode(play):
 
 
 def test_environments_that_hang_cost_their_episode(play):
-    flags = ["gem.env=test:Sleepy-v0", "gem.env_timeout=0.3", "gem.max_env_failure_share=null"]
+    flags = ["gem.env=test:Sleepy-v0", "gem.env_timeout=1", "gem.max_env_failure_share=null"]
     started = time.monotonic()
     episodes = play(range(8), *flags)
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 20
     errors = [note(rows).episode.error or "" for rows in episodes]
     hung = [note(rows).episode.seed % 2 == 0 for rows in episodes]
-    assert ["no answer within 0.3 s" in error for error in errors] == hung
+    assert ["no answer within 1 s" in error for error in errors] == hung
     assert True in hung
     assert False in hung
 

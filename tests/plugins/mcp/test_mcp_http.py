@@ -20,12 +20,12 @@ def test_streamable_http(use: Any, listen: Any, port: int, raw: Any) -> None:
     assert [call("far_count").split()[0] for _ in range(3)] == ["1", "2", "3"]
     assert call("far_progress", steps=5) == "done"
     assert len(call("far_letters", count=3_000_000)) > 8000
-    naps = [threading.Thread(target=call, args=["far_nap"], kwargs={"seconds": 2.0}) for _ in range(16)]
+    naps = [threading.Thread(target=call, args=["far_nap"], kwargs={"seconds": 5.0}) for _ in range(16)]
     began = time.monotonic()
     for nap in naps:
         nap.start()
     assert call("far_add", a=1, b=1) == "2"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     for nap in naps:
         nap.join()
     call.error("far_leave", code=0)
