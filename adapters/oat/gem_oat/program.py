@@ -108,13 +108,14 @@ def wait(nodes: Sequence[psutil.Process], signs: Signs, learners: int, told: thr
         return signs.error is not None or len(signs.finished) >= learners
 
     def missing() -> bool:
-        return any(node.pid not in signs.finished and _ended(node) for node in nodes)
+        return any(node.pid not in signs.finished | signs.failed and _ended(node) for node in nodes)
 
     while not (decided() or missing()):
         time.sleep(0.2)
     _wait_for(decided)  # actors end while the last learner is still at its last lines
     if len(signs.finished) < learners:
-        reason = _STOPPED if told.is_set() else _UNKNOWN if signs.error is None else _FAILED
+        # Where one is killed, what another one says is as a rule that it has lost the connection.
+        reason = _STOPPED if told.is_set() else _UNKNOWN if missing() else _FAILED
         raise AdapterError("\n".join(filter(None, (reason, signs.error))))
     _wait_for(lambda: all(map(_ended, nodes)))
 
@@ -167,5 +168,5 @@ _STOPPED = "Oat's program was told to stop before training was over, by Ctrl-C o
 _FAILED = "a process of Oat's program failed, and the others were ended."
 _UNKNOWN = (
     "a process of Oat's program ended without a word, and the others were ended. It was killed, for example for want "
-    "of memory; its output is above."
+    "of memory; its output is above. If another one said something after that, it follows."
 )

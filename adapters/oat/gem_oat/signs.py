@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,7 @@ FOLDER = "GEM_OAT_SIGNS"
 
 
 class Signs:
-    """The first error, and which learners are done.
+    """The first error, who failed, and which learners are done.
 
     Args:
         folder: where they are.
@@ -44,6 +46,11 @@ class Signs:
         return self._error.read_text() if self._error.exists() else None
 
     @property
+    def failed(self) -> set[int]:
+        """The processes that said what went wrong in them."""
+        return {int(error.suffix[1:]) for error in self._folder.glob("error.*")}
+
+    @property
     def finished(self) -> set[int]:
         """The processes of the learners that came to their end."""
         return {int(done.suffix[1:]) for done in self._folder.glob("done.*")}
@@ -53,15 +60,13 @@ class Signs:
         (self._folder / f"done.{os.getpid()}").touch()
 
     def fail(self, error: BaseException) -> None:
-        """Say what went wrong, unless somebody has already."""
-        whole = self._error.with_suffix(f".{os.getpid()}")
-        whole.write_text("".join(traceback.format_exception(type(error), error, error.__traceback__)))
-        try:
+        """Say what went wrong. The first that was said, in any process, stays `error`."""
+        descriptor, whole = tempfile.mkstemp(dir=self._folder)
+        with open(descriptor, "w") as file:
+            file.writelines(traceback.format_exception(type(error), error, error.__traceback__))
+        with contextlib.suppress(FileExistsError):
             os.link(whole, self._error)  # whole and at once, or not at all
-        except FileExistsError:
-            pass
-        finally:
-            whole.unlink()
+        os.replace(whole, self._error.with_suffix(f".{os.getpid()}"))
 
 
 def _folder_of(process: psutil.Process) -> str | None:

@@ -72,6 +72,14 @@ def test_a_process_that_ends_without_a_word_is_noticed(signs: Signs, start: Star
         wait(nodes, signs, 1, threading.Event())
 
 
+def test_what_the_others_say_of_a_process_that_was_killed_comes_second(signs: Signs, start: Start):
+    killed = start("os.kill(os.getpid(), 9)")
+    psutil.wait_procs([killed], 60)
+    nodes = [killed, start("signs.fail(RuntimeError('connection closed by peer'))")]
+    with pytest.raises(AdapterError, match=r"(?s)ended without a word.*connection closed by peer"):
+        wait(nodes, signs, 1, threading.Event())
+
+
 def test_a_program_that_was_told_to_stop_says_so(signs: Signs, start: Start):
     told = threading.Event()
     told.set()
@@ -107,4 +115,5 @@ def test_an_error_of_a_method_is_reported_and_raised(signs: Signs, tmp_path: Pat
         broken()
     assert signs.error is not None
     assert "the level is gone" in signs.error
-    assert [one.name for one in tmp_path.iterdir()] == ["error"]
+    assert {one.name for one in tmp_path.iterdir()} == {"error", f"error.{os.getpid()}"}
+    assert signs.failed == {os.getpid()}
