@@ -38,15 +38,17 @@ WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
 def main(flags: list[str]) -> None:
     given = {flag.split("=")[0].replace("--no-", "--") for flag in flags}
     defaults = [part for flag, value in FLAGS.items() if flag not in given for part in (flag, value) if part]
-    if "--pretrain" not in given:
-        defaults += swap_for_cpu()
-        defaults += ["--pretrain", save_tiny_policy()]
+    tiny = "--pretrain" not in given
+    cpu = swap_for_cpu() if tiny else []
     from oat.args import get_default_args
 
     from gem_oat import GemOatArgs, run
 
-    sys.argv[1:] = [*defaults, *flags]
-    run(get_default_args(GemOatArgs))
+    sys.argv[1:] = [*defaults, *cpu, *flags]
+    args = get_default_args(GemOatArgs)
+    if tiny:
+        args.pretrain = save_tiny_policy(args.env)
+    run(args)
 
 
 def swap_for_cpu() -> list[str]:
@@ -57,7 +59,7 @@ def swap_for_cpu() -> list[str]:
     return oat_on_cpu.prepare()
 
 
-def save_tiny_policy() -> str:
+def save_tiny_policy(env: list[str]) -> str:
     """A model of 100k parameters that knows the words and the action format, but not how to play."""
     import torch
 
@@ -65,9 +67,8 @@ def save_tiny_policy() -> str:
 
     print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
     torch.set_num_threads(1)  # a tiny model only loses time to more
-    at = sys.argv.index("--env") + 1 if "--env" in sys.argv else None
     folder = tempfile.mkdtemp(prefix="tiny")
-    for part in tiny_policy([sys.argv[at] if at else FLAGS["--env"]], warm_start_steps=WARM_START_STEPS, seed=0):
+    for part in tiny_policy(env, warm_start_steps=WARM_START_STEPS, seed=0):
         part.save_pretrained(folder)
     return folder
 

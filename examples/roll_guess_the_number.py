@@ -44,17 +44,20 @@ def train_on_cpu(overrides: list[str]) -> None:
     from roll_on_cpu import settings
 
     settings.prepare()
+    from omegaconf import OmegaConf
+
     from gem_roll import compose, train
+    from gem_roll.settings import GemSettings
 
     config = compose(CPU_YAML, [*settings.overrides(), "pretrain=tiny", *overrides])
     if config.pretrain == "tiny":
-        config.pretrain = save_tiny_policy(config.gem.env)
+        config.pretrain = save_tiny_policy(GemSettings.of(OmegaConf.to_container(config.gem)).env)
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         settings.start_ray(folder)
         train(config)
 
 
-def save_tiny_policy(env: str) -> str:
+def save_tiny_policy(env: list[str]) -> str:
     """A model of 100k parameters that knows the words and the action format, but not how to play."""
     import torch
 

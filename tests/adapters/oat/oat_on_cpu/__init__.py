@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 
+from gem_core.adapters import require
+from gem_oat.plugin import OAT
+
 FLAGS = ["--no-bf16", "--no-flash_attn", "--no-use_fused_lm_head", "--master_addr", "127.0.0.1", "--shm_size_mb", "100"]
 """What a CPU asks for: float32, and no kernels for GPUs."""
 
@@ -20,6 +23,7 @@ def prepare(devices: int = 1) -> list[str]:
     """
     from oat_on_cpu import devices as cpu
 
+    require(OAT)
     cpu.prepare(devices)
     if importlib.util.find_spec("launchpad") is None:
         from oat_on_cpu import transport
