@@ -348,7 +348,7 @@ def test_blocking_environments_do_not_block_the_loop(runner: Run) -> None:
 
     episodes, longest = play(main())
     assert len(episodes) == 4
-    assert longest < 0.8
+    assert longest < 0.75
 
 
 def test_episodes_overlap(runner: Run) -> None:

@@ -198,12 +198,12 @@ SLOW = {
 
 @pytest.mark.parametrize("slowness", SLOW)
 def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
-    with Liar(SLOW[slowness]) as server, asking(SearchTool(server.url, timeout=0.3, retries=9)) as ask:
+    with Liar(SLOW[slowness]) as server, asking(SearchTool(server.url, timeout=1, retries=9)) as ask:
         begin = time.monotonic()
         observation, _ = ask("Rome")
         took = time.monotonic() - begin
-    assert "no answer within 0.3 seconds" in observation
-    assert 0.3 <= took < 15
+    assert "no answer within 1 seconds" in observation
+    assert 1 <= took < 10
     assert len(server.requests) == 1
 
 
