@@ -15,6 +15,7 @@ from gem_core.errors import MissingExtraError, SettingsError
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_core.report import RunReport
 from gem_core.rollout import RolloutSettings
 from gem_core.vector import make_vec, share_places, weights_of
 
@@ -130,6 +131,20 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             except ModuleNotFoundError as error:
                 raise SettingsError(f"{self.spelled('modules')}: cannot import {module!r}: {error}") from error
         manager.enable(*self.plugins)
+
+    def open_report(self, updates: int, done: int = 0) -> RunReport | None:
+        """The report of a training, where one is asked for; for one process of it to write.
+
+        Args:
+            updates: those of the whole training.
+            done: those before this run, where it has been resumed.
+
+        Raises:
+            OSError: there is a metrics.jsonl to go on with, and it cannot be read.
+        """
+        if not self.report:
+            return None
+        return RunReport(updates, ", ".join(self.train_weights), done=done, folder=self.report)
 
     def load_wrappers(self) -> list[Any]:
         """The wrappers themselves.

@@ -126,6 +126,11 @@ class Response(NamedTuple):
     return_: float
 
 
+def token_logprobs(policy: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Log-probability of each token but the first, after those before it. Shape: (tokens - 1,)."""
+    return policy(ids[None]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
+
+
 def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Response], divisor: float) -> None:
     """Weights are those before less the gradient, from autograd on each response alone.
 
@@ -137,9 +142,8 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
     policy = AutoModelForCausalLM.from_pretrained(before, dtype=torch.float32)
     total = torch.zeros(())
     for one in responses:
-        ids = torch.tensor([[*one.before, *one.ids]])
-        logprobs = policy(ids).logits[0, len(one.before) - 1 : -1].log_softmax(-1)
-        total = total + one.advantage * logprobs.gather(1, torch.tensor(one.ids)[:, None]).sum()
+        logprobs = token_logprobs(policy, torch.tensor([*one.before, *one.ids]))
+        total = total + one.advantage * logprobs[len(one.before) - 1 :].sum()
     (-total / divisor).backward()
     trained = dict(AutoModelForCausalLM.from_pretrained(after, dtype=torch.float32).named_parameters())
     moved = 0.0

@@ -44,9 +44,8 @@ class GemLearner(PPOLearner):
         self._evaluated: dict[str, float] = {}
         self._announced = False
         self._report: RunReport | None = None
-        if args.report and self.strategy.is_rank_0():
-            title = ", ".join(args.settings.train_weights)
-            self._report = RunReport(args.batches, title, folder=args.report)
+        if self.strategy.is_rank_0():
+            self._report = args.settings.open_report(args.batches)
 
     @reported
     def run(self) -> None:

@@ -54,10 +54,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def init_checkpoint_states(self) -> dict[str, Any]:
         """OpenRLHF's, with which both trainers begin: how far a run was that is resumed."""
         states: dict[str, Any] = super().init_checkpoint_states()
-        settings = self.args.gem
-        if settings.report:
-            title, done = ", ".join(settings.train_weights), states["global_step"]
-            self._report = RunReport(settings.steps, title, done=done, folder=settings.report)
+        self._report = self.args.gem.open_report(self.args.gem.steps, states["global_step"])
         return states
 
     def fit(self, global_step: int = 0) -> None:

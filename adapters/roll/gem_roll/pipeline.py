@@ -55,10 +55,7 @@ class TurnPipeline(AgenticPipeline):
         wait(self.resume_futures)
         self._train_step = self.actor_train.train_step
         self.actor_train.train_step = self._train_on_turns
-        self._report: RunReport | None = None
-        if self._settings.report:
-            title, done = ", ".join(self._settings.train_weights), self.state.step + 1
-            self._report = RunReport(pipeline_config.max_steps, title, done=done, folder=self._settings.report)
+        self._report = self._settings.open_report(pipeline_config.max_steps, self.state.step + 1)
         self.tracker = _Reporting(self.tracker, self._report)
 
     def run(self) -> None:

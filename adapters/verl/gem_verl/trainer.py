@@ -73,9 +73,8 @@ class TurnTrainer(PPOTrainerSync):
 
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
         """Train. At the end, and after an error, environments are closed and the report is written."""
-        if self._settings.report and not self.config.trainer.get("val_only", False):
-            title, folder = ", ".join(self._settings.train_weights), self._settings.report
-            self._report = RunReport(self.total_training_steps, title, done=self.global_steps, folder=folder)
+        if not self.config.trainer.get("val_only", False):
+            self._report = self._settings.open_report(self.total_training_steps, self.global_steps)
         try:
             super().fit(agent_loop_manager)
         finally:

@@ -16,6 +16,7 @@ from babble import Babble
 from brute_force import expected, gae, returns_to_go
 from oat.utils.deepspeed import DeepspeedStrategy
 from runs import GAMMA, Run, WatchedLearner, arguments, train
+from training_run import token_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import gem_core
@@ -50,8 +51,7 @@ def assert_trained(run: Run, batch: int, advantages: list[list[float]]) -> None:
 
 def logprob(policy: Any, before: Sequence[int], ids: Sequence[int]) -> torch.Tensor:
     """Of all the ids together, after those before."""
-    logprobs = policy(torch.tensor([[*before, *ids]])).logits[0, len(before) - 1 : -1].log_softmax(-1)
-    return logprobs.gather(1, torch.tensor(ids)[:, None]).sum()
+    return token_logprobs(policy, torch.tensor([*before, *ids]))[len(before) - 1 :].sum()
 
 
 # -- one episode per environment, plain SGD ----------------------------------------------------------------------------

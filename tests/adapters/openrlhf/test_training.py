@@ -13,7 +13,7 @@ import torch
 from brute_force import expected, gae, returns_to_go
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
-from training_run import SECONDS, assert_policy_gradient
+from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode
@@ -231,7 +231,7 @@ def test_a_resumed_run_goes_on_where_it_was(critic: Run, model_folder: Path, tmp
     for row in rank["rows"]:
         ids, at = row["sequences"], row["action_mask"].bool()
         with torch.no_grad():
-            logprobs = policy(ids[None]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
+            logprobs = token_logprobs(policy, ids)
         assert torch.allclose(row["rollout_log_probs"][at], logprobs[at], atol=1e-4), (
             "vLLM has the checkpoint's weights"
         )

@@ -12,7 +12,7 @@ from brute_force import expected
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
-from training_run import SECONDS, assert_policy_gradient
+from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_tiny import tiny_model
@@ -184,7 +184,7 @@ def test_a_resumed_run_goes_on_where_it_was(rebn: Run, model: Path, tmp_path: Pa
     for ids, attention, mask, sampled, trained in zip(*(batch[name] for name in TENSORS), strict=True):
         length = int(attention.sum())
         with torch.no_grad():
-            found = policy(ids[None, :length]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:length, None])[:, 0]
+            found = token_logprobs(policy, ids[:length])
         at = mask[1:length].bool()
         assert torch.allclose(sampled[: length - 1][at], found[at], atol=1e-4)
         assert torch.allclose(trained[: length - 1][at], found[at], atol=1e-4)
