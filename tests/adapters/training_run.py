@@ -157,6 +157,9 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
 def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
     """From about half the episodes to nearly all, and everything written down.
 
+    Sampling differs from run to run, so the settings must be ones with which every run learns: see
+    `benchmarks/corridor_seeds.py`.
+
     Args:
         run: of an example, with ReBN.
         steps: updates.

@@ -13,10 +13,12 @@ import pytest
 EXAMPLE = Path(__file__).parents[3] / "examples" / "oat_guess_the_number.py"
 CORRIDOR = {
     "--env": "game:Corridor-v0",
-    "--max_train": "720",
-    "--rollout_batch_size_per_device": "24",
-    "--train_batch_size": "24",
-    "--train_batch_size_per_device": "8",
+    "--max_train": "1920",
+    "--gamma": "0.7",
+    "--learning_rate": "5e-4",
+    "--rollout_batch_size_per_device": "64",
+    "--train_batch_size": "64",
+    "--train_batch_size_per_device": "16",
     "--eval_steps": "30",
     "--eval_episodes": "16",
     "--eval_temperature": "1",

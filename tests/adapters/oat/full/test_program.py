@@ -23,7 +23,8 @@ from gem_tiny import tiny_policy
 SECONDS = 900
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 HERE = Path(__file__).parent
-GAMMA = 0.95
+EPISODES, UPDATES = 64, 30
+GAMMA = 0.7
 
 
 class Run(NamedTuple):
@@ -65,10 +66,10 @@ def launch(
         "--beta": "0",
         "--generate_max_length": "4",
         "--max_model_len": "256",
-        "--rollout_batch_size_per_device": str(24 // gpus),
-        "--train_batch_size": "24",
-        "--train_batch_size_per_device": "4",
-        "--learning_rate": "1e-3",
+        "--rollout_batch_size_per_device": str(EPISODES // gpus),
+        "--train_batch_size": str(EPISODES),
+        "--train_batch_size_per_device": "8",
+        "--learning_rate": "5e-4",
         "--lr_scheduler": "constant",
         "--lr_warmup_ratio": "0",
         "--eval_steps": "-1",
@@ -125,13 +126,13 @@ def wait_for_batch(folder: Path) -> None:
 
 def test_it_learns(policy: Path, tmp_path: Path):
     evaluation = ["--eval_episodes", "16", "--eval_temperature", "1", "--eval_generate_max_length", "4"]
-    run = launch(tmp_path, policy, ["--max_train", "960", "--eval_steps", "40", *evaluation])
+    run = launch(tmp_path, policy, ["--max_train", str(EPISODES * UPDATES), "--eval_steps", str(UPDATES), *evaluation])
     assert run.code == 0, run.output[-3000:]
     assert "rebn active: " in run.output
     before, *metrics = run.metrics
     assert (before["step"], "episode/success" in before, before["eval_rollout/episodes"]) == (0, False, 16)
     success = [line["episode/success"] for line in metrics]
-    assert len(success) == 40
+    assert len(success) == UPDATES
     assert sum(success[:3]) / 3 < 0.7, success
     assert sum(success[-5:]) / 5 > 0.9, success
     # With weights that did not reach vLLM it would be far more.
@@ -142,11 +143,11 @@ def test_it_learns(policy: Path, tmp_path: Path):
 
 
 def test_two_actors_and_two_learners_learn_from_one_batch(policy: Path, tmp_path: Path):
-    run = launch(tmp_path, policy, ["--max_train", "960"], gpus=2)
+    run = launch(tmp_path, policy, ["--max_train", str(EPISODES * UPDATES)], gpus=2)
     assert run.code == 0, run.output[-3000:]
     first, second = run.episodes
     assert {one.seed for one in first}.isdisjoint(one.seed for one in second)
-    assert len(run.metrics) == 40
+    assert len(run.metrics) == UPDATES
     success = [line["episode/success"] for line in run.metrics]
     assert sum(success[:3]) / 3 < 0.7, success
     assert sum(success[-5:]) / 5 > 0.9, success
@@ -155,12 +156,12 @@ def test_two_actors_and_two_learners_learn_from_one_batch(policy: Path, tmp_path
         rewards = [[turn.reward for turn in one.turns] for one in episodes]
         returns = [number for one in rewards for number in returns_to_go(one, GAMMA)]
         mean = sum(returns) / len(returns)
-        assert line["rollout/episodes"] == 24
+        assert line["rollout/episodes"] == EPISODES
         assert line["advantage/turns"] == len(returns)
         assert line["advantage/return_mean"] == pytest.approx(mean, abs=1e-5)
         spread = (sum((one - mean) ** 2 for one in returns) / len(returns)) ** 0.5
         assert line["advantage/return_std"] == pytest.approx(spread, abs=1e-5)
-        numbers = [one for episode in expected("rebn", rewards, [0] * 24, GAMMA) for one in episode]
+        numbers = [one for episode in expected("rebn", rewards, [0] * EPISODES, GAMMA) for one in episode]
         assert abs(sum(numbers)) < 1e-6
         assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in run.metrics)
     assert run.left == []
@@ -210,11 +211,11 @@ def test_an_error_of_an_environment_is_shown(policy: Path, tmp_path: Path):
         "        return 'left'\n"
         "gem_core.register('test:Broken-v0', Broken)\n"
     )
-    flags = ["--env", "test:Broken-v0", "--modules", "broken", "--env_failure", "raise", "--max_train", "48"]
+    flags = ["--env", "test:Broken-v0", "--modules", "broken", "--env_failure", "raise"]
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{before}"
     try:
-        run = launch(tmp_path, policy, flags)
+        run = launch(tmp_path, policy, [*flags, "--max_train", str(2 * EPISODES)])
     finally:
         os.environ["PYTHONPATH"] = before
     assert run.code == 1
