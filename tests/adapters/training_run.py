@@ -157,8 +157,8 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
 def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
     """From about half the episodes to nearly all, and everything written down.
 
-    Sampling differs from run to run, so the settings must be ones with which every run learns: see
-    `benchmarks/corridor_seeds.py`.
+    Sampling differs from run to run, so the settings are ones that leave chance little room:
+    `benchmarks/corridor_seeds.py` counts the runs that learn with them in TRL.
 
     Args:
         run: of an example, with ReBN.

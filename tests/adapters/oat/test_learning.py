@@ -13,13 +13,13 @@ import pytest
 EXAMPLE = Path(__file__).parents[3] / "examples" / "oat_guess_the_number.py"
 CORRIDOR = {
     "--env": "game:Corridor-v0",
-    "--max_train": "1920",
+    "--max_train": "2560",
     "--gamma": "0.7",
     "--learning_rate": "5e-4",
     "--rollout_batch_size_per_device": "64",
     "--train_batch_size": "64",
     "--train_batch_size_per_device": "16",
-    "--eval_steps": "30",
+    "--eval_steps": "40",
     "--eval_episodes": "16",
     "--eval_temperature": "1",
     "--eval_generate_max_length": "4",
@@ -37,7 +37,7 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     before, *metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]
     assert before["step"] == 0
     assert before["eval_episode/success"] < 1
-    assert len(metrics) == 30
+    assert len(metrics) == 40
     success = [line["episode/success"] for line in metrics]
     assert sum(success[:3]) / 3 < 0.7, success
     assert sum(success[-5:]) / 5 > 0.9, success

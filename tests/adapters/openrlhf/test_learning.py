@@ -16,17 +16,17 @@ pytestmark = pytest.mark.timeout(SECONDS * 2)
 EXAMPLE = Path(__file__).parents[3] / "examples" / "openrlhf_guess_the_number.py"
 CORRIDOR = [
     *("--gem.env", "game:Corridor-v0"),
-    *("--gem.steps", "30"),
+    *("--gem.steps", "40"),
     *("--gem.eval_episodes", "16"),
     *("--rollout.batch_size", "64"),
     *("--rollout.micro_batch_size", "16"),
     *("--train.batch_size", "64"),
     *("--train.micro_batch_size", "16"),
     *("--algo.advantage.gamma", "0.7"),
-    *("--actor.entropy_coef", "0.02"),
+    *("--actor.entropy_coef", "0"),
     *("--actor.adam.lr", "5e-4"),
     *("--actor.lr_scheduler", "constant"),
-    *("--eval.steps", "30"),
+    *("--eval.steps", "40"),
     *("--eval.temperature", "1"),
     *("--eval.n_samples_per_prompt", "1"),
 ]
@@ -36,7 +36,7 @@ def test_the_example_learns_the_corridor(tmp_path: Path):
     flags = [*CORRIDOR, "--gem.report", f"{tmp_path}/report", "--gem.recording", f"{tmp_path}/episodes"]
     command = [sys.executable, str(EXAMPLE), *flags]
     run = launch(TrainingRun, command, tmp_path, {**cpu.environment(), "WARM_START_STEPS": "100"})
-    assert_learned_the_corridor(run, steps=30, batch=64, evaluated=16)
+    assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
     # The policy has moved far by the end, so weights that did not reach vLLM would show.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in run.metrics)
 

@@ -23,7 +23,7 @@ from gem_tiny import tiny_policy
 SECONDS = 900
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 HERE = Path(__file__).parent
-EPISODES, UPDATES = 64, 30
+EPISODES, UPDATES = 64, 40
 GAMMA = 0.7
 
 
