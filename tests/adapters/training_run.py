@@ -20,8 +20,8 @@ from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode, read_episodes
 
-SECONDS = 600
-"""Two to three minutes are usual on two cores, most of which are imports in ten processes."""
+SECONDS = 900
+"""Two to four minutes are usual on two cores, half of which are imports in ten processes."""
 
 
 @dataclass(frozen=True)
