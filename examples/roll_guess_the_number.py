@@ -21,6 +21,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 CPU_YAML = HERE / "roll_guess_the_number.yaml"
@@ -44,25 +45,25 @@ def train_on_cpu(overrides: list[str]) -> None:
     from roll_on_cpu import settings
 
     settings.prepare()
-    from omegaconf import OmegaConf
-
     from gem_roll import compose, train
-    from gem_roll.settings import GemSettings
 
     config = compose(CPU_YAML, [*settings.overrides(), "pretrain=tiny", *overrides])
     if config.pretrain == "tiny":
-        config.pretrain = save_tiny_policy(GemSettings.of(OmegaConf.to_container(config.gem)).env)
+        config.pretrain = save_tiny_policy(config.gem)
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         settings.start_ray(folder)
         train(config)
 
 
-def save_tiny_policy(env: list[str]) -> str:
+def save_tiny_policy(section: Any) -> str:
     """A model of 100k parameters that knows the words and the action format, but not how to play."""
     import torch
+    from omegaconf import OmegaConf
 
+    from gem_roll.settings import GemSettings
     from gem_tiny import tiny_policy
 
+    env = GemSettings.of(OmegaConf.to_container(section)).env
     print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
     torch.set_num_threads(1)  # a tiny model only loses time to more
     folder = tempfile.mkdtemp(prefix="tiny")
