@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import torch
 import tyro
+from curves_trl import train
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_tiny import tiny_policy
-from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 ENV = "game:Corridor-v0"
 
@@ -55,7 +55,10 @@ def main(options: Options) -> None:
         reached += [] if first is None else [first]
         starts.append(statistics.fmean(success[:3]))
         ends.append(fives[-1])
-        print(f"seed {seed}: {starts[-1]:.2f} at the start, above 0.9 after update {first}, {ends[-1]:.2f} at the end")
+        print(
+            f"seed {seed}: {starts[-1]:.2f} at the start, above 0.9 after update {first}, {ends[-1]:.2f} at the end",
+            flush=True,
+        )
     learnt = sum(start < 0.7 and end > 0.9 for start, end in zip(starts, ends, strict=True))
     print(
         f"{learnt} of {len(ends)} runs learnt; the highest start is {max(starts):.2f}, the lowest end {min(ends):.2f}"
@@ -67,31 +70,21 @@ def main(options: Options) -> None:
 def _run(options: Options, seed: int, model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> list[float]:
     """Success of each batch."""
     with tempfile.TemporaryDirectory() as folder:
-        args = TurnGRPOConfig(
-            folder,
-            env=ENV,
-            advantage="rebn",
-            gamma=options.gamma,
-            per_device_train_batch_size=options.episodes,
-            gradient_accumulation_steps=1,
-            max_steps=options.updates,
-            max_completion_length=4,
-            learning_rate=options.learning_rate,
-            lr_scheduler_type="constant",
-            weight_decay=0.0,
-            adam_beta2=0.95,
-            max_grad_norm=0.5,
-            entropy_coef=options.entropy_coef,
-            vector_backend="sync",
-            seed=seed,
-            logging_steps=1,
-            report_to="none",
-            save_strategy="no",
-            disable_tqdm=True,
-        )
-        progress = ProgressCallback(ENV)
-        TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress]).train()
-    return [line["episode/success"] for line in progress.report.history]
+        settings = {
+            "folder": folder,
+            "env": ENV,
+            "advantage": "rebn",
+            "gamma": options.gamma,
+            "episodes": options.episodes,
+            "updates": options.updates,
+            "response_tokens": 4,
+            "learning_rate": options.learning_rate,
+            "clip": 0.5,
+            "seed": seed,
+        }
+        more = {"adam_beta2": 0.95, "entropy_coef": options.entropy_coef, "vector_backend": "sync"}
+        metrics = train(model, tokenizer, settings, **more, disable_tqdm=True)
+    return [line["episode/success"] for line in metrics]
 
 
 if __name__ == "__main__":

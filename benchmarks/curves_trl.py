@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
 
 def main(settings: dict[str, Any]) -> None:
     torch.set_num_threads(1)
+    model = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.float32)
+    train(model, AutoTokenizer.from_pretrained(settings["model"]), settings)
+
+
+def train(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Mapping[str, Any], **more: Any
+) -> list[dict[str, float]]:
+    """Train as the settings say, and `more` of `TurnGRPOConfig`; the metrics of each update."""
     args = TurnGRPOConfig(
         settings["folder"],
         env=settings["env"],
@@ -31,10 +40,11 @@ def main(settings: dict[str, Any]) -> None:
         logging_steps=1,
         report_to="none",
         save_strategy="no",
+        **more,
     )
-    model = AutoModelForCausalLM.from_pretrained(settings["model"], dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(settings["model"])
-    TurnGRPOTrainer(model, args, tokenizer, callbacks=[ProgressCallback(settings["env"])]).train()
+    progress = ProgressCallback(settings["env"])
+    TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress]).train()
+    return progress.report.history
 
 
 if __name__ == "__main__":

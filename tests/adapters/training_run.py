@@ -154,11 +154,21 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
     assert moved > 1e-3
 
 
-def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
-    """From about half the episodes to nearly all, and everything written down.
+def assert_success_rose(success: Sequence[float]) -> None:
+    """From about half the episodes of the corridor to nearly all.
 
-    Sampling differs from run to run, so the settings are ones that leave chance little room:
+    Sampling differs from run to run, so the settings of the tests are ones that leave chance little room:
     `benchmarks/corridor_seeds.py` counts the runs that learn with them in TRL.
+
+    Args:
+        success: of each update.
+    """
+    assert sum(success[:3]) / 3 < 0.7, success
+    assert sum(success[-5:]) / 5 > 0.9, success
+
+
+def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
+    """It learned, and everything is written down.
 
     Args:
         run: of an example, with ReBN.
@@ -170,8 +180,7 @@ def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evalua
     assert "rebn active: " in run.output
     success = [line["episode/success"] for line in run.metrics]
     assert len(success) == steps
-    assert sum(success[:3]) / 3 < 0.7, success
-    assert sum(success[-5:]) / 5 > 0.9, success
+    assert_success_rose(success)
     assert [line for line in run.lines if "eval_episode/success" in line][-1]["eval_episode/success"] > 0.8
     assert (run.folder / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert len(run.episodes) == steps * batch + evaluated
