@@ -17,7 +17,7 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 
 if TYPE_CHECKING:
-    from gem_core.rollout.records import Episode
+    from gem_core.episode import Episode
 
 
 def turn_batch(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import platform
 
-from gem_core.adapters import installed_version, is_supported, remedy
 from gem_core.cli import machine
 from gem_core.cli.listing import plugin_record, plugin_rows
 from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside
 from gem_core.plugins import manager
 from gem_core.specs import Ability, AdapterSpec
+from gem_core.training import installed_version, is_supported, remedy
 
 
 def examine(as_json: bool) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from gem_core.env import Info
+from gem_core.episode import Completion, Episode, StopReason, Turn
 from gem_core.errors import PolicyError
 from gem_core.rollout.conversation import Conversation
-from gem_core.rollout.records import Completion, Episode, StopReason, Turn
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
 from gem_core.vector.calls import Transition

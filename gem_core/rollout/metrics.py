@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gem_core.episode import EpisodeSummary, StopReason
 from gem_core.rollout.collector import Batch
-from gem_core.rollout.records import EpisodeSummary, StopReason
 
 
 def episode_metrics(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gem_core.rollout.records import Completion
+from gem_core.episode import Completion
 
 
 class Policy(Protocol):

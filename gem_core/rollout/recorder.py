@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from gem_core.episode import Episode
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
-from gem_core.rollout.records import Episode
 
 
 class Recorder:

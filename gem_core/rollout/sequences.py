@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
-from gem_core.rollout.records import Turn
+from gem_core.episode import Turn
 
 NOT_SAMPLED = -1
 """Turn index of a completion token that the environment wrote."""

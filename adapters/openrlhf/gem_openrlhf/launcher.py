@@ -19,8 +19,8 @@ from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 
-from gem_core.adapters.ray_errors import own_errors
 from gem_core.registry import advantage_spec
+from gem_core.training.ray_errors import own_errors
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gem_core.adapters.settings import PlaySettings
+from gem_core.training.settings import PlaySettings
 
 
 class GemSettings(PlaySettings, frozen=True, kw_only=True, omit_defaults=True):

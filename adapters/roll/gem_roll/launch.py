@@ -11,8 +11,8 @@ import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
-from gem_core.adapters.ray_errors import own_errors
 from gem_core.errors import GemError
+from gem_core.training.ray_errors import own_errors
 from gem_roll.checks import check, check_devices, check_keys
 from gem_roll.completion import completed
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gem_core.report import RunReport
+from gem_core.training.report import RunReport
 
 
 class ProgressCallback(TrainerCallback):

@@ -8,8 +8,8 @@ import torch
 from omegaconf import DictConfig
 from torch.utils.data import Dataset
 
-from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import SettingsError
+from gem_core.training.tasks import TaskTable
 
 # verl imports this module in every process that plays, before it looks the agent loop up by its name.
 from gem_verl.loop import NAME

@@ -17,7 +17,7 @@ import yaml
 from recorded import AGGREGATIONS, COLUMNS, DEFAULTS, ESTIMATORS, GENERATING, LENGTH, SHIPPED, TENSORS
 from sources import parameters, says
 
-from gem_core.adapters import installed_version, require
+from gem_core.training import installed_version, require
 from gem_roll.checks import FIXED, OF_MANAGERS
 from gem_roll.completion import ALGORITHM, SAMPLING
 from gem_roll.plugin import ROLL

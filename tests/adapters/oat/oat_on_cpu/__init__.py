@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from gem_core.adapters import require
+from gem_core.training import require
 from gem_oat.plugin import OAT
 
 FLAGS = ["--no-bf16", "--no-flash_attn", "--no-use_fused_lm_head", "--master_addr", "127.0.0.1", "--shm_size_mb", "100"]

@@ -8,12 +8,12 @@ import pytest
 
 import gem_core
 from gem_core import Env
-from gem_core.adapters.metrics import announcement, rollout_metrics
-from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.adapters.settings import PlaySettings
-from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import EnvKwargsError, NotFoundError, SettingsError
 from gem_core.rollout import NOT_SAMPLED, Turn
+from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.training.settings import PlaySettings
+from gem_core.training.tasks import TaskTable
 
 
 class Still(Env):

@@ -8,10 +8,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from gem_core.adapters.settings import PlaySettings, Split
 from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.training.settings import PlaySettings, Split
 from gem_core.vector import make_vec, share_places
 
 

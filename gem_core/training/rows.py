@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from gem_core.adapters.settings import View
 from gem_core.rollout import NOT_SAMPLED, Turn, merge_turns
 from gem_core.rollout import Sequence as TokenSequence
+from gem_core.training.settings import View
 
 
 class TurnSpan(NamedTuple):

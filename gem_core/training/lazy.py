@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gem_core.adapters.versions import require
 from gem_core.specs import AdapterSpec
+from gem_core.training.versions import require
 
 
 def lazy_names(package: str, spec: AdapterSpec, modules: Mapping[str, str]) -> Callable[[str], Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gem_core.adapters.settings import View
 from gem_core.rollout import EpisodeSummary, episode_metrics
+from gem_core.training.settings import View
 
 
 def rollout_metrics(episodes: Sequence[EpisodeSummary], dropped: int) -> dict[str, float]:

@@ -15,8 +15,8 @@ from gem_core.errors import MissingExtraError, SettingsError
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.report import RunReport
 from gem_core.rollout import RolloutSettings
+from gem_core.training.report import RunReport
 from gem_core.vector import make_vec, share_places, weights_of
 
 Split = Literal["train", "eval"]
