@@ -12,7 +12,7 @@ from gem_core.plugins import Offer, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, namespace_of
 
 if TYPE_CHECKING:
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
 
 def register(
@@ -117,7 +117,7 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
         MissingExtraError: something it needs is not installed.
         ToolError: its constructor raised.
     """
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
     tool_spec = _find("gem_tools", "tool", tool_id).spec
     try:
