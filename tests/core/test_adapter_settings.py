@@ -11,7 +11,6 @@ from gem_core import Env
 from gem_core.adapters.metrics import announcement, rollout_metrics
 from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
 from gem_core.adapters.settings import PlaySettings
-from gem_core.adapters.tasks import TaskTable
 from gem_core.errors import EnvKwargsError, NotFoundError, SettingsError
 from gem_core.rollout import NOT_SAMPLED, Turn
 
@@ -98,15 +97,6 @@ def test_a_process_has_room_for_each_environment() -> None:
     assert rare.concurrent("train", 3) == 10
     assert rare.concurrent("train", 64) == 64
     assert settings(max_concurrent=2).concurrent("eval", 64) == 2
-
-
-def test_environments_share_each_batch_and_count_their_own_rows() -> None:
-    table = TaskTable({"a": 2.0, "b": 1.0}, 3)
-    tasks = [table[number] for number in range(9)]
-    for start in range(0, 9, 3):
-        assert sorted(env_id for env_id, _ in tasks[start : start + 3]) == ["a", "a", "b"]
-    assert [row for env_id, row in tasks if env_id == "a"] == [*range(6)]
-    assert [row for env_id, row in tasks if env_id == "b"] == [*range(3)]
 
 
 def test_spans_stand_where_turns_do() -> None:
