@@ -11,7 +11,6 @@ from gem_core import Env
 from gem_core.errors import EnvKwargsError, NotFoundError, SettingsError
 from gem_core.training.metrics import announcement, rollout_metrics
 from gem_core.training.settings import PlaySettings
-from gem_core.training.tasks import TaskTable
 
 
 class Still(Env):
@@ -96,15 +95,6 @@ def test_a_process_has_room_for_each_environment() -> None:
     assert rare.concurrent("train", 3) == 10
     assert rare.concurrent("train", 64) == 64
     assert settings(max_concurrent=2).concurrent("eval", 64) == 2
-
-
-def test_environments_share_each_batch_and_count_their_own_rows() -> None:
-    table = TaskTable({"a": 2.0, "b": 1.0}, 3)
-    tasks = [table[number] for number in range(9)]
-    for start in range(0, 9, 3):
-        assert sorted(env_id for env_id, _ in tasks[start : start + 3]) == ["a", "a", "b"]
-    assert [row for env_id, row in tasks if env_id == "a"] == [*range(6)]
-    assert [row for env_id, row in tasks if env_id == "b"] == [*range(3)]
 
 
 def test_the_announcement_names_what_is_at_work() -> None:
