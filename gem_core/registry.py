@@ -21,7 +21,7 @@ from gem_core.plugins import Registration, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of
 
 if TYPE_CHECKING:
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
 
 def register(
@@ -125,7 +125,7 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
         MissingExtraError: something it needs is not installed.
         ToolError: its constructor raised, or gave something else than a `Tool`.
     """
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
     tool_spec: ToolSpec = _find("gem_tools", "tool", tool_id).spec
     with boundary(lambda error: _not_built(tool_spec, kwargs, error)):

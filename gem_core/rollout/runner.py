@@ -11,13 +11,13 @@ from gem_core.episode import Episode, StopReason
 from gem_core.errors import ClosedError
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.rollout.builder import EpisodeBuilder
-from gem_core.rollout.exchange import Exchange
 from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, Backend, Fault, make_vec
+from gem_core.vector import Autoreset, Backend, Fault, Task, make_vec
+from gem_core.vector.asynchronous import AsyncVectorEnv
 
 
 class EpisodeRunner:
@@ -28,7 +28,7 @@ class EpisodeRunner:
             `run` says which one plays.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
-        seed: the episode of task `i` has the seed `derive_seed(seed, i, 0)`, as environment `i` of a vector has.
+        seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
         max_concurrent: so many episodes at once, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
 
@@ -68,8 +68,8 @@ class EpisodeRunner:
             workers=workers,
             failures=failures,
         )
-        self._vec.judge = self._judge
-        self._exchange = Exchange(self._vec)
+        self._vec.on_failure = self._judge
+        self._exchange = AsyncVectorEnv(self._vec)
         self._free: dict[str, list[int]] = {}
         for place, env_id in enumerate(self._vec.env_ids):
             self._free.setdefault(env_id, []).append(place)
@@ -157,14 +157,14 @@ class EpisodeRunner:
     async def _play(self, policy: AsyncPolicy, task: int, env_id: str, place: int, row: int) -> Episode | None:
         episode = self._live[place] = Episode(
             env_id=env_id,
-            seed=derive_seed(self._seed, task, 0),
+            seed=derive_seed(self._seed, task),
             slot=task,
             group=task,
             turns=[],
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
-        opening = await self._exchange.reset(place, task, row)
+        opening = await self._exchange.reset(place, Task(task, env_id, row))
         builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
         while not builder.over:
             completion = await policy(builder.prompt)
@@ -175,7 +175,7 @@ class EpisodeRunner:
         return None if place in self._dropped else episode
 
     def _judge(self, fault: Fault) -> ErrorAction:
-        action = self._session.judge(self._vec.failures, self._live[fault.index], fault)
+        action = self._session.judge(self._vec.failures, self._live[fault.slot], fault)
         if action is ErrorAction.DROP:
-            self._dropped.add(fault.index)
+            self._dropped.add(fault.slot)
         return action

@@ -1,4 +1,4 @@
-"""What a vector and its members say to each other, in one process or between several."""
+"""What a vector and its environments say to each other, in one process or between several."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Info, ResetResult
 from gem_core.seeding import derive_seed
+from gem_core.vector.tasks import Task
 
 
 class Transition(NamedTuple):
@@ -48,25 +49,26 @@ Outcome: TypeAlias = ResetResult | Transition | Failure
 class Reset(NamedTuple):
     """Start an episode; answered with observation and info."""
 
-    seed: int
-    """The vector's seed."""
-    stream: int
-    """Which sequence of seeds it belongs to; members of one group share it."""
+    run_seed: int
+    task: Task
     episode: int
-    """Number of the episode, from 0."""
-    task: int
-    """Which task, for environments that take one."""
-    stride: int
-    """How far the next episode's task is from this one's."""
+    """Number of the episode in its slot, from 0."""
+    stride: tuple[int, int]
+    """How far `number` and `index` of the next episode's task are from those of this task."""
+    given_seed: int | None = None
+    """A seed for this episode alone, in place of the one that the run derives."""
 
     @property
-    def episode_seed(self) -> int:
+    def seed(self) -> int:
         """The seed that the environment is given."""
-        return derive_seed(self.seed, self.stream, self.episode)
+        return derive_seed(self.run_seed, self.task.number) if self.given_seed is None else self.given_seed
 
     def next(self) -> Reset:
         """The start of the episode after this one."""
-        return self._replace(episode=self.episode + 1, task=self.task + self.stride)
+        task, (tasks, own) = self.task, self.stride
+        return Reset(
+            self.run_seed, Task(task.number + tasks, task.env_id, task.index + own), self.episode + 1, self.stride
+        )
 
 
 class Replay(NamedTuple):

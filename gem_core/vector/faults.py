@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
 from gem_core.vector.calls import Failure, Transition
+from gem_core.vector.tasks import Task
 
 _log = logging.getLogger("gem_core.vector")
 _logged: set[tuple[str, str]] = set()
@@ -16,11 +17,13 @@ _logged: set[tuple[str, str]] = set()
 class Fault(NamedTuple):
     """A failure, as it is judged."""
 
-    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
+    slot: int
     env_id: str
     seed: int
     """What the environment was reset with."""
     episode: int
+    """Number of the episode in its slot."""
+    task: Task
     error: str
     attempt: int
     """Failures of this episode so far, this one included."""
@@ -33,7 +36,15 @@ def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
     from gem_core.episode import Episode
     from gem_core.registry import spec
 
-    episode = Episode(fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error)
+    episode = Episode(
+        fault.env_id,
+        fault.seed,
+        slot=fault.slot,
+        number=fault.episode,
+        group=fault.task.number,
+        turns=[],
+        error=fault.error,
+    )
     return judge_failure(policy, episode, spec(fault.env_id), fault.attempt, repeatable=fault.repeatable)
 
 

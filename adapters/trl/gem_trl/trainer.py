@@ -24,7 +24,7 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
-from gem_core.vector import make_vec, share_places, weights_of
+from gem_core.vector import make_vec, share_slots, weights_of
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
@@ -200,12 +200,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         first = self._rounds_played() if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
-            self._share_of(self._weights(mode), count // group_size),
+            self._checked_weights(mode, count // group_size),
             count,
             backend=args.vector_backend,
             workers=args.vector_workers,
             failures=args.failures,
-            seed=derive_seed(args.seed, mode, rank),
+            seed=derive_seed(args.seed, mode),
             group_size=group_size,
             first_episode=first,
             shard=(rank, self.accelerator.num_processes),
@@ -226,15 +226,15 @@ class TurnGRPOTrainer(GRPOTrainer):
             return weights_of(args.eval_env)
         return weights_of(dict(zip(args.env, args.env_weights, strict=True)) if args.env_weights else args.env)
 
-    def _share_of(self, weights: dict[str, float], turns: int) -> list[str]:
-        """The environments that take turns on this process, going on where the process before stopped.
+    def _checked_weights(self, mode: str, tasks: int) -> dict[str, float]:
+        """The environments and their shares of a batch.
 
         Raises:
-            SettingsError: not all of them get a turn in a batch.
+            SettingsError: not all of them get a task of a batch.
         """
-        everyone, rank = turns * self.accelerator.num_processes, self.accelerator.process_index
+        weights, everyone = self._weights(mode), tasks * self.accelerator.num_processes
         try:
-            places = share_places(weights, everyone)
+            share_slots(weights, everyone)
         except ValueError as error:
             raise SettingsError(
                 f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
@@ -242,7 +242,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             ) from error
         if len(set(weights.values())) == 1 and everyone % len(weights):
             logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
-        return places[rank * turns : (rank + 1) * turns]
+        return weights
 
     def _rollout_settings(self) -> RolloutSettings:
         args, limit = self.args, self._context_limit()

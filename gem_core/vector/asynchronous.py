@@ -12,18 +12,20 @@ from functools import partial
 from typing import NamedTuple
 
 from gem_core.errors import ClosedError
-from gem_core.vector import Transition, VectorEnv
+from gem_core.vector.base import VectorEnv
+from gem_core.vector.calls import Transition
+from gem_core.vector.tasks import Task
 
 
 class Request(NamedTuple):
     """A call for one environment."""
 
-    place: int
+    slot: int
     send: Callable[[], None]
     answer: Future[Transition]
 
 
-class Exchange:
+class AsyncVectorEnv:
     """Plays environments of a vector one call at a time, each awaited on its own.
 
     A thread of its own talks to the vector; no call ever blocks an event loop, and calls from several loops may be
@@ -40,7 +42,7 @@ class Exchange:
         self._answers: dict[int, Future[Transition]] = {}
         self._ended = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._serve, name="gem-exchange", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="gem-async-vector", daemon=True)
         self._thread.start()
 
     @property
@@ -48,28 +50,28 @@ class Exchange:
         """What ended it: a failure that is to stop the run, or that it was closed."""
         return self._error
 
-    async def reset(self, place: int, stream: int, task: int) -> Transition:
-        """Start the first episode of a sequence of seeds in the environment at `place`; raises as `step`."""
-        return await self._ask(place, partial(self._vec.send_reset, [place], streams=[stream], tasks=[task]))
+    async def reset(self, slot: int, task: Task) -> Transition:
+        """Start an episode of that task in a slot; raises as `step`."""
+        return await self._ask(slot, partial(self._vec.send_reset, [slot], tasks=[task]))
 
-    async def step(self, place: int, action: str) -> Transition:
+    async def step(self, slot: int, action: str) -> Transition:
         """Play one turn there.
 
-        Cancelling this waits for the environment's answer, as the place is taken until then.
+        Canceling this waits for the environment's answer, because the slot is busy until then.
 
         Raises:
             EnvFailure: a failure stopped the run.
-            ClosedError: the exchange is closed.
+            ClosedError: it is closed.
         """
-        return await self._ask(place, partial(self._vec.send, {place: action}))
+        return await self._ask(slot, partial(self._vec.send, {slot: action}))
 
     def close(self) -> None:
         """Close the environments; what is under way raises `ClosedError`. Safe to call twice."""
         self._put(None)
         self._thread.join()
 
-    async def _ask(self, place: int, send: Callable[[], None]) -> Transition:
-        request = Request(place, send, Future())
+    async def _ask(self, slot: int, send: Callable[[], None]) -> Transition:
+        request = Request(slot, send, Future())
         request.answer.set_running_or_notify_cancel()  # nobody can cancel it any more, only stop waiting
         if not self._put(request):
             raise self._error or ClosedError("the environments are closed; build a new runner")
@@ -101,7 +103,7 @@ class Exchange:
                     self._settle(self._vec.recv())
         except BaseException as error:
             self._error = error
-            self._settle(self._vec.salvage())  # the episode that stopped the run is told how it ended
+            self._settle(self._vec.take_completed())  # the episode that stopped the run is told how it ended
             self._end(error)
         with self._lock:
             self._ended = True
@@ -122,12 +124,12 @@ class Exchange:
         elif self._error is not None:
             request.answer.set_exception(self._error)
         else:
-            self._answers[request.place] = request.answer
+            self._answers[request.slot] = request.answer
             request.send()
 
     def _settle(self, transitions: dict[int, Transition]) -> None:
-        for place, transition in transitions.items():
-            self._answers.pop(place).set_result(transition)
+        for slot, transition in transitions.items():
+            self._answers.pop(slot).set_result(transition)
 
     def _end(self, error: BaseException) -> None:
         self._error = self._error or error

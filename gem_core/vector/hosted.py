@@ -16,27 +16,25 @@ from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transit
 _FROZEN = {str, int, float, bool, type(None)}
 
 
-class Member:
+class HostedEnv:
     """An environment that cannot harm its neighbours: whatever it does, a call has an outcome.
 
     After a failure the environment is closed; the next `Reset` or `Replay` builds a fresh one.
 
     Args:
-        index: its place in the vector.
+        slot: number of its slot in the vector.
         build: builds the environment, wrappers included.
         autoreset: open the next episode at once where one ends.
         portable: its infos go to another process, so one that cannot is a failure.
     """
 
-    def __init__(
-        self, index: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False
-    ) -> None:
-        self.index = index
+    def __init__(self, slot: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False) -> None:
+        self.slot = slot
         self._build = build
         self._autoreset = autoreset
         self._portable = portable
         self._env: Env | None = None
-        self._start = Reset(0, 0, -1, 0, 1)
+        self._start: Reset | None = None
         self.tick: Callable[[bool], None] = _nothing
         """Called before each turn of a replay, and with `True` before the opening that follows an ending: the time
         limit is one of single calls."""
@@ -45,10 +43,11 @@ class Member:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
         outcome = self.answer(call)
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
-            emit(self.index, outcome._replace(info=_own(outcome.info)))
+            emit(self.slot, outcome._replace(info=_own(outcome.info)))
             self.tick(True)
+            assert self._start is not None  # a turn was played
             outcome = self.answer(self._start.next())
-        emit(self.index, outcome)
+        emit(self.slot, outcome)
 
     def answer(self, call: Call) -> Outcome:
         """The outcome of this call alone."""
@@ -68,8 +67,8 @@ class Member:
         self._start = start
         if self._env is None:
             self._env = self._build()
-        seed = start.episode_seed
-        options = {"task": start.task} if self._env.takes_task else {}
+        seed = start.seed
+        options = {"task": start.task.index} if self._env.takes_task else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options))
         return observation, {**info, "seed": seed, "episode": start.episode, **options}
 

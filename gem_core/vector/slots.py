@@ -1,4 +1,4 @@
-"""Where one environment of a vector stands, as the vector knows it."""
+"""Where one slot of a vector stands, as the vector knows it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from dataclasses import dataclass, field
 
 from gem_core.env import ResetResult
 from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
+from gem_core.vector.tasks import Task, TaskPlan
 
 
 @dataclass(slots=True)
-class Seat:
+class SlotState:
     """Enough about an environment to bring it back elsewhere, at the turn where it was lost."""
 
     env_id: str
-    stream: int
-    """Which sequence of seeds it plays."""
-    seed: int
-    """The vector's seed."""
-    first_task: int = 0
-    """The task of its episode 0."""
-    stride: int = 1
-    """How far its tasks are apart."""
-    episode: int = -1
+    start: Reset
+    """The call that began this episode."""
+    begun: bool = False
+    """It was reset at least once."""
     over: bool = True
     """No episode is under way."""
     error: str | None = None
     """Why the episode never began; its first step ends it."""
     lost: bool = False
-    """Its environment is not where this says: it failed, or its worker died."""
+    """The environment is not where this state says: it failed, or its worker died."""
     steady: bool = False
     """A step can simply be passed on."""
     attempts: int = 0
@@ -37,30 +33,20 @@ class Seat:
     shown: int = 0
     """Digest of what this episode has shown."""
     actions: list[str] = field(default_factory=list[str])
-    """What this episode was told."""
+    """The actions of this episode."""
     ended: Transition | None = None
     """The end of the episode before, while this one is being opened."""
 
-    @property
-    def start(self) -> Reset:
-        """The call that began this episode."""
-        task = self.first_task + self.episode * self.stride
-        return Reset(self.seed, self.stream, self.episode, task, self.stride)
+    def next_start(self, given_seed: int | None = None) -> Reset:
+        """Move on to the next episode, maybe with a seed of its own; returns the call that opens it."""
+        start = self.start.next() if self.begun else self.start
+        return self.start_with(start if given_seed is None else start._replace(given_seed=given_seed))
 
-    @property
-    def episode_seed(self) -> int:
-        """The seed that the environment was given."""
-        return self.start.episode_seed
-
-    def next_start(self) -> Reset:
-        """Go on to the next episode, and say how to open it."""
-        self.episode += 1
+    def start_with(self, start: Reset) -> Reset:
+        """Move on to the episode that this call opens; returns the call."""
+        self.start, self.begun = start, True
         self.over, self.steady, self.error, self.attempts = True, False, None, 0
-        return self.start
-
-    def switch(self, stream: int, task: int) -> None:
-        """Go on with the first episode of another sequence of seeds, and with that task."""
-        self.stream, self.first_task, self.episode = stream, task, -1
+        return start
 
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""
@@ -68,10 +54,10 @@ class Seat:
         self.total, self.actions, self.shown = 0.0, [], digest(0, opening[0], 0.0)
 
     def broken(self, error: str) -> ResetResult:
-        """The episode could not begin; what is shown instead."""
+        """The episode could not begin; returns what is shown instead."""
         self.over, self.steady, self.error = False, False, error
         self.total, self.actions = 0.0, []
-        return "", {"error": error, "seed": self.episode_seed, "episode": self.episode}
+        return "", {"error": error, "seed": self.start.seed, "episode": self.start.episode}
 
     def lose(self) -> None:
         """The environment is gone."""
@@ -92,3 +78,25 @@ class Seat:
         self.shown = digest(self.shown, transition[0], transition[1])
         self.total += transition.reward
         self.steady, self.lost = True, False
+
+
+def first_starts(plan: TaskPlan) -> list[Reset]:
+    """The calls that open the first episode of each slot."""
+    return [start_of(plan, slot, plan.first_episode) for slot in range(plan.num_envs)]
+
+
+def start_of(plan: TaskPlan, slot: int, episode: int, *, seed: int | None = None) -> Reset:
+    """The call that opens that episode in that slot.
+
+    Args:
+        plan: the vector's.
+        slot, episode: which.
+        seed: of the run, in place of the plan's.
+    """
+    return start_of_task(plan, plan.task(slot, episode), episode, seed=seed)
+
+
+def start_of_task(plan: TaskPlan, task: Task, episode: int = 0, *, seed: int | None = None) -> Reset:
+    """The call that opens an episode of this task; the slot's next episodes move on by one round each."""
+    stride = (plan.table.per_round, plan.table.per_round_of(task.env_id))
+    return Reset(plan.seed if seed is None else seed, task, episode, stride)
