@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gem_core.rollout import NOT_SAMPLED, Turn, merge_turns
 from gem_core.rollout import Sequence as TokenSequence
-from gem_core.training.settings import View
+from gem_core.training.settings import RowKind
 
 
 class TurnSpan(NamedTuple):
@@ -19,14 +19,14 @@ class TurnSpan(NamedTuple):
     end: int
 
 
-def view_sequences(turns: Sequence[Turn], view: View) -> list[TokenSequence]:
+def view_sequences(turns: Sequence[Turn], row: RowKind) -> list[TokenSequence]:
     """An episode's turns as sequences.
 
     Args:
         turns: of one episode.
         view: `episode` for as few as exact prefixes allow, as a rule one; `turn` for one per turn.
     """
-    if view == "episode":
+    if row == "episode":
         return merge_turns(turns)
     return [
         TokenSequence(turn.prompt_ids, turn.response_ids, [index] * len(turn.response_ids), turn.logprobs)
