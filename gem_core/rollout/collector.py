@@ -102,7 +102,7 @@ class BatchCollector:
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
         self._batch = Batch()
-        vec.on_failure = self._judge
+        vec.on_failure = self._on_failure
 
     def collect_round(self) -> Batch:
         """Play one episode in every environment, ones already under way included.
@@ -293,11 +293,11 @@ class BatchCollector:
             run=self._session.run.id,
         )
 
-    def _judge(self, fault: Fault) -> ErrorAction:
+    def _on_failure(self, fault: Fault) -> ErrorAction:
         episode = self._live[fault.slot].episode if fault.slot in self._live else None
         if episode is None or episode.number != fault.episode:  # its opening failed
             episode = self._new_episode(fault.slot, fault.episode, fault.seed, fault.task)
-        action = self._session.judge(self._vec.failures, episode, fault)
+        action = self._session.on_failure(self._vec.failures, episode, fault)
         if action is ErrorAction.DROP:
             self._to_drop.add(_key(episode))
         return action

@@ -41,7 +41,7 @@ class Session:
         """Distribution and version behind an environment."""
         return self._origin[env_id]
 
-    def judge(self, policy: FailurePolicy, episode: Episode, fault: Fault) -> ErrorAction:
+    def on_failure(self, policy: FailurePolicy, episode: Episode, fault: Fault) -> ErrorAction:
         """What becomes of an episode whose environment failed: a plugin's word (`gem_env_error`), or the policy's.
 
         Args:

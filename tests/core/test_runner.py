@@ -30,6 +30,7 @@ from gem_core.rollout import (
 )
 from gem_core.rollout.records import recorded
 from gem_core.seeding import derive_seed
+from gem_core.vector import Task
 from gem_core.wrappers import TurnLimit
 
 if TYPE_CHECKING:
@@ -302,14 +303,15 @@ def test_several_environments_each_in_places_of_their_own(words: Any) -> None:
     one, babbler = EpisodeRunner(ids, words, SETTINGS, seed=SEED, max_concurrent=4), Babbler(words, slow=True)
 
     async def main() -> list[Episode | None]:
-        return await asyncio.gather(*[one.run(babbler, task, env_id) for task in range(5) for env_id in ids])
+        tasks = [Task(number, env_id, number) for number in range(5) for env_id in ids]
+        return await asyncio.gather(*[one.run(babbler, task) for task in tasks])
 
     played = [(episode.env_id, episode.slot, episode.seed) for episode in play(main())]
     assert played == [(env_id, task, derive_seed(SEED, task)) for task in range(5) for env_id in ids]
     assert Watched.most_busy <= 4
-    for wrong in (None, "demo-runner:Third-v0"):
+    for wrong in (0, Task(0, "demo-runner:Third-v0", 0)):
         with pytest.raises(ValueError, match=r"this runner plays demo-runner:Watched-v0, demo-runner:Other-v0"):
-            play(one.run(babbler, 0, wrong))
+            play(one.run(babbler, wrong))
     one.close()
 
 

@@ -135,7 +135,7 @@ def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
         runner = EpisodeRunner(env_ids, words, RolloutSettings(max_response_tokens=4), seed=SEED, max_concurrent=8)
         table = TaskTable(env_ids, 8)
         tasks = [table[number] for number in range(16)]
-        episodes = [await runner.run(policy, task.number, task.env_id, row=task.index) for task in tasks]
+        episodes = [await runner.run(policy, task) for task in tasks]
         runner.close()
         return [(one.env_id, one.seed, one.task, one.group) for one in episodes if one is not None]
 
@@ -215,7 +215,7 @@ def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
 
     async def elsewhere() -> str:
         runner = EpisodeRunner("demo-tasks:Row-v0", words, RolloutSettings(max_response_tokens=4), seed=SEED)
-        episode = await runner.run(policy, 5, row=2)
+        episode = await runner.run(policy, Task(5, "demo-tasks:Row-v0", 2))
         runner.close()
         assert episode is not None
         return f"{episode.turns[0].observation}, slot {episode.slot}"
