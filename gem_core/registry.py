@@ -158,7 +158,7 @@ _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
-    """Plain values against plain annotations, which is what a configuration file gets wrong."""
+    """Check plain values against plain annotations: a configuration file can give a text for a number."""
     try:
         hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor)
     except Exception:  # annotations that only a type checker can resolve

@@ -21,7 +21,7 @@ _RANDOM = ((3, 10), (4, 20), (5, 35))
 class TowerofHanoi(Game):
     """`num_disks` disks on tower A, to be moved to tower C within `max_turns` turns, one at a time.
 
-    Action: the last `\\boxed{A C}` in the text: from, to; in any case, with white space, a comma, both or nothing between.
+    Action: the last `\\boxed{A C}` in the text: from, to; in any case, with white space, a comma or nothing between.
 
     | move | reward | episode |
     | --- | --- | --- |

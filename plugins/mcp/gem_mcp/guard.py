@@ -16,7 +16,7 @@ from types import FrameType
 NOT_STARTED = 127
 """Exit status if the command cannot be run, as in shells."""
 SIGNALLED = 128
-"""Exit status of a server that a signal killed, less the signal's number, as in shells."""
+"""A server killed by signal N gives the exit status 128 + N, as in shells."""
 
 
 def main(command: list[str]) -> int:

@@ -27,9 +27,9 @@ from gem_mcp import guard
 from gem_mcp.config import StdioServer
 
 MOST_BYTES = 32 << 20
-"""Length of one message of a server."""
+"""Limit on one message of a server."""
 _LOGGED_LINES, _LOGGED_CHARACTERS = 1000, 500
-"""Lines that are logged of one process."""
+"""Lines of one process, and characters of one line, that are logged."""
 _GRACE_SECONDS = 2.0
 """Seconds that a server may take to end once its input is closed."""
 _GUARD_SECONDS = 30.0

@@ -42,8 +42,8 @@ class SearchTool(Tool):
         topk: passages of one result.
         timeout: seconds for one call with all its attempts.
         retries: further attempts where the server cannot be reached, is busy (429) or fails (5xx).
-        cache: number of queries whose results are kept while the tool is open; the least recently used goes first, 0 keeps
-            none. Failures are not kept.
+        cache: number of queries whose results are kept while the tool is open, the most recent ones; 0 keeps none.
+            Failures are not kept.
 
     Raises:
         ToolError: an invalid argument; and on opening, a missing or invalid address.
