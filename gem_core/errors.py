@@ -128,7 +128,7 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
 
 
 @contextmanager
-def boundary(
+def foreign_code(
     convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
 ) -> Generator[None]:
     """Turn whatever foreign code raises within the block into the error that `convert` makes of it.

@@ -14,7 +14,8 @@ from functools import reduce
 
 import numpy as np
 
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
+from gem_core.turn_batch import FloatArray
 
 EPSILON = 1e-9
 """Added to a standard deviation before dividing by it; upstream GEM's value."""

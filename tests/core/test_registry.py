@@ -162,7 +162,8 @@ def test_a_module_missing_in_an_installed_package_is_a_matter_of_versions(site: 
     with pytest.raises(MissingExtraError) as caught:
         gem_core.make(EnvSpec("demo:Heavy-v0", "gem_registry_user:Heavy"))
     assert str(caught.value) == (
-        f"demo:Heavy-v0 needs the module 'gem_registry_badep.nosuch' (imported at {site.folder}/gem_registry_user.py:2), "
+        "demo:Heavy-v0 needs the module 'gem_registry_badep.nosuch' "
+        f"(imported at {site.folder}/gem_registry_user.py:2), "
         "which the installed package 'gem_registry_badep' does not have. "
         "Next: install the version of 'gem_registry_badep' that this plugin was written for"
     )

@@ -161,7 +161,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes; what TRL's `rollout_func` returns."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self)
+        policy = TrainerPolicy(self, self.args.response_tokens)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
         self._batch = self._collectors[mode].collect_round()

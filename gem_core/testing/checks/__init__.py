@@ -29,14 +29,14 @@ from gem_core.testing.checks.repeatability import (
     spawning,
     threads,
 )
-from gem_core.testing.checks.robustness import absurd, long
+from gem_core.testing.checks.robustness import adversarial, long
 from gem_core.testing.play import Subject
 
 __all__ = [
     "CHECKS",
     "FIRST",
     "Check",
-    "absurd",
+    "adversarial",
     "closing",
     "construction",
     "global_random",
@@ -74,7 +74,7 @@ CHECKS: tuple[Check, ...] = (
     pickling,
     saved_state,
     spawning,
-    absurd,
+    adversarial,
     long,
 )
 """All of them, in the order of asking."""

@@ -1,4 +1,4 @@
-"""Actions that no author has in mind, and that a policy writes sooner or later."""
+"""Actions that authors do not expect and that a policy writes sooner or later."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _PLANES = "".join(chr(plane * 0x1_0000 + 0x2603) for plane in range(17))
 _CODE = f"__import__({CANARY!r})"
 
 
-def absurd_actions(example: str) -> Mapping[str, str]:
-    """Actions to survive, by what is absurd about them.
+def adversarial_actions(example: str) -> Mapping[str, str]:
+    """Actions that an environment has to survive, by what they are made of.
 
     Args:
-        example: a valid action; some of the absurd ones are built in its format, to get past the parser.
+        example: a valid action; some of the actions have its format, to get past the parser.
     """
 
     def with_number(text: str) -> str:
@@ -69,7 +69,7 @@ def absurd_actions(example: str) -> Mapping[str, str]:
 
 
 def long_actions(example: str) -> Mapping[str, Callable[[int], str]]:
-    """Actions of any length, by what they are made of; each is a function of the number of characters."""
+    """Functions that build an action of about a given number of characters, by what the action is made of."""
 
     def filled(piece: str, before: str = "", after: str = "") -> Callable[[int], str]:
         return lambda size: before + piece * (size // len(piece)) + after

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gem_core.advantages.ranks import FloatArray, IntArray
 from gem_core.errors import AdvantageError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
 
 # Sums of squares of numbers up to this size stay finite in float64 for any batch that fits in memory.
 LARGEST_NUMBER = 1e100
