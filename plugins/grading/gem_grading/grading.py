@@ -15,10 +15,9 @@ import time
 from typing import Any, NamedTuple
 
 from gem_core.errors import EnvError
-from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, Call
+from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, Call, framed, send
 from gem_sandbox.forkserver import THREADS, TUNING, CannotStart, ForkServer, Keeper, ServerLost, keeper, known_keeper
 from gem_sandbox.messages import ASK, BROKEN, MESSAGE_BYTES, Age, Ended, Report
-from gem_sandbox.source import sealed
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_grading.server import main; main()"
 _KEY = __name__
@@ -97,13 +96,20 @@ def _talk(server: ForkServer, call: Call, arguments: bytes, timeout: float) -> G
     """Have it graded. Raises `ServerLost`."""
     with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        mine.enter_context(ours)  # the server ends the process once this is closed
-        theirs.enter_context(its)
+        given, its_arguments = os.pipe()[::-1]
         results, its_results = os.pipe()
-        mine.callback(os.close, results)
-        theirs.callback(os.close, its_results)
-        server.send(call.encoded(), [its.fileno(), theirs.enter_context(sealed(arguments)), its_results])
+        mine.enter_context(ours)  # closing this and `given` ends the process
+        theirs.enter_context(its)
+        for stack, files in ((mine, (given, results)), (theirs, (its_arguments, its_results))):
+            for file in files:
+                stack.callback(os.close, file)
+        # As much as any pipe holds goes first, so that the clock does not run while this thread waits for a core.
+        message = framed(arguments)
+        send(given, message[: select.PIPE_BUF])
+        server.send(call.encoded(), [its.fileno(), its_arguments, its_results])
         theirs.close()
+        with contextlib.suppress(BrokenPipeError):  # what comes next says why
+            send(given, message[select.PIPE_BUF :])
         return _Conversation(call, ours, results, timeout).grade()
 
 

@@ -1,8 +1,9 @@
 """What the caller, the server and a grading process tell each other, beside what `gem_sandbox.messages` has.
 
-    caller ── Call, with the call's socket, the arguments and a pipe ──> server ── fork ──> process
-    caller <── Report(UNKNOWN) ─────────────────────────────────────── server
-    caller <── JSON, through the pipe ───────────────────────────────────────────────────── process
+    caller ── Call, with the call's socket and ends of two pipes ──> server ── fork ──> process
+    caller <── Report(UNKNOWN) ──────────────────────────────────── server
+    caller ── the arguments, pickled, through one pipe ───────────────────────────────> process
+    caller <── JSON through the other pipe ──────────────────────────────────────────── process
 
 The process may be in an answer's hands by the time it replies. Nobody unpickles what it says, and it has no way to the
 server, nor to another call.
@@ -11,11 +12,12 @@ server, nor to another call.
 from __future__ import annotations
 
 import json
+import os
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 HEADER = struct.Struct("<Q")
-"""Length of the JSON that follows."""
+"""Length of what follows."""
 MAX_RESULT = 1 << 20
 """Bytes of JSON that a function may return."""
 UNKNOWN = b"U"
@@ -42,3 +44,28 @@ class Call(NamedTuple):
     def decoded(cls, message: bytes) -> Call:
         """The other way."""
         return cls(*json.loads(message))
+
+
+def framed(message: bytes) -> memoryview:
+    """A message and its length."""
+    return memoryview(HEADER.pack(len(message)) + message)
+
+
+def send(file: int, message: memoryview) -> None:
+    """Write all of it. Raises `BrokenPipeError` where nobody reads any more."""
+    while message:
+        message = message[os.write(file, message) :]
+
+
+def receive(file: int) -> bytearray:
+    """Read a framed message. Raises `EOFError` where the writer is gone."""
+    size: int = HEADER.unpack(os.read(file, HEADER.size) or _end())[0]
+    data = bytearray(size)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.readv(file, [rest]) or _end() :]
+    return data
+
+
+def _end() -> NoReturn:
+    raise EOFError

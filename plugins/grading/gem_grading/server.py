@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -36,7 +35,7 @@ class Functions:
             function = self._function(call)
         except (Exception, SystemExit) as error:  # a module that is a script exits
             raise Refused(Report(UNKNOWN, f"{type(error).__name__}: {error}")) from None
-        duty = child.Duty(function, child.limits(call), self._watch, os.getpid())
+        duty = child.Duty(function, child.limits(call), self._watch)
         return Job(Group(), partial(child.run, duty))
 
     def _function(self, call: Call) -> Callable[..., Any]:

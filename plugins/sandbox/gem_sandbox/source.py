@@ -11,11 +11,11 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 
 
 @contextlib.contextmanager
-def sealed(text: str | bytes) -> Generator[int]:
+def sealed(text: str) -> Generator[int]:
     """Its file descriptor. Any `str` will do, lone surrogates too."""
     file = os.memfd_create("text", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        rest = memoryview(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+        rest = memoryview(text.encode("utf-8", "surrogatepass"))
         while rest:
             rest = rest[os.write(file, rest) :]
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, _SEALS)
