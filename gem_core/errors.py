@@ -11,10 +11,8 @@
     ├── EnvError                   an environment
     │   ├── EnvKwargsError         was given an argument it does not have
     │   ├── EnvFailure             raised, or returned what is not a transition
-    │   ├── ClosedError            was used after `close()`
-    │   └── GradingError           asked for a grading function that cannot be called
+    │   └── ClosedError            was used after `close()`
     ├── ToolError                  a tool could not be built, opened or called
-    ├── SandboxError               there is no sandbox as asked for
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -85,16 +83,8 @@ class ClosedError(EnvError):
     """An environment was used after `close()`."""
 
 
-class GradingError(EnvError):
-    """A grading function cannot be imported, or be sent its arguments; what an answer does is never an error."""
-
-
 class ToolError(GemError):
     """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
-
-
-class SandboxError(GemError):
-    """No sandbox can be had as asked: no safe backend here, a module that cannot be preloaded, limits that are none."""
 
 
 class PolicyError(GemError):
