@@ -98,7 +98,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
         raise EnvError(f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}") from error
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
-    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
+    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra, builder=build)
     for wrap in wrappers:
         env = wrap(env)
     return env

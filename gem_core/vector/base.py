@@ -399,9 +399,7 @@ class VectorEnv(ABC):
             raise ValueError(f"no slots {unknown}; there are {count}, from 0")
         busy = sorted(named & (self._calls.keys() | self._results.keys()))
         if busy or len(named) < len(slots):
-            raise ValueError(
-                f"slots {busy or list(slots)} are still at work or named twice; recv() them first"
-            )
+            raise ValueError(f"slots {busy or list(slots)} are still at work or named twice; recv() them first")
 
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.

@@ -36,7 +36,15 @@ def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
     from gem_core.registry import spec
     from gem_core.rollout.records import Episode
 
-    episode = Episode(fault.env_id, fault.seed, slot=fault.slot, number=fault.episode, group=fault.task.number, turns=[], error=fault.error)
+    episode = Episode(
+        fault.env_id,
+        fault.seed,
+        slot=fault.slot,
+        number=fault.episode,
+        group=fault.task.number,
+        turns=[],
+        error=fault.error,
+    )
     return judge_failure(policy, episode, spec(fault.env_id), fault.attempt, repeatable=fault.repeatable)
 
 

@@ -28,9 +28,7 @@ class HostedEnv:
         portable: its infos go to another process, so one that cannot is a failure.
     """
 
-    def __init__(
-        self, slot: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False
-    ) -> None:
+    def __init__(self, slot: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False) -> None:
         self.slot = slot
         self._build = build
         self._autoreset = autoreset

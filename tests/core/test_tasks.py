@@ -132,9 +132,7 @@ def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
         return Completion([words.eos_token_id])
 
     async def main() -> list[Any]:
-        runner = EpisodeRunner(
-            env_ids, words, RolloutSettings(max_response_tokens=4), seed=SEED, max_concurrent=8
-        )
+        runner = EpisodeRunner(env_ids, words, RolloutSettings(max_response_tokens=4), seed=SEED, max_concurrent=8)
         table = TaskTable(env_ids, 8)
         tasks = [table[number] for number in range(16)]
         episodes = [await runner.run(policy, task.number, task.env_id, row=task.index) for task in tasks]
@@ -143,7 +141,9 @@ def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
 
     with make_vec(env_ids, 8, seed=SEED) as vec:
         settings = RolloutSettings(max_response_tokens=4)
-        collector = BatchCollector(vec, lambda prompts: [Completion([words.eos_token_id])] * len(prompts), words, settings)
+        collector = BatchCollector(
+            vec, lambda prompts: [Completion([words.eos_token_id])] * len(prompts), words, settings
+        )
         batches = [collector.collect_round() for _ in range(2)]
     collected = [(one.env_id, one.seed, one.task, one.group) for batch in batches for one in batch.episodes]
     assert asyncio.run(main()) == sorted(collected, key=lambda one: one[3])
