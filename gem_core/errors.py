@@ -3,6 +3,7 @@
     GemError
     ├── PluginError                a plugin could not be found, read or trusted
     │   ├── PluginLoadError        importing or registering it raised
+    │   │   └── NamespaceError     it declares an id outside its namespace
     │   ├── PluginApiError         it wants another version of the plugin API
     │   └── DuplicateIdError       two distributions claim one id
     ├── NotFoundError              no environment, tool, estimator or adapter of that name
@@ -28,7 +29,7 @@ A message says what happened, what was given and what to do next.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import Enum
 
@@ -43,6 +44,15 @@ class PluginError(GemError):
 
 class PluginLoadError(PluginError):
     """Importing or registering a plugin raised; the original error is the cause."""
+
+
+class NamespaceError(PluginLoadError):
+    """A plugin declares an id outside its namespace."""
+
+    def __init__(self, message: str, spec_id: str) -> None:
+        super().__init__(message)
+        self.spec_id = spec_id
+        """The id that was refused."""
 
 
 class PluginApiError(PluginError):
@@ -185,3 +195,55 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
     """`" Did you mean 'a' or 'b'?"` for the known names closest to `name`, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+
+
+@contextmanager
+def boundary(
+    convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
+) -> Generator[None]:
+    """Turn whatever foreign code raises within the block into the error that `convert` makes of it.
+
+    Errors of the types in `passing` stay as they are, and so does `KeyboardInterrupt`, which belongs to the user.
+    Everything else is converted, including what is no `Exception`: `SystemExit`, pytest's `Skipped`, asyncio's
+    `CancelledError`.
+    """
+    try:
+        yield
+    except (*passing, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise convert(error) from error
+
+
+def located(error: BaseException) -> str:
+    """The end of a sentence such as `"importing 'maze' failed"`: `" at maze.py:3: ValueError: no exit"`.
+
+    See `raised_at` for the place; without one, the result starts with the colon.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" at {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    place = raised_at(error)
+    return f"{f' at {place}' if place else ''}: {type(error).__name__}: {error}"
+
+
+_MACHINERY = frozenset({"importlib", "pluggy", "gem_core"})
+"""Packages that call foreign code; a place inside them does not help its author."""
+
+
+def raised_at(error: BaseException) -> str:
+    """`file:line` where an error passed through foreign code, or an empty string.
+
+    Foreign code is the first package that is not ours; the place is the innermost in that package, not in a library
+    that it calls.
+    """
+    place, author, traceback = "", None, error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        generated = frame.f_code.co_filename.startswith("<")
+        if author is None and not generated and package not in _MACHINERY:
+            author = package
+        if package == author and not generated:
+            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

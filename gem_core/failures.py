@@ -11,7 +11,7 @@ from gem_core.errors import EnvFailure, PluginError
 from gem_core.plugins import manager
 
 if TYPE_CHECKING:
-    from gem_core.rollout.records import Episode
+    from gem_core.episode import Episode
     from gem_core.specs import EnvSpec
 
 DEFAULT_TIMEOUT = 600.0

@@ -5,7 +5,7 @@ order. What concerns all ranks goes through a `Gather`, so nothing here knows a 
 """
 
 from gem_core.advantages.batch import TurnBatch
-from gem_core.advantages.compute import advantages_and_returns, compute_advantages, turn_batch
+from gem_core.advantages.compute import advantages_and_returns, compute_advantages
 from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
 from gem_core.advantages.gae import gae
 from gem_core.advantages.groups import drgrpo, grpo, rloo
@@ -28,5 +28,4 @@ __all__ = [
     "reinforce",
     "returns_to_go",
     "rloo",
-    "turn_batch",
 ]

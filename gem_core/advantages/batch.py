@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from gem_core.advantages.ranks import FloatArray, IntArray
 from gem_core.errors import AdvantageError
 
-# Sums and differences of numbers up to this size stay finite in float64 for any batch that fits in memory.
-LARGEST_NUMBER = 1e250
+# Sums of squares of numbers up to this size stay finite in float64 for any batch that fits in memory.
+LARGEST_NUMBER = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class TurnBatch:
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
 
     Raises:
-        AdvantageError: for columns of other shapes or types, numbers that are not finite or beyond 1e250 in
+        AdvantageError: for columns of other shapes or types, numbers that are not finite or beyond 1e100 in
             magnitude, repeated or missing turns, and an episode in two groups.
     """
 
@@ -151,7 +151,7 @@ class TurnBatch:
             at = bad[0]
             raise AdvantageError(
                 f"{name}[{at}] is {column[at]} (episode {self.episode[at]}, turn {self.turn[at]}): {name} "
-                f"must be finite and at most {LARGEST_NUMBER:g} in magnitude; drop the episode or mend it"
+                f"must be finite and at most {LARGEST_NUMBER:g} in magnitude; drop the episode or fix the environment"
             )
 
 

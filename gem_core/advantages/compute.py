@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,23 +14,6 @@ from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-
-if TYPE_CHECKING:
-    from gem_core.rollout.records import Episode
-
-
-def turn_batch(
-    episodes: Sequence[Episode], *, group_offset: int = 0, values: Sequence[Sequence[float]] | None = None
-) -> TurnBatch:
-    """The turns of a rank's episodes, in order.
-
-    Args:
-        episodes: the episodes; those without turns contribute none.
-        group_offset: added to every group, to keep groups of different ranks apart.
-        values: a critic's value for each turn of each episode.
-    """
-    rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
-    return TurnBatch.from_rewards(rewards, [episode.group + group_offset for episode in episodes], values)
 
 
 def compute_advantages(

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from gem_core.env import Info
+from gem_core.episode import Episode
 from gem_core.errors import EnvFailure, PolicyError
 from gem_core.failures import ErrorAction
 from gem_core.interrupts import uninterrupted
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.policy import Policy
-from gem_core.rollout.records import Episode
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer

@@ -1,154 +1,101 @@
-"""What a rollout leaves behind: turns, episodes and the run they belong to."""
+"""An episode as plain data, for recordings.
+
+A record has the fields of `Episode`, and:
+
+| field | meaning |
+| --- | --- |
+| `version` | of this format: 2 |
+| `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
+| `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
+
+Records of 0.1.0 have no version; each of their turns holds its whole prompt.
+"""
 
 from __future__ import annotations
 
-from enum import Enum
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from gem_core.episode import Episode, Logprobs, TokenSequence, as_logprobs, as_token_ids
 
-class StopReason(str, Enum):
-    """Why an episode ended."""
-
-    TERMINATED = "terminated"
-    """The environment says that the task ended."""
-    TRUNCATED = "truncated"
-    """The environment cut it off, for example at its turn limit."""
-    CONTEXT_FULL = "context_full"
-    """The next prompt and response might not fit the context."""
-    ENV_ERROR = "env_error"
-    """The environment failed; see `Episode.error`."""
+VERSION = 2
 
 
-class Completion(msgspec.Struct, frozen=True):
-    """What a policy sampled for one prompt."""
+def recorded(episode: Episode) -> dict[str, Any]:
+    """The record of an episode."""
+    fields = msgspec.structs.asdict(episode)
+    fields["sequences"] = [
+        {"ids": sequence.ids.tolist(), "logprobs": _sampled(episode, number)}
+        for number, sequence in enumerate(episode.sequences)
+    ]
+    return {"version": VERSION, **fields}
 
+
+def restored(record: dict[str, Any]) -> Episode:
+    """The episode of a record.
+
+    Raises:
+        msgspec.ValidationError: it is not the record of an episode, or one of a later version.
+    """
+    version = record.pop("version", 1)
+    if version not in (1, VERSION):
+        raise msgspec.ValidationError(f"a record of version {version}, but this release reads versions 1 to {VERSION}")
+    read = _read_v1 if version == 1 else _read_v2
+    return read(record)
+
+
+def _sampled(episode: Episode, number: int) -> list[float]:
+    logprobs = episode.sequences[number].logprobs
+    turns = (turn for turn in episode.turns if turn.sequence == number)
+    return [one for turn in turns for one in logprobs[turn.start : turn.end]]
+
+
+class _Sequence(msgspec.Struct):
     ids: list[int]
-    """The sampled token ids, an end-of-turn token included where one was sampled. At least one."""
-    logprobs: list[float] | None = None
-    """Log-probability of each sampled token under the policy that sampled it, where the engine gives any; NaN for a
-    token of which it could not say."""
-    truncated: bool = False
-    """The token limit cut it off."""
+    logprobs: list[float | None]
 
 
-class Turn(msgspec.Struct):
-    """One observation, the response to it, and what came of it."""
+def _read_v2(record: dict[str, Any]) -> Episode:
+    stored = msgspec.convert(record.pop("sequences", []), list[_Sequence])
+    episode = msgspec.convert(record, Episode)
+    episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
+    unread = [_logprobs(one.logprobs) for one in stored]
+    for turn in episode.turns:
+        size, target = turn.end - turn.start, episode.sequences[turn.sequence]
+        target.logprobs[turn.start : turn.end] = unread[turn.sequence][:size]
+        unread[turn.sequence] = unread[turn.sequence][size:]
+    if any(map(len, unread)) or any(len(one.ids) != len(one.logprobs) for one in episode.sequences):
+        raise msgspec.ValidationError("the log-probabilities of an episode are not one for each sampled token")
+    return episode
 
-    observation: str
-    """What the prompt's last message said."""
+
+def _logprobs(numbers: Iterable[float | None]) -> Logprobs:
+    return as_logprobs(math.nan if number is None else number for number in numbers)
+
+
+class _TurnV1(msgspec.Struct):
     prompt_ids: list[int]
-    """The whole prompt, token by token as the policy saw it."""
     response_ids: list[int]
-    """The sampled tokens, unchanged."""
-    logprobs: list[float] | None
-    """Log-probabilities of `response_ids`, where the engine gave them; see `Completion.logprobs`."""
-    response: str
-    """The sampled tokens as text."""
-    action: str
-    """What the environment was given: the response, or an empty action where a truncated one is invalid."""
-    truncated: bool
-    """The token limit cut the response off."""
-    reward: float = 0.0
-    """The environment's reward for this turn."""
-    info: dict[str, Any] = {}
-    """The environment's info for this turn."""
-
-    @property
-    def invalid(self) -> bool:
-        """The environment could not use the action."""
-        return bool(self.info.get("invalid_action"))
-
-    @property
-    def tool_call(self) -> bool:
-        """It was a tool that answered."""
-        return bool(self.info.get("use_tool"))
+    logprobs: list[float | None] | None
 
 
-class Episode(msgspec.Struct):
-    """One episode, from its first observation to its end."""
-
-    env_id: str
-    seed: int
-    """`env.reset(seed=...)` with the same actions plays it again, with `task=...` where there is one."""
-    task: int | None = None
-    """Which task it was told to play, where the environment takes one."""
-    slot: int = 0
-    """Index of the environment that played it."""
-    number: int = 0
-    """How many episodes that environment had played before."""
-    group: int = 0
-    """Episodes of one group started from the same seed."""
-    turns: list[Turn] = []
-    stop_reason: StopReason = StopReason.TRUNCATED
-    success: bool = False
-    """Whether the environment said at the end that the task was solved."""
-    final_observation: str = ""
-    error: str | None = None
-    """What the environment raised, where it failed."""
-    provenance: str = ""
-    """Distribution and version of the plugin that offers the environment."""
-    run: str = ""
-    """`Run.id` of the rollout it belongs to, which tells apart what several runs or ranks write to one file."""
-
-    @property
-    def total_reward(self) -> float:
-        """Undiscounted sum of rewards."""
-        return sum(turn.reward for turn in self.turns)
-
-    def summary(self) -> EpisodeSummary:
-        """What metrics need of it; small, however long the texts."""
-        return EpisodeSummary(
-            env_id=self.env_id,
-            seed=self.seed,
-            group=self.group,
-            stop_reason=self.stop_reason,
-            success=self.success,
-            error=self.error,
-            turns=len(self.turns),
-            total_reward=self.total_reward,
-            response_tokens=sum(len(turn.response_ids) for turn in self.turns),
-            invalid=sum(turn.invalid for turn in self.turns),
-            truncated=sum(turn.truncated for turn in self.turns),
-            tool_calls=self._tool_calls(),
-            tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
-        )
-
-    def _tool_calls(self) -> int | None:
-        tools = any(turn.tool_call or "tool_use_counter" in turn.info for turn in self.turns)
-        return sum(turn.tool_call for turn in self.turns) if tools else None
-
-
-class EpisodeSummary(msgspec.Struct, frozen=True):
-    """An episode in numbers, for metrics, and to be sent where its texts and tokens are not needed."""
-
-    env_id: str
-    seed: int
-    group: int
-    stop_reason: StopReason
-    success: bool
-    error: str | None
-    turns: int
-    total_reward: float
-    """Undiscounted sum of rewards."""
-    response_tokens: int
-    """Sampled tokens of all turns."""
-    invalid: int
-    """Turns whose action the environment could not use."""
-    truncated: int
-    """Turns whose response the token limit cut off."""
-    tool_calls: int | None = None
-    """Turns that a tool answered; `None` where there were no tools."""
-    tool_successes: int = 0
-    """Those of them that did not fail."""
-
-
-class Run(msgspec.Struct, frozen=True):
-    """A rollout as a whole; what `gem_rollout_start` and `gem_rollout_end` hear of."""
-
-    id: str
-    env_ids: list[str]
-    provenance: dict[str, str]
-    """Distribution and version behind each environment id."""
-    settings: dict[str, Any]
+def _read_v1(record: dict[str, Any]) -> Episode:
+    turns = record.get("turns", [])
+    stored = msgspec.convert(turns, list[_TurnV1])
+    sequences: list[TokenSequence] = []
+    for turn, fields in zip(stored, turns, strict=True):
+        prompt = as_token_ids(turn.prompt_ids)
+        head = sequences[-1].ids if sequences else None
+        if head is not None and prompt[: len(head)] == head:
+            sequences[-1].add_prompt(prompt[len(head) :])
+        else:
+            sequences.append(TokenSequence.starting(prompt))
+        logprobs = None if turn.logprobs is None else _logprobs(turn.logprobs)
+        sequences[-1].add_response(as_token_ids(turn.response_ids), logprobs)
+        fields |= {"sequence": len(sequences) - 1, "start": len(turn.prompt_ids), "end": len(sequences[-1].ids)}
+    episode = msgspec.convert(record, Episode)
+    episode.sequences = sequences
+    return episode

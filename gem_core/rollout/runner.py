@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gem_core.env import Env
+from gem_core.episode import Episode, StopReason
 from gem_core.errors import ClosedError
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.policy import AsyncPolicy
-from gem_core.rollout.records import Episode, StopReason
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gem_core.episode import Episode, Run, StopReason
 from gem_core.errors import EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
 from gem_core.plugins import manager
 from gem_core.registry import provenance, spec
-from gem_core.rollout.records import Episode, Run, StopReason
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.vector import Fault
 

@@ -33,8 +33,8 @@ class Fault(NamedTuple):
 
 def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
     """What becomes of a failure in a vector without a rollout, where nobody knows the episode's turns."""
+    from gem_core.episode import Episode
     from gem_core.registry import spec
-    from gem_core.rollout.records import Episode
 
     episode = Episode(
         fault.env_id,

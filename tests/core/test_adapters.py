@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gem_core.adapters import installed_version, is_supported, require
 from gem_core.errors import AdapterError, FrameworkVersionError
 from gem_core.specs import AdapterSpec
+from gem_core.training import installed_version, is_supported, require
 
 if TYPE_CHECKING:
     from conftest import Site

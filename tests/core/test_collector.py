@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from gem_core.rollout import (
     batch_metrics,
     episode_metrics,
 )
+from gem_core.rollout.records import recorded
 from gem_core.seeding import derive_seed
 
 if TYPE_CHECKING:
@@ -155,7 +157,7 @@ def keys(batch: Batch) -> list[tuple[int, int]]:
 
 def as_bytes(episodes: Sequence[Episode]) -> list[bytes]:
     """What two runs have in common where they went alike."""
-    return [msgspec.json.encode(msgspec.structs.replace(episode, run="")) for episode in episodes]
+    return [msgspec.json.encode(recorded(msgspec.structs.replace(episode, run=""))) for episode in episodes]
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------
@@ -176,11 +178,12 @@ def test_every_turn_holds_the_prompt_and_the_ids_of_the_policy(collect: Collect,
     policy = Babbler(words)
     batch = collect(policy=policy).collect_round()
     asked = [prompt for call in policy.calls for prompt in call]
-    turns = [turn for episode in batch.episodes for turn in episode.turns]
-    assert sorted(turn.prompt_ids for turn in turns) == sorted(asked)
-    for turn in turns:
-        completion = policy.complete(turn.prompt_ids)
-        assert (turn.response_ids, turn.logprobs) == (completion.ids, completion.logprobs)
+    turns = [(episode, turn) for episode in batch.episodes for turn in episode.turns]
+    assert sorted(episode.prompt_ids(turn).tolist() for episode, turn in turns) == sorted(asked)
+    for episode, turn in turns:
+        completion = policy.complete(episode.prompt_ids(turn))
+        assert episode.response_ids(turn).tolist() == completion.ids
+        assert episode.response_logprobs(turn) == array("f", completion.logprobs or [])
         assert turn.action == ("" if completion.truncated else turn.response)
 
 
@@ -189,7 +192,7 @@ def test_a_policy_may_append_to_its_prompts(collect: Collect, words: Any) -> Non
         def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
             completions = super().__call__(prompts)
             for prompt, completion in zip(prompts, completions, strict=True):
-                prompt += completion.ids
+                prompt.extend(completion.ids)
             return completions
 
     appended = collect(policy=Appends(words)).collect_round()
@@ -248,8 +251,8 @@ def test_carried_turns_are_those_sampled_by_earlier_calls(collect: Collect, word
         batch = collector.collect_turns(4)
         for prompts in policy.calls:
             sampled_in.update({str(prompt): call for prompt in prompts})
-        turns = [turn for episode in batch.episodes for turn in episode.turns]
-        assert batch.carried_turns == sum(sampled_in[str(turn.prompt_ids)] < call for turn in turns)
+        prompts = [episode.prompt_ids(turn).tolist() for episode in batch.episodes for turn in episode.turns]
+        assert batch.carried_turns == sum(sampled_in[str(prompt)] < call for prompt in prompts)
         carried_seen += batch.carried_turns
     assert carried_seen > 0
 
@@ -348,7 +351,7 @@ def test_a_full_context_ends_an_episode_and_the_environment_starts_the_next(coll
         reasons = {episode.stop_reason for episode in batch.episodes}
         assert reasons == {StopReason.CONTEXT_FULL, StopReason.TERMINATED}
         for episode in batch.episodes:
-            assert all(len(turn.prompt_ids) + 8 <= 60 for turn in episode.turns)
+            assert all(turn.start + 8 <= 60 for turn in episode.turns)
             assert 1 <= len(episode.turns) <= 10
             assert episode.success == (episode.stop_reason is StopReason.TERMINATED)
             assert episode.final_observation

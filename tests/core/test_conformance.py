@@ -28,7 +28,7 @@ from gem_core.specs import EnvSpec
 from gem_core.testing import ConformanceError, EnvConformance, IsolatedPluginManager, check_env, checks
 from gem_core.testing.play import Subject
 
-GAMES = [offer.spec.id for offer in manager.offers("gem_envs", "game")]
+GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
 
 
 @pytest.mark.parametrize("env_id", GAMES)
@@ -773,9 +773,9 @@ def test_the_manager_refuses_to_read_what_is_installed(gem_plugin_manager: Isola
 
 def test_a_plugin_added_is_found_like_an_installed_one(gem_plugin_manager: IsolatedPluginManager) -> None:
     gem_plugin_manager.add_plugin("demo", Offers(), distribution="demo-envs", version="2.1")
-    offer = gem_plugin_manager.find("gem_envs", "demo:Count-v0")
-    assert offer is not None
-    assert str(offer.provenance) == "demo-envs 2.1 (plugin 'demo')"
+    registration = gem_plugin_manager.find("gem_envs", "demo:Count-v0")
+    assert registration is not None
+    assert str(registration.provenance) == "demo-envs 2.1 (plugin 'demo')"
 
 
 def test_a_module_is_imported_only_when_its_namespace_is_asked_for(gem_plugin_manager: IsolatedPluginManager) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_core.report import RunReport
+from gem_core.training.report import RunReport
 
 
 def lines(folder: Path) -> list[dict[str, float]]:

@@ -28,6 +28,7 @@ from gem_core.rollout import (
     RolloutSettings,
     StopReason,
 )
+from gem_core.rollout.records import recorded
 from gem_core.seeding import derive_seed
 from gem_core.wrappers import TurnLimit
 
@@ -196,7 +197,7 @@ def play(coroutine: Awaitable[Any]) -> Any:
 
 def as_bytes(episodes: list[Episode]) -> list[bytes]:
     """What two runs have in common where they went alike."""
-    return [msgspec.json.encode(msgspec.structs.replace(episode, run="")) for episode in episodes]
+    return [msgspec.json.encode(recorded(msgspec.structs.replace(episode, run=""))) for episode in episodes]
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def test_an_episode_of_a_task(runner: Run, words: Any) -> None:
     assert (episode.stop_reason, episode.success) == (StopReason.TERMINATED, True)
     assert len(episode.turns) == 3
     for turn in episode.turns:
-        assert turn.response_ids == Babbler(words).complete(turn.prompt_ids).ids
+        assert episode.response_ids(turn).tolist() == Babbler(words).complete(episode.prompt_ids(turn)).ids
 
 
 def test_one_task_gives_one_episode_and_all_come_in_order(runner: Run, words: Any) -> None:

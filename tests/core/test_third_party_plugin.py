@@ -160,7 +160,9 @@ def test_a_broken_neighbour_is_listed_with_its_error(site: Path, broken: Path) -
 
 
 def test_a_broken_neighbour_hides_nobodys_environments(site: Path, broken: Path) -> None:
-    code = "from gem_core.plugins import manager; print(*(one.spec.id for one in manager.all_offers('gem_envs')))"
+    code = (
+        "from gem_core.plugins import manager; print(*(one.spec.id for one in manager.all_registrations('gem_envs')))"
+    )
     ids = output(code, site, broken).split()
     assert {"maze:Fork-v0", "maze:Fork-v0-long", "game:Corridor-v0"} <= set(ids)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.adapters import lazy_names
+from gem_core.training import lazy_names
 from gem_oat.plugin import OAT
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 import vllm  # pyright: ignore[reportMissingImports]
 from oat.algorithms.ppo import PPOActor
 
-from gem_core.adapters.playing import build_collector
-from gem_core.adapters.settings import Split
 from gem_core.rollout import BatchCollector, EpisodeSummary
+from gem_core.training.playing import build_collector
+from gem_core.training.settings import Split
 from gem_oat.args import GemOatArgs
 from gem_oat.policy import EnginePolicy
 from gem_oat.signs import reported

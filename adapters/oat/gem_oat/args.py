@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 from oat.algorithms.ppo import PPOArgs
 
-from gem_core.adapters.settings import PlaySettings
 from gem_core.errors import SettingsError
 from gem_core.failures import DEFAULT_TIMEOUT
+from gem_core.training.settings import PlaySettings
 
 
 class GemSettings(PlaySettings, frozen=True, kw_only=True):

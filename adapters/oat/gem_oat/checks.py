@@ -10,9 +10,9 @@ from typing import Any
 
 from oat.algorithms.ppo import PPOArgs
 
-from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
+from gem_core.training.checks import check_counts, check_fixed, check_fractions
 from gem_oat.args import GemOatArgs
 
 FIXED: dict[str, tuple[Any, str]] = {

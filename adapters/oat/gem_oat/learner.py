@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from oat.algorithms.ppo import PPOLearner
 from oat.utils.ops import masked_sum
 
-from gem_core.adapters.metrics import announcement, rollout_metrics
 from gem_core.advantages import TurnBatch, advantages_and_returns
-from gem_core.report import RunReport
 from gem_core.rollout import EpisodeSummary
+from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.report import RunReport
 from gem_oat.args import GemOatArgs
 from gem_oat.data import NumberedRows, Slots
 from gem_oat.signs import Signs, reported

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
+from gem_core.training.checks import check_counts, check_fixed, check_fractions
 from gem_openrlhf.settings import GemSettings
 
 OURS = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gem_core.adapters.rows import TurnSpan
+from gem_core.training.rows import TurnSpan
 from gem_openrlhf.rows import Played, Row
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from gem_core.adapters.playing import build_runner
 from gem_core.plugins import manager
 from gem_core.rollout import EpisodeRunner
+from gem_core.training.playing import build_runner
 from gem_openrlhf.tasks import Task
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from gem_core.adapters.metrics import rollout_metrics
-from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.adapters.settings import View
 from gem_core.rollout import Episode, EpisodeSummary
 from gem_core.rollout import Sequence as TokenSequence
+from gem_core.training.metrics import rollout_metrics
+from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.training.settings import View
 
 PLAYED = "gem"
 """Key in a response of OpenRLHF's, and later in `Experience.info`."""

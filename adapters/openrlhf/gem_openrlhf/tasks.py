@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from gem_core.adapters.settings import Split
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
+from gem_core.training.settings import Split
 from gem_core.vector import TaskTable
 from gem_openrlhf.settings import GemSettings
 

@@ -10,9 +10,9 @@ import ray
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
-from gem_core.adapters.metrics import announcement
 from gem_core.plugins import manager
-from gem_core.report import RunReport
+from gem_core.training.metrics import announcement
+from gem_core.training.report import RunReport
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience
 from gem_openrlhf.layout import Turns, batch_rows

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
+from gem_core.training.checks import check_counts, check_fixed, check_fractions
 from gem_roll.completion import ALGORITHM, SAMPLING
 from gem_roll.settings import GemSettings
 

@@ -11,10 +11,10 @@ from roll.distributed.scheduler.router import RouterManager
 from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
 from tensordict import TensorDict
 
-from gem_core.adapters.playing import build_runner
-from gem_core.adapters.settings import Split
 from gem_core.plugins import manager
 from gem_core.rollout import Episode, EpisodeRunner
+from gem_core.training.playing import build_runner
+from gem_core.training.settings import Split
 from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
 from gem_roll.player import Player, shared_player

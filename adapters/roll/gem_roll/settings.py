@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from gem_core.adapters.settings import PlaySettings, Split, read_section
 from gem_core.errors import SettingsError, near_matches
+from gem_core.training.settings import PlaySettings, Split, read_section
 
 Mode = Literal["train", "val"]
 """ROLL's word for a split."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gem_core.adapters.checks import check_counts, check_fixed, check_fractions
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
+from gem_core.training.checks import check_counts, check_fixed, check_fractions
 from gem_verl.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from gem_core.training.layout import Layout
 from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from gem_core.adapters.layout import Layout
 from gem_core.advantages import TurnBatch, advantages_and_returns
 
 ESTIMATOR = "gem"

@@ -14,9 +14,9 @@ from verl.trainer.ppo.utils import need_reference_policy
 from verl.utils.config import validate_config
 from verl.utils.device import auto_set_device
 
-from gem_core.adapters.ray_errors import own_errors
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
+from gem_core.training.ray_errors import own_errors
 from gem_verl.checks import check
 
 CONFIG = "gem"

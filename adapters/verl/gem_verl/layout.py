@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gem_core.adapters.layout import Layout
-from gem_core.adapters.rows import TurnSpan
+from gem_core.training.layout import Layout
+
+from gem_core.training.rows import TurnSpan
 
 
 def layout_of(keys: Sequence[str], spans: Sequence[Sequence[TurnSpan]]) -> Layout:

@@ -11,9 +11,9 @@ from transformers import AutoConfig
 from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
-from gem_core.adapters.playing import build_runner
-from gem_core.adapters.settings import Split
 from gem_core.plugins import manager
+from gem_core.training.playing import build_runner
+from gem_core.training.settings import Split
 from gem_verl.settings import GemSettings
 
 

@@ -11,9 +11,9 @@ import msgspec
 import torch
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from gem_core.adapters.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.adapters.settings import View
 from gem_core.rollout import Episode, EpisodeSummary, Turn
+from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
+from gem_core.training.settings import View
 
 NOTE = "gem"
 """Key of the note in `reward_extra_info`, which verl hands on in training and validation alike."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from gem_core.adapters.settings import PlaySettings, read_section
 from gem_core.errors import SettingsError
+from gem_core.training.settings import PlaySettings, read_section
 
 
 class GemSettings(PlaySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

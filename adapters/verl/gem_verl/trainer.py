@@ -15,10 +15,10 @@ from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
-from gem_core.adapters.metrics import announcement, rollout_metrics
 from gem_core.errors import AdapterError
 from gem_core.registry import advantage_spec
-from gem_core.report import RunReport
+from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.report import RunReport
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.layout import even_order, layout_of

@@ -21,8 +21,8 @@ from oat.utils.ops import masked_sum
 from sources import parameters, says
 
 import gem_oat
-from gem_core.adapters import is_supported
 from gem_core.errors import FrameworkVersionError
+from gem_core.training import is_supported
 from gem_oat.plugin import OAT
 
 
@@ -33,7 +33,7 @@ def test_the_installed_release_is_supported():
 
 
 def test_another_release_is_refused_at_load(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("gem_core.adapters.versions.installed_version", lambda spec: "0.3.1")
+    monkeypatch.setattr("gem_core.training.versions.installed_version", lambda spec: "0.3.1")
     with pytest.raises(FrameworkVersionError, match=r"0\.3\.1"):
         _ = gem_oat.run
 

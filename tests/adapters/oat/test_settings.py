@@ -14,8 +14,8 @@ from oat.algorithms.ppo import PPOArgs
 from oat.args import get_default_args
 from runs import arguments
 
-from gem_core.adapters.settings import PlaySettings
 from gem_core.errors import NotFoundError, SettingsError
+from gem_core.training.settings import PlaySettings
 from gem_oat import GemOatArgs
 from gem_oat.args import GemSettings
 from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare

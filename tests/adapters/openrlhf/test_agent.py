@@ -18,10 +18,10 @@ from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
 from vllm import SamplingParams
 
 import gem_core
-from gem_core.adapters import playing
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.rollout import StopReason, read_episodes
 from gem_core.seeding import derive_seed
+from gem_core.training import playing
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
 from gem_openrlhf.rows import PLAYED, Played

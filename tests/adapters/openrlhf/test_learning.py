@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from openrlhf_on_cpu import settings as cpu
 from training_run import SECONDS, TrainingRun, assert_learned_the_corridor, launch
+
+from gem_cpu import openrlhf as cpu
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 

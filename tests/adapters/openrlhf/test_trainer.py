@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import random_batch
 
-from gem_core.report import RunReport
+from gem_core.training.report import RunReport
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.rows import PLAYED, Played
 from gem_openrlhf.settings import GemSettings

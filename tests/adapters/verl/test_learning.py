@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from training_run import SECONDS, TrainingRun, assert_learned_the_corridor, launch
-from verl_on_cpu import settings as cpu
+
+from gem_cpu import verl as cpu
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 

@@ -21,9 +21,9 @@ from verl.workers.rollout.replica import TokenOutput
 
 import gem_core
 from gem_core import Wrapper
-from gem_core.adapters import playing
 from gem_core.rollout import StopReason, read_episodes
 from gem_core.seeding import derive_seed
+from gem_core.training import playing
 from gem_verl import player as players
 from gem_verl.loop import EnvironmentLoop
 from gem_verl.player import Player, close_players

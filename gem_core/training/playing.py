@@ -1,0 +1,107 @@
+"""The environments of a process in which a framework samples."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from gem_core.plugins import manager
+from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
+from gem_core.seeding import derive_seed
+from gem_core.training.settings import RunSettings, Split
+from gem_core.vector import make_vec
+
+
+def build_runner(
+    settings: RunSettings, split: Split, tokenizer: Any, rollout: RolloutSettings, max_concurrent: int
+) -> EpisodeRunner:
+    """The runner that all episodes of a process share, for training or for evaluation.
+
+    Args:
+        settings: the run's.
+        split: which of the two.
+        tokenizer: the policy's.
+        rollout: how episodes become prompts.
+        max_concurrent: episodes at once.
+
+    Raises:
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+    prepare_process(settings)
+    return EpisodeRunner(
+        settings.weights(split),
+        tokenizer,
+        rollout,
+        seed=derive_seed(settings.seed, split),
+        max_concurrent=max_concurrent,
+        backend=settings.vector_backend,
+        workers=settings.vector_workers,
+        failures=settings.failures,
+        env_kwargs=settings.env_kwargs,
+        wrappers=settings.load_wrappers(),
+    )
+
+
+def build_collector(
+    settings: RunSettings,
+    split: Split,
+    tokenizer: Any,
+    rollout: RolloutSettings,
+    policy: Policy,
+    *,
+    width: int,
+    group_size: int = 1,
+    shard: tuple[int, int] = (0, 1),
+) -> BatchCollector:
+    """A collector for a process that plays in batches, for training or for evaluation.
+
+    Args:
+        settings: the run's.
+        split: which of the two.
+        tokenizer: the policy's.
+        rollout: how episodes become prompts.
+        policy: samples.
+        width: environments of this process, a multiple of `group_size`.
+        group_size: episodes of a task.
+        shard: `(number, count)` of this process among those that play. The environments share the places of all of them
+            by their weights.
+
+    Raises:
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+    prepare_process(settings)
+    vec = make_vec(
+        settings.weights(split),
+        width,
+        backend=settings.vector_backend,
+        workers=settings.vector_workers,
+        failures=settings.failures,
+        seed=derive_seed(settings.seed, split),
+        group_size=group_size,
+        shard=shard,
+        wrappers=settings.load_wrappers(),
+        env_kwargs=settings.env_kwargs,
+    )
+    return BatchCollector(vec, policy, tokenizer, rollout)
+
+
+def prepare_process(settings: RunSettings) -> None:
+    """Import what registers environments, switch the run's plugins on, and record where that is asked for.
+
+    Raises:
+        SettingsError, PluginError: as `RunSettings.import_modules`.
+    """
+    settings.import_modules()
+    if settings.recording:
+        _record(settings.recording)
+
+
+@functools.cache
+def _record(folder: str) -> None:
+    # A file per process, as several write at once, on several machines.
+    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))

@@ -1,0 +1,126 @@
+"""Episodes as rows to train on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, as_logprobs
+
+RowKind = Literal["episode", "turn"]
+"""What a row is: as much of an episode as continues id by id, or one turn."""
+
+
+class TurnSpan(NamedTuple):
+    """A turn, and where its response is among the ids of a row: positions `start` to before `end`."""
+
+    position: int
+    """Of the turn in its episode."""
+    start: int
+    end: int
+    reward: float
+    truncated: bool
+    """The token limit cut the response off."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Token ids, and the turns that are trained on."""
+
+    ids: TokenIds
+    """The first prompt and everything after it, up to the end of the last response."""
+    prompt_length: int
+    """Number of ids before the first response."""
+    logprobs: Logprobs | None
+    """One for each id, 0 where it was not sampled; `None` where the engine gave none for a response."""
+    turns: list[TurnSpan]
+    """In the order of their positions."""
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        """The ids before the first response."""
+        return self.ids[: self.prompt_length].tolist()
+
+    @property
+    def completion_ids(self) -> list[int]:
+        """The ids from the first response on."""
+        return self.ids[self.prompt_length :].tolist()
+
+    @property
+    def completion_logprobs(self) -> list[float] | None:
+        """Log-probabilities of `completion_ids`."""
+        return None if self.logprobs is None else self.logprobs[self.prompt_length :].tolist()
+
+    @property
+    def mask(self) -> list[int]:
+        """1 for each id that was sampled in one of the turns, 0 for the rest."""
+        mask = [0] * len(self.ids)
+        for turn in self.turns:
+            mask[turn.start : turn.end] = [1] * (turn.end - turn.start)
+        return mask
+
+    @property
+    def completion_mask(self) -> list[int]:
+        """The mask of `completion_ids`."""
+        return self.mask[self.prompt_length :]
+
+
+def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
+    """The rows of an episode, in the order of their turns; none for an episode without turns.
+
+    Args:
+        episode: as it was played.
+        kind: `episode` for a row per token sequence, which is one row where every prompt has the whole history; `turn`
+            for a row per turn.
+    """
+    spans = [
+        (turn.sequence, TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated))
+        for position, turn in enumerate(episode.turns)
+    ]
+    if kind == "turn":
+        return [_row(episode.sequences[number], [span]) for number, span in spans]
+    return [
+        _row(episode.sequences[number], [span for _, span in group])
+        for number, group in groupby(spans, lambda pair: pair[0])
+    ]
+
+
+def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
+    """Cut rows between turns until their number is a multiple, for frameworks that train on full batches only.
+
+    The parts of a row share its turns, and each has all tokens before its last one. A loss that sums over tokens is the
+    same before and after. Where there are too few turns to cut, rows without a turn fill up.
+
+    Args:
+        rows: of a batch.
+        multiple: the number of rows is to be a multiple of this.
+
+    Returns:
+        The rows, each with the index of the row that it came from.
+    """
+    parts = list(enumerate(rows))
+    while len(parts) % multiple:
+        longest = max(range(len(parts)), key=lambda index: len(parts[index][1].turns))
+        source, row = parts[longest]
+        middle = (len(row.turns) + 1) // 2
+        if middle < len(row.turns):
+            parts[longest] = source, _with_turns(row, row.turns[:middle])
+        parts.append((source, _with_turns(row, row.turns[middle:])))
+    return parts
+
+
+def _row(sequence: TokenSequence, turns: list[TurnSpan]) -> Row:
+    start, end = turns[0].start, turns[-1].end
+    known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
+    # In a row of one turn, the responses before it are part of the prompt.
+    logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
+    return Row(sequence.ids[:end], start, logprobs, turns)
+
+
+def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:
+    """A row with some of its turns; without any, it keeps the two tokens that a row needs to predict one."""
+    end = turns[-1].end if turns else 2
+    return Row(row.ids[:end], row.prompt_length, None if row.logprobs is None else row.logprobs[:end], turns)
