@@ -270,7 +270,9 @@ def _option_names(kind: type[Env]) -> tuple[str, ...]:
     for base in kind.__mro__:
         if (method := vars(base).get("reset")) is not None:
             parameters = list(inspect.signature(method).parameters.values())[1:]
-            names.update((one.name, None) for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL))
+            names.update(
+                (one.name, None) for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+            )
     return tuple(names)
 
 

@@ -124,24 +124,6 @@ class EnvFailure(EnvError):
         return f"{self.env_id}{episode} failed: {self.cause}"
 
 
-@contextmanager
-def boundary(env_id: str, seed: int | None = None) -> Generator[None]:
-    """Turn what an environment's code raises into an `EnvFailure` with that error as its cause.
-
-    Ctrl-C passes, and so does an `EnvFailure`.
-
-    Args:
-        env_id: of the environment.
-        seed: of the episode, where one is under way.
-    """
-    try:
-        yield
-    except (KeyboardInterrupt, EnvFailure):
-        raise
-    except BaseException as error:  # SystemExit, CancelledError and pytest's Skipped included
-        raise EnvFailure(env_id, seed, FailureKind.RAISED, described(error)) from error
-
-
 def described(error: BaseException) -> str:
     """Type and text of an exception, even of one whose `__str__` raises."""
     try:
