@@ -14,7 +14,7 @@ from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 from ray.exceptions import RayTaskError
 
-from gem_core.errors import EnvFailure, SettingsError
+from gem_core.errors import EnvFailure, FailureKind, SettingsError
 from gem_openrlhf import launch, launcher, trainer, workers
 from gem_openrlhf.launcher import DEFAULT_AGENT
 from gem_openrlhf.tasks import Task
@@ -76,7 +76,7 @@ def test_what_becomes_of_the_arguments(
 
 def test_what_stopped_the_run_is_raised(run):
     def command() -> None:
-        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0 failed")).as_instanceof_cause()
+        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")).as_instanceof_cause()
         raise RayTaskError("fit", "trace", inner).as_instanceof_cause()
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0 failed") as raised:
