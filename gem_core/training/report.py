@@ -129,8 +129,8 @@ class RunReport:
 def curve_at_the_end(folder: str | Path | None, title: str) -> Generator[None, None, None]:
     """Draw the curve of a training whose report is in another process, whatever ends the training.
 
-    After Ctrl-C, Ray and Launchpad kill the process that has the report, and it cannot `save`. By then metrics.jsonl has
-    every update, so this process, which the user stopped, draws curve.png from it where it is missing or older.
+    After Ctrl-C, Ray and Launchpad kill the process that has the report before it can `save`. By then metrics.jsonl has
+    every update, so the process that the user stopped draws curve.png from it, where it is missing or older.
 
     Args:
         folder: the report's; `None` where there is no report.
