@@ -10,11 +10,10 @@
     ├── MissingExtraError          an optional dependency is not installed
     ├── EnvError                   an environment
     │   ├── EnvKwargsError         was given an argument it does not have
-    │   ├── EnvFailure             raised, or returned what is not a transition
-    │   ├── ClosedError            was used after `close()`
-    │   └── GradingError           asked for a grading function that cannot be called
+    │   ├── ResetNeededError       was stepped before `reset()`, or after the end of an episode
+    │   ├── EnvFailure             failed: it raised, hung, died or returned garbage
+    │   └── ClosedError            was used after `close()`
     ├── ToolError                  a tool could not be built, opened or called
-    ├── SandboxError               there is no sandbox as asked for
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -30,6 +29,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from enum import Enum
 
 
 class GemError(Exception):
@@ -77,24 +77,66 @@ class EnvKwargsError(EnvError, TypeError):
     """An environment was given a keyword argument that it does not have."""
 
 
+class ResetNeededError(EnvError):
+    """An environment was stepped before `reset()`, or after the end of an episode."""
+
+
+class FailureKind(str, Enum):
+    """How an environment failed."""
+
+    RAISED = "raised"
+    """Its code raised an exception, or called `sys.exit`."""
+    INVALID = "invalid"
+    """It returned something that is no opening or transition, or an info that cannot be sent to another process."""
+    TIMEOUT = "timeout"
+    """It did not answer within the time limit."""
+    LOST = "lost"
+    """Its process or actor died during its call."""
+    DIVERGED = "diverged"
+    """Its process was lost in a neighbor's call, and a replay in a new one showed something else than before."""
+    TOO_MANY = "too_many"
+    """More of its episodes failed than the failure policy allows."""
+    NO_TURNS = "no_turns"
+    """Too many of its episodes in a row ended before their first turn."""
+
+
 class EnvFailure(EnvError):
-    """An environment raised, or returned something that is not a transition."""
+    """An environment failed.
+
+    Args:
+        env_id: which one.
+        seed: of the episode; `None` where several episodes are meant.
+        kind: how it failed, for programs.
+        cause: what happened, for people; of an exception its type and text.
+    """
+
+    def __init__(self, env_id: str, seed: int | None, kind: FailureKind, cause: str) -> None:
+        super().__init__(env_id, seed, kind, cause)  # all of them, or the error could not be pickled
+        self.env_id = env_id
+        self.seed = seed
+        self.kind = kind
+        self.cause = cause
+
+    def __str__(self) -> str:
+        episode = "" if self.seed is None else f" (seed {self.seed})"
+        return f"{self.env_id}{episode} failed: {self.cause}"
+
+
+def described(error: BaseException) -> str:
+    """Type and text of an exception, even of one whose `__str__` raises."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its own __str__ raised)"
+    return f"{type(error).__name__}: {text}"
 
 
 class ClosedError(EnvError):
     """An environment was used after `close()`."""
 
 
-class GradingError(EnvError):
-    """A grading function cannot be imported, or be sent its arguments; what an answer does is never an error."""
-
-
 class ToolError(GemError):
     """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
-
-
-class SandboxError(GemError):
-    """No sandbox can be had as asked: no safe backend here, a module that cannot be preloaded, limits that are none."""
 
 
 class PolicyError(GemError):

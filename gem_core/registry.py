@@ -98,7 +98,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
             env = _construct(env_spec, merged)
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
-    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
+    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra, builder=build)
     for wrap in wrappers:
         env = _wrapped(env_spec.id, wrap, env)
     return env

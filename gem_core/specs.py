@@ -110,6 +110,8 @@ class EnvSpec(Spec):
     """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
     extra: str | None = None
     """Name of the gem-core extra that installs what it needs."""
+    builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
+    """Builds another environment of this spec with other keyword arguments; set on the spec of a built one."""
 
 
 @dataclass(frozen=True)

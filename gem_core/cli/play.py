@@ -14,7 +14,7 @@ import typer
 
 from gem_core.cli.terminal import first_line, plugins_at_work, printable, say
 from gem_core.env import Env, Info, shown_text
-from gem_core.errors import EnvFailure, GemError, raised_at
+from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 
@@ -165,4 +165,5 @@ def _failures_named(env_id: str) -> Generator[None]:
     except BaseException as error:
         place = raised_at(error)
         where = f" ({place})" if place else ""
-        raise EnvFailure(f"{env_id} failed: {type(error).__name__}: {first_line(error)}{where}") from error
+        cause = f"{type(error).__name__}: {first_line(error)}{where}"
+        raise EnvFailure(env_id, None, FailureKind.RAISED, cause) from error

@@ -64,6 +64,10 @@ class EnvConformance:
         """An argument that the constructor does not name is an error."""
         self.check(checks.keyword_arguments)
 
+    def test_order(self) -> None:
+        """A step without an episode is refused, and so is an option that `reset` does not have."""
+        self.check(checks.order)
+
     def test_reset(self) -> None:
         """`reset` gives a text and a dict, with a seed and without."""
         self.check(checks.reset)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from gem_core.env import Env
-from gem_core.errors import EnvFailure, near_matches
+from gem_core.errors import EnvFailure, FailureKind, boundary, described, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
@@ -68,8 +68,8 @@ def make_vec(
     """Build a vector of environments.
 
     Args:
-        env_ids: one id, a list, or `{id: weight}`. Slot `i` plays `list[i]`, and a wider vector deals the list out again
-            from its start. Weights are shares of the slots, evenly interleaved, so environments with short episodes
+        env_ids: one id, a list, or `{id: weight}`. Slot `i` plays `list[i]`, and a wider vector deals the list out
+            again from its start. Weights are shares of the slots, evenly interleaved, so environments with short episodes
             play more of them. With groups and shards, this holds for the tasks of a round instead of the slots.
         num_envs: number of slots; by default as many as the list or the (whole) weights say.
         backend: `sync` for environments that answer in microseconds, `thread` for those that wait, `process` for those
@@ -185,7 +185,5 @@ def _cores() -> int:
 
 def _try(env_id: str, build_env: Callable[[], Env]) -> None:
     env = build_env()
-    try:
+    with boundary(lambda error: EnvFailure(env_id, None, FailureKind.RAISED, f"close() raised {described(error)}")):
         env.close()
-    except SystemExit as error:
-        raise EnvFailure(f"{env_id} called sys.exit({error}) in close()") from error

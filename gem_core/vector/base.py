@@ -10,7 +10,7 @@ from typing import Any
 
 from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
-from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, env_failure
+from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
 from gem_core.vector.faults import Fault, cut_off, judge_alone, log_failure
@@ -313,7 +313,7 @@ class VectorEnv(ABC):
         state.attempts += 1
         start = state.start
         fault = Fault(
-            slot, state.env_id, start.seed, start.episode, start.task, failure.error, state.attempts, failure.repeatable
+            slot, state.env_id, start.seed, start.episode, start.task, failure.kind, failure.error, state.attempts
         )
         wrong = None
         try:
@@ -327,7 +327,7 @@ class VectorEnv(ABC):
             return
         tripped = self._breaker.failure(state.env_id, failure.error)
         if tripped is not None or action is ErrorAction.RAISE:
-            self._stop = wrong or tripped or env_failure(state.env_id, fault.seed, failure.error)
+            self._stop = wrong or tripped or fault.failure
         if isinstance(call, Reset):
             opening = state.broken(failure.error)
             self._count_episode(state, cut_off(failure.error), failed=True)

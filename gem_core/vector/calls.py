@@ -7,6 +7,7 @@ import zlib
 from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Info, ResetResult
+from gem_core.errors import FailureKind, described
 from gem_core.seeding import derive_seed
 from gem_core.vector.tasks import Task
 
@@ -33,14 +34,13 @@ new_transition: Any = tuple.__new__  # pyright: ignore[reportUnknownVariableType
 class Failure(NamedTuple):
     """A call that an environment did not answer as it should."""
 
+    kind: FailureKind
     error: str
-    """Type and text of the exception, in one line."""
+    """What happened, in one line; of an exception its type and text."""
     traceback: str = ""
     """For the log; empty where nothing was raised, as after a timeout."""
-    kind: str = ""
-    """Where it was raised, so that the log can tell kinds of failure apart."""
-    repeatable: bool = True
-    """False where a fresh environment could not be brought back to where this one stood."""
+    place: str = ""
+    """Where it was raised, so that the log can tell failures apart."""
 
 
 Outcome: TypeAlias = ResetResult | Transition | Failure
@@ -96,22 +96,21 @@ def digest(previous: int, observation: str, reward: float) -> int:
     return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))
 
 
+class InvalidAnswer(Exception):
+    """An environment returned something that it must not."""
+
+
 def failure_of(error: BaseException) -> Failure:
     """The failure that an exception makes."""
     import traceback  # only failures need it
 
     cause = error.__cause__ or error
     place = traceback.extract_tb(cause.__traceback__)[-1:]
-    kind = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
+    where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Failure(f"{type(error).__name__}: {_text(error)}", text, kind)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(it cannot say what happened: its own __str__ raised)"
+    if isinstance(error, InvalidAnswer):
+        return Failure(FailureKind.INVALID, str(error), text, where)
+    return Failure(FailureKind.RAISED, described(error), text, where)
 
 
 def merged(ended: Transition, opening: ResetResult) -> Transition:

@@ -10,8 +10,19 @@ from collections.abc import Callable
 from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
-from gem_core.errors import EnvFailure
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition, digest, failure_of, new_transition
+from gem_core.errors import FailureKind
+from gem_core.vector.calls import (
+    Call,
+    Failure,
+    InvalidAnswer,
+    Outcome,
+    Replay,
+    Reset,
+    Transition,
+    digest,
+    failure_of,
+    new_transition,
+)
 
 _FROZEN = {str, int, float, bool, type(None)}
 
@@ -86,10 +97,9 @@ class HostedEnv:
         if ended or shown != call.digest:
             self.close()
             return Failure(
-                "EnvFailure: its environment was lost, and a fresh one with the same seed and actions showed something "
-                "else; an environment that draws only from self.rng can be brought back",
-                kind="diverged",
-                repeatable=False,
+                FailureKind.DIVERGED,
+                "its environment was lost, and a fresh one with the same seed and actions showed something else; an "
+                "environment that draws only from self.rng can be brought back",
             )
         self.tick(False)
         return _checked_step(env.step(call.action))
@@ -116,7 +126,7 @@ def _portable(outcome: Outcome) -> Outcome:
         # There and back: some things can be sent and not be received, such as many exceptions.
         copied: Info = pickle.loads(pickle.dumps(info, pickle.HIGHEST_PROTOCOL))
     except Exception as error:
-        raise EnvFailure(f"its info cannot be sent between processes: {type(error).__name__}: {error}") from error
+        raise InvalidAnswer(f"its info cannot be sent between processes: {type(error).__name__}: {error}") from error
     return outcome._replace(info=copied) if isinstance(outcome, Transition) else (str(outcome[0]), copied)
 
 
@@ -132,7 +142,7 @@ def _checked_reset(result: Any) -> ResetResult:
     try:
         observation, info = result
     except (TypeError, ValueError):
-        raise EnvFailure(f"reset() gave {result!r:.200}, not (observation, info)") from None
+        raise InvalidAnswer(f"reset() gave {result!r:.200}, not (observation, info)") from None
     if type(observation) is not str:
         observation = _plain_text(observation, "reset")
     return observation, _checked_info(info, "reset")
@@ -142,15 +152,15 @@ def _checked_step(result: Any) -> Transition:
     try:
         observation, reward, terminated, truncated, info = result
     except (TypeError, ValueError):
-        raise EnvFailure(
+        raise InvalidAnswer(
             f"step() gave {result!r:.200}, not (observation, reward, terminated, truncated, info)"
         ) from None
     try:
         number = reward if type(reward) is float else _number(reward)
     except (TypeError, ValueError):
-        raise EnvFailure(f"step() gave the reward {reward!r:.200}, which is not a number") from None
+        raise InvalidAnswer(f"step() gave the reward {reward!r:.200}, which is not a number") from None
     if not math.isfinite(number):
-        raise EnvFailure(f"step() gave the reward {number}, which is not finite")
+        raise InvalidAnswer(f"step() gave the reward {number}, which is not finite")
     if type(observation) is not str:
         observation = _plain_text(observation, "step")
     if type(terminated) is not bool or type(truncated) is not bool:
@@ -166,13 +176,13 @@ def _number(value: Any) -> float:
 
 def _flag(value: Any) -> bool:
     if value is None or isinstance(value, str | bytes):  # whose truth says nothing
-        raise EnvFailure(f"step() gave {value!r:.200} as terminated or truncated, which is not a bool")
+        raise InvalidAnswer(f"step() gave {value!r:.200} as terminated or truncated, which is not a bool")
     return bool(value)
 
 
 def _checked_info(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
-        raise EnvFailure(f"{method}() gave the info {info!r:.200}, which is not a dict")
+        raise InvalidAnswer(f"{method}() gave the info {info!r:.200}, which is not a dict")
     # A new dict, as the environment may go on changing its own.
     if RESERVED.isdisjoint(info):  # pyright: ignore[reportUnknownArgumentType]
         return dict(info)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
@@ -181,5 +191,5 @@ def _checked_info(info: Any, method: str) -> Info:
 
 def _plain_text(observation: Any, method: str) -> str:
     if not isinstance(observation, str):
-        raise EnvFailure(f"{method}() gave the observation {observation!r:.200}, which is not a string")
+        raise InvalidAnswer(f"{method}() gave the observation {observation!r:.200}, which is not a string")
     return str.__str__(observation)  # of a class of its own, such as numpy's

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Call, Failure, Outcome
 from gem_core.vector.tasks import TaskPlan
 
 MAX_LOSSES = 5
-"""A worker that is lost so often, with no environment to blame and without a single answer in between, stops the run."""
+"""A worker that is lost this often, with no environment to blame and without an answer in between, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
 _LONGEST_WAIT = 3600.0
@@ -129,12 +129,12 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             if running is None:
                 continue
             if now - running[1] > limit:
-                self._lose(worker, f"TimeoutError: no answer within {limit:g} s", running[0])
+                self._lose(worker, FailureKind.TIMEOUT, f"TimeoutError: no answer within {limit:g} s", running[0])
             else:
                 soonest = min(soonest, running[1] + limit)
         return soonest
 
-    def _lose(self, worker: _W, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: _W, kind: FailureKind, error: str, blamed: int | None) -> None:
         """Replace a worker, and go on with its calls.
 
         Raises:
@@ -158,7 +158,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
                 again[slot] = self._again(slot, call)
         self._start(again)
         if blamed in self._calls:
-            self._arrive(blamed, Failure(error, kind=error))
+            self._arrive(blamed, Failure(kind, error, place=error))
 
     def _shut_down(self) -> None:
         for worker in self._workers:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem_core.env import Env
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Failure, Reset
 from gem_core.vector.pool import PooledVectorEnv, Worker
@@ -271,9 +271,10 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if not worker.ready:
             raise EnvError(f"a worker process {cause} before it could start; its own output says more")
         running = worker.running()
-        self._lose(worker, f"ChildProcessError: its process {cause}", running[0] if running else None)
+        blamed = running[0] if running else None
+        self._lose(worker, FailureKind.LOST, f"ChildProcessError: its process {cause}", blamed)
 
-    def _lose(self, worker: ProcessWorker, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: ProcessWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
         worker.stop()
         with contextlib.suppress(EOFError):
             for message in worker.messages():  # what it had sent before it was lost
@@ -282,7 +283,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             self._selector.unregister(worker.socket)
         if blamed is not None and worker.opening and not isinstance(self._calls.get(blamed), Reset):
             blamed = None  # its answer was lost; a replay sends it before it opens the next episode
-        super()._lose(worker, error, blamed)
+        super()._lose(worker, kind, error, blamed)
 
     def _shut_down(self) -> None:
         super()._shut_down()

@@ -18,11 +18,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from gem_core.env import Env
-from gem_core.errors import EnvError, MissingExtraError
+from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of
-from gem_core.vector.hosted import HostedEnv
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
 from gem_core.vector.tasks import TaskPlan
@@ -55,12 +54,9 @@ class EnvHost:
 
     def __init__(self, setup: Setup, path: Sequence[str]) -> None:
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._hosted: dict[int, HostedEnv] = {}
-        self._failure: Failure | None = None
-        try:
-            self._hosted = setup.hosted()
-        except (Exception, SystemExit) as error:  # Ray's own account of it would be hard to read
-            self._failure = failure_of(error)
+        hosted = setup.hosted()
+        self._failure = hosted if isinstance(hosted, Failure) else None
+        self._hosted = {} if isinstance(hosted, Failure) else hosted
 
     def ready(self) -> Failure | None:
         """Why the environments could not be built, if they could not."""
@@ -207,8 +203,8 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     is reserved, as by a trainer's placement groups, they wait for room, for up to `START_SECONDS`. Time limits count
     from when an actor runs.
 
-    An actor that dies with several calls under way is replaced, and the calls are made again, one by one; the environment
-    whose call ends the actor again has failed. So where a node was lost, nobody has.
+    An actor that dies with several calls under way is replaced, and the calls are made again, one by one. The
+    environment whose call ends the actor again has failed. So the loss of a node makes no environment fail.
 
     Modules of the environments, plugins included, must be importable on every node: installed, on a shared disk, or
     sent with `ray.init(runtime_env=...)`. What the main script or a notebook defines travels by value.
@@ -311,15 +307,16 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         if not worker.ready:
             raise EnvError(f"a Ray actor was lost before it could start: {error}") from error
         worker.kill()
-        self._lose(worker, f"{type(error).__name__}: its actor was lost. {_last_line(error)}", worker.culprit())
+        text = f"{type(error).__name__}: its actor was lost. {_last_line(error)}"
+        self._lose(worker, FailureKind.LOST, text, worker.culprit())
 
-    def _lose(self, worker: RayWorker, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: RayWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
         worker.kill()
         for slot in worker.answered():  # before it was lost
             self._arrive(slot, pickle.loads(worker.take(slot).result()))
             if slot == blamed:
                 blamed = None
-        super()._lose(worker, error, blamed)
+        super()._lose(worker, kind, error, blamed)
 
 
 def _connect() -> None:

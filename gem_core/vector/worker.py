@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Env
-from gem_core.vector.calls import Call, Outcome, Replay, Transition, failure_of, new_transition
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of, new_transition
 from gem_core.vector.hosted import HostedEnv
 
 HEADER = struct.Struct("<Q")
@@ -50,8 +50,16 @@ class Setup:
     configs: bytes
     """The settings that the plugins there were told, pickled."""
 
-    def hosted(self) -> dict[int, HostedEnv]:
-        """The environments of this worker, none of them built yet."""
+    def hosted(self) -> dict[int, HostedEnv] | Failure:
+        """The environments of this worker, none of them built yet; or why there can be none."""
+        try:
+            return self._hosted()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever an import raises, SystemExit included
+            return failure_of(error)
+
+    def _hosted(self) -> dict[int, HostedEnv]:
         from gem_core.plugins import manager
 
         manager.enable(*self.plugins)
@@ -134,10 +142,10 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     marker.clear()
     _keep_from_forks(stream)
     messages = _messages(stream)
-    try:
-        hosted = pickle.loads(next(messages)).hosted()
-    except (Exception, SystemExit) as error:
-        _send(stream, pickle.dumps(failure_of(error)))
+    setup: Setup = pickle.loads(next(messages))
+    hosted = setup.hosted()
+    if isinstance(hosted, Failure):
+        _send(stream, pickle.dumps(hosted))
         return
     _send(stream, pickle.dumps(READY))
     outbox: Outbox = queue.SimpleQueue()

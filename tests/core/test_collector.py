@@ -400,7 +400,7 @@ def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(
 @pytest.mark.parametrize("how", ["round", "turns"])
 def test_an_environment_that_never_starts_stops_the_run(collect: Collect, how: str) -> None:
     collector = collect("Never-v0")
-    with pytest.raises(EnvFailure, match=r"Never-v0 failed 2\d times(?s:.*)OSError: no server"):
+    with pytest.raises(EnvFailure, match=r"Never-v0 failed: 2\d times(?s:.*)OSError: no server"):
         repeatedly(collector, how)
 
 
@@ -448,7 +448,7 @@ def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_ru
     bad = [derive_seed(SEED, number) for number in range(100)]
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
-    with pytest.raises(EnvFailure, match=r"failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
+    with pytest.raises(EnvFailure, match=r"failed: 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
         collector.collect_turns(1)
 
 

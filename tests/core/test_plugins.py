@@ -17,15 +17,18 @@ from gem_core.advantages import TurnBatch
 from gem_core.advantages.compute import compute_advantages
 from gem_core.errors import (
     DuplicateIdError,
+    FailureKind,
     NotFoundError,
     PluginApiError,
     PluginError,
     PluginLoadError,
 )
-from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
+from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
 from gem_core.rollout import Episode, StopReason
+from gem_core.vector import Fault, Task
+from gem_core.vector.faults import judge_failure
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -538,18 +541,19 @@ def judging(answer: str) -> str:
 
 
 POLICY = FailurePolicy()
+FAULT = Fault(0, "demo:Local-v0", 7, 0, Task(0, "demo:Local-v0", 0), FailureKind.RAISED, "OSError: gone", 1)
 FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
 
 
 def test_only_enabled_plugins_judge_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
     module = site.add("judge", "from gem_core.failures import ErrorAction\n" + judging("ErrorAction.DROP"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.load("judge")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.TRUNCATE
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.TRUNCATE
     assert site.module(module).asked == []
     manager.enable("judge")
-    assert judge_failure(POLICY, FAILED, spec, 3) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAULT._replace(attempt=3), FAILED) is ErrorAction.DROP
     [(error, env_id, seed, attempt)] = site.module(module).asked
     assert "OSError: gone" in error
     assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
@@ -559,27 +563,27 @@ def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_forc
     silent = site.add("silent", judging("None"))
     site.add("raising", judging("'raise'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.enable("silent", "raising")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.RAISE
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.RAISE
     assert len(site.module(silent).asked) == 1
 
 
 def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Callable[[], PluginManager]) -> None:
     site.add("patient", judging("'retry'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     retrying, dropping = FailurePolicy(retries=2), FailurePolicy(retries=2, then="drop")  # type: ignore[arg-type]
-    assert [judge_failure(retrying, FAILED, spec, attempt).value for attempt in (1, 2, 3)] == [
+    assert [judge_failure(retrying, FAULT._replace(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
         "retry",
         "retry",
         "truncate",
     ]
-    assert judge_failure(dropping, FAILED, spec, 1, repeatable=False) is ErrorAction.DROP
+    assert judge_failure(dropping, FAULT._replace(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
     manager.enable("patient")
-    assert judge_failure(dropping, FAILED, spec, 20) is ErrorAction.RETRY
-    assert judge_failure(dropping, FAILED, spec, 20, repeatable=False) is ErrorAction.DROP
-    assert judge_failure(dropping, FAILED, spec, 1000) is ErrorAction.DROP
+    assert judge_failure(dropping, FAULT._replace(attempt=20), FAILED) is ErrorAction.RETRY
+    assert judge_failure(dropping, FAULT._replace(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert judge_failure(dropping, FAULT._replace(attempt=1000), FAILED) is ErrorAction.DROP
 
 
 @pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
@@ -590,11 +594,11 @@ def test_enabled_plugins_are_asked_in_the_order_they_were_named(
     site.add("a", judging("'drop'"))
     site.add("b", judging("'truncate'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     for name in loaded_before:
         manager.load(name)
     manager.enable("a", "b")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.DROP
 
 
 def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
@@ -602,10 +606,10 @@ def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
 ) -> None:
     site.add("judge", judging("'explode'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.enable("judge")
     with pytest.raises(PluginError, match="explode"):
-        judge_failure(POLICY, FAILED, spec, 1)
+        judge_failure(POLICY, FAULT, FAILED)
 
 
 def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

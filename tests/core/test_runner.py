@@ -283,7 +283,7 @@ def test_a_task_that_never_starts_stops_the_run(runner: Run) -> None:
     gem_core.register("demo-runner:Never-v0", Never)
     one = runner("demo-runner:Never-v0")
     assert play(one.run(0)).error == "OSError: no server"
-    with pytest.raises(EnvFailure, match=r"Never-v0 failed [23]\d times(?s:.*)OSError: no server"):
+    with pytest.raises(EnvFailure, match=r"Never-v0 failed: [23]\d times(?s:.*)OSError: no server"):
         play(one.run_all([0] * 30))
 
 

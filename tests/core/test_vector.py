@@ -637,7 +637,7 @@ def test_an_environment_that_exits_has_failed(backend: str, how: str) -> None:
     assert errors == ["OSError: gone" if how == "close" else "SystemExit: 3"] * 2
     if how == "close":
         Exits.built = 1
-        with pytest.raises(EnvFailure, match=r"Exits-v0 called sys.exit\(4\) in close"):
+        with pytest.raises(EnvFailure, match=r"Exits-v0 failed: close\(\) raised SystemExit: 4"):
             make_vec("demo-vector:Exits-v0")
 
 

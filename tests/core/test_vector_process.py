@@ -171,7 +171,7 @@ def test_an_info_that_cannot_travel_is_a_failure_of_that_turn(autoreset: str, wh
             _, _, _, truncated, infos = vec.step([ending, "walk on"])
             assert truncated == [True, False]
             error = infos[0].get("final_info", infos[0])["error"]
-            assert error.startswith("EnvFailure: its info cannot be sent between processes: ")
+            assert error.startswith("its info cannot be sent between processes: ")
             if autoreset == "disabled":
                 vec.reset(slots=[0])
             expected = Walk()

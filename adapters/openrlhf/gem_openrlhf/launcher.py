@@ -21,6 +21,7 @@ from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
 from gem_core.training.ray_errors import own_errors
+from gem_core.training.report import curve_at_the_end
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
@@ -50,7 +51,12 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         check_flags(rest)
     path = Path(agent).resolve()
     check_agent(path)
-    with own_errors(), _in_place_of_openrlhfs(settings, path), patch.object(sys, "argv", [sys.argv[0], *rest]):
+    with ExitStack() as stack:
+        if settings is not None:
+            stack.enter_context(curve_at_the_end(settings.report, ", ".join(settings.train_weights)))
+        stack.enter_context(own_errors())
+        stack.enter_context(_in_place_of_openrlhfs(settings, path))
+        stack.enter_context(patch.object(sys, "argv", [sys.argv[0], *rest]))
         runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
 
 

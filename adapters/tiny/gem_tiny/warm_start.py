@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -17,6 +17,9 @@ from gem_tiny.play import RandomTurn, random_play
 
 LONGEST_ROW = 512
 """Tokens of an episode that are trained on, from its start: the cost of attention grows with the square."""
+
+TOKENS_OF_A_STEP = 4096
+"""Where episodes are long, a step takes fewer of them: about this many tokens, padding included."""
 
 _IGNORED = -100  # label that the loss of transformers leaves out
 
@@ -49,7 +52,7 @@ def warm_start(
         steps: optimiser steps.
         episodes: how many are played; then they are repeated, for environments that are slow. By default every step
             sees new ones.
-        batch: episodes per step.
+        batch: episodes per step, and fewer where they are long: about `TOKENS_OF_A_STEP`.
         learning_rate: of AdamW, falling linearly to zero.
         seed: of the play.
         on_step: gets the step and the loss.
@@ -67,7 +70,7 @@ def warm_start(
         new = (_transcript(episode, template, tokenizer) for episode in play)
         transcripts = new if episodes is None else itertools.cycle(itertools.islice(new, episodes))
         for step in range(steps):
-            loss = _loss(model, [*itertools.islice(transcripts, batch)], pad_id)
+            loss = _loss(model, _rows(transcripts, batch), pad_id)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -89,6 +92,14 @@ def _transcript(
         if turn.action is not None:
             conversation.respond([*tokenizer.encode(turn.action, add_special_tokens=False), tokenizer.eos_token_id])
     return conversation.prompt()[:LONGEST_ROW], opening
+
+
+def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:
+    """What one step is trained on."""
+    rows = [next(transcripts)]
+    while len(rows) < batch and len(rows) * max(len(ids) for ids, _ in rows) < TOKENS_OF_A_STEP:
+        rows.append(next(transcripts))
+    return rows
 
 
 def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:

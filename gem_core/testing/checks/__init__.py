@@ -14,6 +14,7 @@ from gem_core.testing.checks.contract import (
     construction,
     info,
     keyword_arguments,
+    order,
     random_action,
     reset,
     step,
@@ -43,6 +44,7 @@ __all__ = [
     "info",
     "keyword_arguments",
     "long",
+    "order",
     "own_state",
     "pickling",
     "random_action",
@@ -62,6 +64,7 @@ FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
 """The basis of all others. The first to build an environment is the one that watches it."""
 CHECKS: tuple[Check, ...] = (
     *FIRST,
+    order,
     info,
     success,
     random_action,

@@ -342,7 +342,7 @@ def test_environments_that_never_start_stop_the_run(play):
     assert all(map(nothing_trained, episodes))
     fatal = [one.fatal for one in found if one.fatal]
     assert len(fatal) == 4
-    assert "test:Ruin-v0 failed 21 times" in fatal[0]
+    assert "test:Ruin-v0 failed: 21 times" in fatal[0]
     told = [one.episode for one in found if one.episode]
     assert all(one.error.startswith("OSError: no file \udcff for ") and not one.turns for one in told)
 

@@ -15,8 +15,8 @@ pytest.importorskip("reasoning_gym")
 import gem_core
 from gem_core.env import Env
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
-from gem_core.grading import Grade
 from gem_core.testing import check_env
+from gem_grading import Grade
 from gem_reasoning_gym import env as module
 from gem_reasoning_gym.names import _OF_0_1_25, names, registered
 

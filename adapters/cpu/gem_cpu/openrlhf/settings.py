@@ -25,8 +25,13 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
         Flags of OpenRLHF, to which you add what is to be trained.
 
     Raises:
+        FrameworkVersionError: OpenRLHF is missing, or has another version than the adapter supports.
         ValueError: temporary folders here have paths that are too long for Ray's sockets.
     """
+    from gem_core.training import require
+    from gem_openrlhf.plugin import OPENRLHF
+
+    require(OPENRLHF)
     prepare()
     with ray_folder() as folder:
         _start_ray(folder, ranks)

@@ -21,8 +21,13 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
         Hydra overrides, to which you add what is to be trained.
 
     Raises:
+        FrameworkVersionError: verl is missing, or has another version than the adapter supports.
         ValueError: temporary folders here have paths that are too long for Ray's sockets.
     """
+    from gem_core.training import require
+    from gem_verl.plugin import VERL
+
+    require(VERL)
     os.environ.update(environment())
     with ray_folder() as folder:
         yield overrides(folder, ranks)

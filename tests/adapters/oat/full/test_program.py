@@ -195,6 +195,7 @@ def test_a_program_that_is_told_to_stop_ends_and_says_so(policy: Path, tmp_path:
     assert run.code == 1
     assert "AdapterError: Oat's program was told to stop before training was over" in run.output
     assert run.left == []
+    assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_an_error_of_an_environment_is_shown(policy: Path, tmp_path: Path):

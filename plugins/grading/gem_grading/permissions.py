@@ -64,16 +64,10 @@ def watcher(path: Sequence[str]) -> Watch:
     return watch
 
 
-def prepare() -> None:
-    """Take away, from this process and its forks, what no audit hook can refuse."""
-    for name in _UNAUDITED:
-        for module in (os, posix):
-            if hasattr(module, name):
-                setattr(module, name, _refused(name))
-
-
 def seal(watch: Watch) -> None:
-    """Refuse, from now on and for good in this process, what `watch` refuses."""
+    """Refuse, from now on and for good in this process, what `watch` refuses, and what raises no audit event."""
+    for module, name, refused in _REFUSED:
+        setattr(module, name, refused)
     fork_exec = _refused("starting a process")  # no audit event of its own before Python 3.14
     _posixsubprocess.fork_exec = fork_exec
     if "subprocess" in sys.modules:
@@ -87,3 +81,6 @@ def _refused(what: str) -> Callable[..., NoReturn]:
 
 def _refuse(what: object) -> NoReturn:
     raise PermissionError(f"{what} is not allowed while grading")
+
+
+_REFUSED = [(module, name, _refused(name)) for name in _UNAUDITED for module in (os, posix) if hasattr(module, name)]

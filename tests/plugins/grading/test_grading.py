@@ -19,8 +19,8 @@ from typing import Any
 import grading_functions
 import pytest
 
-from gem_core.errors import EnvError, GradingError
-from gem_core.grading import Grade, close_pool, grade
+from gem_core.errors import EnvError
+from gem_grading import Grade, GradingError, close_server, grade
 
 HERE = Path(__file__).parent
 PATIENT = 20.0
@@ -28,9 +28,9 @@ PATIENT = 20.0
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_pool_is_left() -> Iterator[None]:
+def no_server_is_left() -> Iterator[None]:
     yield
-    close_pool()
+    close_server()
 
 
 def ask(name: str, *arguments: Any, **limits: Any) -> Grade:
@@ -349,7 +349,7 @@ def test_a_fork_has_a_template_of_its_own() -> None:
         try:
             theirs = value("template")
             code = 0 if theirs != mine and works() else 2
-            close_pool()
+            close_server()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
@@ -393,8 +393,8 @@ def test_nothing_is_left_of_the_dead_but_the_template() -> None:
 
 def test_closing_ends_the_template_and_the_next_call_starts_another() -> None:
     before = value("template")
-    close_pool()
-    close_pool()
+    close_server()
+    close_server()
     assert not Path(f"/proc/{before}").exists()
     assert works()
 
@@ -402,7 +402,7 @@ def test_closing_ends_the_template_and_the_next_call_starts_another() -> None:
 SCRIPT = """
     import sys, threading, time
     sys.path[:0] = {path!r}
-    from gem_core.grading import grade
+    from gem_grading import grade
     print(grade("grading_functions:template").value, flush=True)
     for _ in range({hanging}):
         threading.Thread(target=grade, args=("grading_functions:evaluate", "9**9**9**9"), kwargs={{"timeout": 600},
