@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, foreign_code, located, raised_at
+from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Spec:
         module_name, _, attribute = self.entry_point.partition(":")
         if not module_name or not attribute:
             raise PluginError(f"{self.id}: entry point {self.entry_point!r} is not 'package.module:attribute'")
-        with foreign_code(lambda error: self._not_imported(module_name, error)):
+        with boundary(lambda error: self._not_imported(module_name, error)):
             module = importlib.import_module(module_name)
         try:
             return getattr(module, attribute)
