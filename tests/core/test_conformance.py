@@ -504,6 +504,28 @@ class SpawnsFresh(Count):
         return twin
 
 
+# order
+
+
+class AnswersAlways(Count):
+    """Its methods belong to the instance, so that the guards of `Env` do not see the calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 1
+        self.turn = 0
+        self.reset = self._reset  # type: ignore[method-assign]
+        self.step = self._step  # type: ignore[method-assign]
+
+    def _reset(self, seed: int | None = None, **options: Any) -> Any:
+        self.turn = 0
+        return "1", {}
+
+    def _step(self, action: str) -> Any:
+        self.turn += 1
+        return "1", 0.0, self.turn >= self.turns, False, {"success": False}
+
+
 # adversarial actions
 
 
@@ -600,6 +622,9 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.step, ObservationNone, "gave the observation None. Give a string"),
     (checks.step, InfoNone, "gave the info None. Give a dict"),
     (checks.step, RaisesInPlay, "raised KeyError: 'board'"),
+    (checks.order, AnswersAlways, "step() before reset() was answered"),
+    (checks.order, AnswersAlways, "step() after the end of an episode was answered"),
+    (checks.order, AnswersAlways, "reset(no_such_option=1) was accepted"),
     (checks.info, InfoSet, "not JSON (Object of type set is not JSON serializable)"),
     (checks.info, InfoNan, "gave an info that is not JSON"),
     (checks.info, InvalidNumber, "gave info['invalid_action'] = 0. Give a bool"),

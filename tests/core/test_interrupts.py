@@ -16,6 +16,7 @@ import pytest
 
 import gem_core
 from gem_core import Env, make_vec
+from gem_core.episode import Episode
 from gem_core.interrupts import uninterrupted
 from gem_core.rollout import Batch, BatchCollector, Completion, RolloutSettings
 from gem_core.seeding import derive_seed
@@ -93,9 +94,13 @@ def interrupted(collector: BatchCollector, after: float) -> Batch | None:
     return batch
 
 
+def _encoded(episode: Episode) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(episode, run=""), enc_hook=repr)
+
+
 def by_episode(batches: Sequence[Batch]) -> dict[tuple[int, int], bytes]:
     episodes = [episode for batch in batches for episode in batch.episodes]
-    lines = {(one.slot, one.number): msgspec.json.encode(msgspec.structs.replace(one, run="")) for one in episodes}
+    lines = {(one.slot, one.number): _encoded(one) for one in episodes}
     assert len(lines) == len(episodes)
     return lines
 

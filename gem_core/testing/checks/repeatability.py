@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from gem_core.env import Env
+from gem_core.errors import ResetNeededError
 from gem_core.testing.play import (
     MAX_TURNS,
     SEEDS,
@@ -246,7 +247,11 @@ def spawning(subject: Subject) -> Iterator[str]:
         return
     if where := difference(expected, play(twin, SEEDS[0])):
         yield f"a spawned environment played seed {SEEDS[0]} differently: {where}. Build it with the same arguments"
-    if where := difference(expected[1:], go_on(env)):
+    try:
+        where = difference(expected[1:], go_on(env))
+    except ResetNeededError:
+        where = "its episode was over"
+    if where:
         yield f"playing a spawned environment changed the one it came from: {where}. Share nothing that changes"
     go_midway(env, SEEDS[0])
     with suppress(NotImplementedError):
