@@ -6,9 +6,9 @@ from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_openrlhf.player import Players
 from gem_openrlhf.policy import EnginePolicy
-from gem_openrlhf.rows import played, response
+from gem_openrlhf.rows import EpisodeRows, response
+from gem_openrlhf.runner import SharedRunners
 from gem_openrlhf.tasks import Task
 
 
@@ -23,11 +23,11 @@ class GemAgentExecutor(AgentExecutorBase):
     """
 
     def __init__(self) -> None:
-        self._players = Players()
+        self._runners = SharedRunners()
 
     def close(self) -> None:
         """Close the environments; a later episode builds them again."""
-        self._players.close()
+        self._runners.close()
 
     async def execute(
         self,
@@ -56,7 +56,7 @@ class GemAgentExecutor(AgentExecutorBase):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
         task = Task.decode(label)
-        runner = await self._players.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
+        runner = await self._runners.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
         episode = await runner.run(policy, task.number, task.env_id, row=task.row)
-        return response(prompt, label, played(episode, task.settings.view))
+        return response(prompt, label, EpisodeRows.of(episode, task.settings.view))

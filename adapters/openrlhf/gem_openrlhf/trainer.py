@@ -13,10 +13,10 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
 from gem_core.training.report import RunReport
+from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.experience import TurnExperienceMaker, row_experience
-from gem_openrlhf.layout import Turns, batch_rows
-from gem_openrlhf.rows import PLAYED, metrics
+from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
+from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
@@ -67,15 +67,14 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
-        batch = [sample.info[PLAYED][0] for sample in rollout_samples]
-        turns = Turns.of(batch)
-        samples = [row_experience(row, turns) for row in batch_rows(batch, self._multiple())]
+        results = [sample.info[RESULT][0] for sample in rollout_samples]
+        rows, turns = training_rows(results, self._multiple(), self._ranks())
         status: dict[str, Any] = {}
-        if samples:
+        if rows:
             self.experience_maker.expect(turns)
-            status, _ = super().train_step(samples, global_step)
+            status, _ = super().train_step([row_experience(row) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
-        status.update(metrics(batch))
+        status.update(result_metrics(results))
         self._announce(status)
         return status, global_step + 1
 
@@ -96,16 +95,20 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             self._report.amend(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
+    def _ranks(self) -> int:
+        """The number of equal parts in which OpenRLHF deals out rows, or a multiple where its models differ."""
+        args = self.args
+        models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
+        groups = [getattr(args, name) for name, group in models.items() if group is not None]
+        shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        return math.lcm(*(group.num_nodes * group.num_gpus_per_node // shared for group in groups))
+
     def _multiple(self) -> int:
         """What the number of rows has to be a multiple of."""
         args = self.args
-        models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
-        places = [getattr(args, name) for name, group in models.items() if group is not None]
-        shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
-        ranks = math.lcm(*(place.num_nodes * place.num_gpus_per_node // shared for place in places))
         updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
         # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
-        return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
+        return self._ranks() * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
 
     def _announce(self, status: dict[str, Any]) -> None:
         if not self._announced and "advantage/turns" in status:

@@ -1,4 +1,4 @@
-"""OpenRLHF's workers on GPUs: as many updates per batch as its flags say, however many rows the turns make."""
+"""OpenRLHF's workers on GPUs: updates per batch as its flags say, whatever the number of rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from unittest.mock import patch
 import ray
 import torch
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
-from openrlhf.trainer.ray.ppo_actor import PolicyModelActor
-from openrlhf.trainer.ray.ppo_critic import CriticModelActor
-from openrlhf.utils import loss_utils
+from openrlhf.trainer.ray import ppo_actor, ppo_critic
 
 from gem_openrlhf.actors import plain_class
+from gem_openrlhf.averages import safe_averages, weighed
 
-_PolicyModelActor = plain_class(PolicyModelActor)
-_CriticModelActor = plain_class(CriticModelActor)
+_PolicyModelActor = plain_class(ppo_actor.PolicyModelActor)
+_CriticModelActor = plain_class(ppo_critic.CriticModelActor)
 
 
 @ray.remote(num_gpus=1)
@@ -25,7 +24,8 @@ class TurnPolicyActor(_PolicyModelActor):
     def fit(self, kl_ctl: float = 0) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.actor.model, self.trainer.replay_buffer)
-        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+        step = weighed(self.trainer.training_step)
+        with safe_averages(ppo_actor), patch.object(self.trainer, "training_step", step):
             return super().fit(kl_ctl)
 
 
@@ -43,18 +43,8 @@ class TurnCriticActor(_CriticModelActor):
     def fit(self) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.critic, self.trainer.replay_buffer)
-        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+        with safe_averages(ppo_critic):
             return super().fit()
-
-
-_loss_norm = loss_utils._optimizer_step_loss_norm
-
-
-def loss_norm(masks: Any, dp_group: Any, dp_size: int, gas: int) -> dict[str, Any]:
-    """OpenRLHF's divisors of the loss of an update, never 0: an update whose rows have no target must not be NaN."""
-    norm = _loss_norm(masks, dp_group, dp_size, gas)
-    least = 1 / gas  # what OpenRLHF makes of one token
-    return {**norm, **{name: norm[name].clamp(min=least) for name in ("batch_num_tokens", "global_batch_size")}}
 
 
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:

@@ -172,9 +172,9 @@ def test_a_response_is_a_sample():
     )
     says(SamplesGenerator.generate_samples, "self.args.rollout.batch_size * self.args.rollout.n_samples_per_prompt")
     generator = SamplesGenerator.__new__(SamplesGenerator)
-    from gem_openrlhf.rows import Played, response
+    from gem_openrlhf.rows import EpisodeRows, response
 
-    made = generator._process_response_into_experience(response("p", "l", Played()), max_len=8)
+    made = generator._process_response_into_experience(response("p", "l", EpisodeRows()), max_len=8)
     assert made.scores.tolist() == [0.0]
     assert made.info.keys() == {"reward", "score", "response_clip_ratio"}
 

@@ -268,7 +268,7 @@ def assert_trained(
 ) -> None:
     """Each response of these episodes with its numbers, and no other."""
     want = sorted(
-        (tuple(turn.prompt_ids), tuple(turn.response_ids), number, later)
+        (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
         for episode, *columns in zip(episodes, advantages, returns, strict=True)
         for turn, number, later in zip(episode.turns, *columns, strict=True)
     )

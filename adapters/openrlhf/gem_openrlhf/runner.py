@@ -14,7 +14,7 @@ from gem_core.training.playing import build_runner
 from gem_openrlhf.tasks import Task
 
 
-class Players:
+class SharedRunners:
     """The runners of one engine: one for training, one for evaluation, each built on first use."""
 
     def __init__(self) -> None:
