@@ -1,4 +1,4 @@
-"""The agent that OpenRLHF's engines load; nothing of training is imported here, which would reach into vLLM."""
+"""The agent that OpenRLHF's engines load. It imports no training code, which would interfere with vLLM."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gem_openrlhf.tasks import Task
 class GemAgentExecutor(AgentExecutorBase):
     """Plays environments, one coroutine per episode; OpenRLHF makes one of these per engine.
 
-    OpenRLHF takes the class `AgentExecutor` of the file that it is given, so derive one of that name. The same file may
-    register environments of its own, as every engine imports it:
+    OpenRLHF takes the class `AgentExecutor` from the file that it is given, so derive a class of that name. The same
+    file may register environments, as every engine imports it:
 
         class AgentExecutor(GemAgentExecutor):
             pass
@@ -51,8 +51,8 @@ class GemAgentExecutor(AgentExecutorBase):
             images: none.
 
         Raises:
-            SettingsError: the label names no task.
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            SettingsError: the label is not a task.
+            EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
         task = Task.decode(label)

@@ -21,7 +21,7 @@ class TurnSamplesGenerator(SamplesGenerator):
 
     @classmethod
     def instead_of(cls, other: SamplesGenerator) -> TurnSamplesGenerator:
-        """One with the same tasks, in the order in which they were written."""
+        """A generator with the same tasks, in the order in which they were written."""
         return cls(
             strategy=other.strategy,
             prompts_dataloader=_in_order(other.strategy, other.prompts_dataloader),

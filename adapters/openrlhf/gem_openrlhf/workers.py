@@ -31,10 +31,10 @@ class TurnPolicyActor(_PolicyModelActor):
 
 @ray.remote(num_gpus=1)
 class TurnCriticActor(_CriticModelActor):
-    """OpenRLHF's, with its number of updates; it learns one value per turn, at the first token."""
+    """OpenRLHF's, with its number of updates; the critic learns one value per turn, at the first token."""
 
     def append(self, experience: Any) -> None:
-        """Take rows into the replay buffer, masked down to where a value has a target."""
+        """Take rows into the replay buffer; their mask keeps only tokens where a value has a target."""
         known = ~experience.returns.isnan()
         experience.action_mask = experience.action_mask * known
         experience.returns = experience.returns.nan_to_num(0.0)
@@ -48,13 +48,15 @@ class TurnCriticActor(_CriticModelActor):
 
 
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
-    """Have DeepSpeed accumulate as many micro-batches as make the wanted number of updates of this batch."""
+    """Have DeepSpeed accumulate micro-batches so that this batch makes the number of updates that the flags say."""
     args = strategy.args
     updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
     micro_batches = len(buffer) // args.train.micro_batch_size // updates
     if torch.distributed.get_rank() == 0 and micro_batches * args.train.micro_batch_size * updates != len(buffer):
         raise RuntimeError(f"{len(buffer)} rows cannot be divided into {updates} updates of full micro-batches")
     engine.set_train_batch_size(micro_batches * engine.train_micro_batch_size_per_gpu() * engine.dp_world_size)
-    engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
-    engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
+    engine.micro_steps = (
+        0  # DeepSpeed steps at a multiple of this count; the last batch had another number of micro-batches
+    )
+    engine.optimizer.gradient_accumulation_steps = micro_batches  # the optimizer's own copy, for offloading
     strategy.accumulated_gradient = micro_batches
