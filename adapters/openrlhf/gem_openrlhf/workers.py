@@ -55,8 +55,6 @@ def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
     if torch.distributed.get_rank() == 0 and micro_batches * args.train.micro_batch_size * updates != len(buffer):
         raise RuntimeError(f"{len(buffer)} rows cannot be divided into {updates} updates of full micro-batches")
     engine.set_train_batch_size(micro_batches * engine.train_micro_batch_size_per_gpu() * engine.dp_world_size)
-    engine.micro_steps = (
-        0  # DeepSpeed steps at a multiple of this count; the last batch had another number of micro-batches
-    )
+    engine.micro_steps = 0  # DeepSpeed steps at multiples of `micro_batches`, which the last batch had another of
     engine.optimizer.gradient_accumulation_steps = micro_batches  # the optimizer's own copy, for offloading
     strategy.accumulated_gradient = micro_batches

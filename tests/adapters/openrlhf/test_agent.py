@@ -232,9 +232,9 @@ def test_a_failure_that_is_to_stop_the_run_is_raised(play):
 def test_what_is_wrong_says_so(play, words):
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
         play(1, "--gem.env", "game:Corrido-v0")
-    with pytest.raises(SettingsError, match=r"names no task: start training with gem_openrlhf\.launch"):
+    with pytest.raises(SettingsError, match=r"is not a task: start training with gem_openrlhf\.launch"):
         play_labels(["4"], words, Engine(words))
-    with pytest.raises(SettingsError, match="names no task"):
+    with pytest.raises(SettingsError, match="is not a task"):
         play_labels([""], words, Engine(words))
 
 
