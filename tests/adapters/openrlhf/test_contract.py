@@ -260,6 +260,19 @@ def test_rows_are_dealt_to_ranks_in_equal_parts():
 # -- updates: workers.py ----------------------------------------------------------------------------------------------
 
 
+def test_averages_divide_by_the_number_of_trained_tokens():
+    says(
+        ppo_actor.ActorPPOTrainer.ppo_train,
+        "status = self.training_step(experience, kl_ctl, step, loss_batch_info)",
+        'n_tokens = status["num_action_tokens"]',
+        "merged_status[k] = value / denom",
+    )
+    says(ppo_critic.CriticPPOTrainer.training_step, "masked_mean(values, experience.action_mask)")
+    says(RemoteExperienceMaker.make_experience, "masked_mean(logprobs_diff, samples.action_mask, dim=-1)")
+    says(PolicyLoss.forward, "ppo_kl = masked_mean(-raw_policy_log_ratio.detach(), action_mask, dim=None)")
+    says(DeepspeedStrategy.all_reduce, "return data.item() if not is_tensor else data")  # which raises where it is 0
+
+
 @pytest.mark.parametrize("trainer", [ppo_actor.ActorPPOTrainer, ppo_critic.CriticPPOTrainer])
 def test_micro_batches_of_an_update(trainer: Any):
     says(
