@@ -1,4 +1,4 @@
-"""The environments of an engine's process, which all its episodes share."""
+"""The runners of an engine's process, which all its episodes share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gem_core.training.playing import build_runner
 from gem_openrlhf.tasks import Task
 
 
-class Players:
+class SharedRunners:
     """The runners of one engine: one for training, one for evaluation, each built on first use."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Players:
         """The runner that plays a task.
 
         Args:
-            task: says whether it is one of training, and has the settings.
+            task: says whether it is for training or for evaluation, and has the settings.
             tokenizer: the policy's.
             response_tokens: limit of one response.
             context: limit of a prompt and its response.
