@@ -24,7 +24,7 @@ def view_sequences(turns: Sequence[Turn], row: RowKind) -> list[TokenSequence]:
 
     Args:
         turns: of one episode.
-        view: `episode` for as few as exact prefixes allow, as a rule one; `turn` for one per turn.
+        row: `episode` for as few as exact prefixes allow, as a rule one; `turn` for one per turn.
     """
     if row == "episode":
         return merge_turns(turns)

@@ -110,7 +110,9 @@ class RunSettings:
     env_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
         DEFAULT_TIMEOUT, "Time limit of one reset or step, in seconds. None: no limit."
     )
-    env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(0, "How often a fresh environment may replay an episode that failed.")
+    env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
+        0, "How often a fresh environment may replay an episode that failed."
+    )
     env_failure: Literal["truncate", "drop", "raise"] = setting(
         "truncate",
         "What happens to an episode whose environment failed for good: `truncate` keeps its turns, `drop` leaves it "

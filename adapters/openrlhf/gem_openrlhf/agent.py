@@ -59,4 +59,4 @@ class GemAgentExecutor(AgentExecutorBase):
         runner = await self._players.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
         episode = await runner.run(policy, task.number, task.env_id, row=task.row)
-        return response(prompt, label, played(episode, task.settings.view))
+        return response(prompt, label, played(episode, task.settings.row))

@@ -11,7 +11,7 @@ from gem_core.rollout import Episode, EpisodeSummary
 from gem_core.rollout import Sequence as TokenSequence
 from gem_core.training.metrics import rollout_metrics
 from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.training.settings import View
+from gem_core.training.settings import RowKind
 
 PLAYED = "gem"
 """Key in a response of OpenRLHF's, and later in `Experience.info`."""
@@ -46,18 +46,18 @@ def metrics(batch: Sequence[Played]) -> dict[str, float]:
     return rollout_metrics(episodes, len(batch) - len(episodes))
 
 
-def played(episode: Episode | None, view: View) -> Played:
+def played(episode: Episode | None, row: RowKind) -> Played:
     """An episode as rows.
 
     Args:
         episode: what was played, `None` where it was dropped.
-        view: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
+        row: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
     """
     if episode is None:
         return Played()
     return Played(
         episode.summary(),
-        [_row(one) for one in view_sequences(episode.turns, view)],
+        [_row(one) for one in view_sequences(episode.turns, row)],
         [turn.reward for turn in episode.turns],
         [turn.truncated for turn in episode.turns],
     )

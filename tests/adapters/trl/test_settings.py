@@ -103,7 +103,7 @@ def test_response_limit_must_fit_the_context(trainer):
 def test_command_line_text_becomes_values(tmp_path):
     """As `HfArgumentParser`, with which TRL's own scripts read a command line."""
     line = (
-        f"--output_dir {tmp_path} --env a b --env_weights 1 3 --env_kwargs {{\"max_turns\":3}} --row turn --history 2 "
+        f'--output_dir {tmp_path} --env a b --env_weights 1 3 --env_kwargs {{"max_turns":3}} --row turn --history 2 '
         "--env_failure drop --no_truncated_is_invalid --max_steps 1"
     )
     (args,) = HfArgumentParser(gem_trl.TurnGRPOConfig).parse_args_into_dataclasses(line.split())
