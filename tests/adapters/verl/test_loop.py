@@ -438,7 +438,7 @@ def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wa
 
 
 def test_options_of_the_chat_template(configure, words):
-    runner = Player(configure("data.apply_chat_template_kwargs={enable_thinking: false}"), "train", words).runner
+    runner = Player(configure("+data.apply_chat_template_kwargs.enable_thinking=False"), "train", words).runner
     try:
         assert runner._settings.template_options == {"enable_thinking": False}
     finally:
