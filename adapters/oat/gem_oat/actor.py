@@ -59,7 +59,7 @@ class GemActor(PPOActor):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `build_collector`.
         """
         count = len(prompts)
-        width = self.args.num_env or count
+        width = self.args.max_concurrent or count
         if self._collector is None:
             everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
             self._collector = self._build("train", width, self.sampling_params, everyone)
@@ -92,13 +92,12 @@ class GemActor(PPOActor):
             self._collector = None
 
     def _build(self, split: Split, width: int, sampling_params: Any, shard: tuple[int, int]) -> BatchCollector:
-        settings = self.args.settings
         limit = self.args.max_model_len or self.llm.llm_engine.model_config.max_model_len
         return build_collector(
-            settings,
+            self.args,
             split,
             self.tokenizer,
-            settings.rollout(sampling_params.max_tokens, limit),
+            self.args.rollout(sampling_params.max_tokens, limit),
             EnginePolicy(self, sampling_params),
             width=width,
             group_size=self.args.group_size if split == "train" else 1,

@@ -45,7 +45,7 @@ class GemLearner(PPOLearner):
         self._announced = False
         self._report: RunReport | None = None
         if self.strategy.is_rank_0():
-            self._report = args.settings.open_report(args.batches)
+            self._report = args.open_report(args.batches)
 
     @reported
     def run(self) -> None:

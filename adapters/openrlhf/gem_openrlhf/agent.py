@@ -6,6 +6,7 @@ from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
+from gem_core.vector import Task as EnvTask
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.runner import SharedRunners
@@ -58,5 +59,5 @@ class GemAgentExecutor(AgentExecutorBase):
         task = Task.decode(label)
         runner = await self._runners.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
-        episode = await runner.run(policy, task.number, task.env_id, row=task.row)
-        return response(prompt, label, EpisodeRows.of(episode, task.settings.view))
+        episode = await runner.run(policy, EnvTask(task.number, task.env_id, task.row))
+        return response(prompt, label, EpisodeRows.of(episode, task.settings.row))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 from typing import Any
-
-import msgspec
 
 from gem_core.plugins import manager
 from gem_core.rollout import EpisodeRunner
@@ -34,7 +33,7 @@ class SharedRunners:
             TemplateError: the tokenizer cannot carry a conversation.
         """
         if not self._runners:
-            manager.configure(msgspec.structs.asdict(task.settings))
+            manager.configure(dataclasses.asdict(task.settings))
         if task.split not in self._runners:
             # Building environments may take a while, and blocks.
             loop = asyncio.get_running_loop()
@@ -51,5 +50,5 @@ class SharedRunners:
 
 
 def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
-    rollout = task.settings.rollout(response_tokens, context, task.settings.chat_template_kwargs)
+    rollout = task.settings.rollout(response_tokens, context)
     return build_runner(task.settings, task.split, tokenizer, rollout, task.max_concurrent)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gem_core.training.layout import Layout
 from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 

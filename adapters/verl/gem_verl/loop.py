@@ -16,6 +16,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.errors import GemError
 from gem_core.training.results import EpisodeResult
+from gem_core.vector import Task
 from gem_verl.policy import ServerPolicy
 from gem_verl.rows import episode_rows, report_row
 from gem_verl.runner import end_tokens, shared_runner
@@ -63,12 +64,12 @@ class EnvironmentLoop(AgentLoopBase):
             episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
         )
-        episode = await runner.run(policy, int(row["task"]), row["env_id"], row=int(row["row"]))
+        episode = await runner.run(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
         if episode is None or not episode.turns:
             result = EpisodeResult(None if episode is None else episode.summary())
             return [report_row(result, _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
-        return episode_rows(episode, self.config.gem.view, _versions(policy.versions), metrics)
+        return episode_rows(episode, self.config.gem.row, _versions(policy.versions), metrics)
 
 
 def _reason(error: Exception) -> str:

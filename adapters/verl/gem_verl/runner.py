@@ -42,12 +42,11 @@ async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> Epi
 def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
     """A runner of its own; arguments and errors as `shared_runner`."""
     settings = GemSettings.of(config.gem)
-    options: Any = config.data.get("apply_chat_template_kwargs")
     return build_runner(
         settings,
         split,
         tokenizer,
-        settings.rollout(settings.max_response_tokens, _context_limit(config), options),
+        settings.rollout(settings.max_response_tokens, _context_limit(config)),
         settings.concurrent(split, _share_of_batch(config, settings, split)),
     )
 

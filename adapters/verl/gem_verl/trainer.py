@@ -196,7 +196,7 @@ class TurnTrainer(PPOTrainerSync):
             return
         self._announced = True
         gamma = self.config.algorithm.gamma
-        print(announcement(self._advantage, gamma, self._settings.view, metrics), flush=True)
+        print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
 
 
 def _micro_batch(dynamic: bool, size: int | None) -> int:

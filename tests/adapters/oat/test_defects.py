@@ -93,7 +93,7 @@ class _StrategyOfOneRank:
 def test_3_long_episodes_are_trained_on_as_often_as_they_are_played(model: Path, num_env: int | None):
     """Of all episodes that began, none is missing: it was trained on, waits for the next batch, or is under way."""
     Long.started.clear()
-    args = arguments(model, env=["test:Long-v0"], num_env=num_env, max_train=48, max_model_len=512)
+    args = arguments(model, env=["test:Long-v0"], max_concurrent=num_env, max_train=48, max_model_len=512)
     batches = train(args).learner.batches_of
     trained = [one.summary.seed for batch in batches for one in batch]
     assert len(trained) == 48

@@ -165,7 +165,7 @@ def groups(model: Path) -> Run:
         env=["test:Fragile-v0"],
         advantage="grpo",
         group_size=2,
-        num_env=20,
+        max_concurrent=20,
         env_failure="drop",
         max_env_failure_share=None,
         max_train=72,

@@ -42,7 +42,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--gem.eval_env", "game:Corridor-v0"),
         *("--gem.eval_episodes", "4"),
         *("--gem.steps", "3"),
-        *("--gem.view", "turn"),
+        *("--gem.row", "turn"),
         *("--gem.history", "2"),
         *("--gem.seed", "23"),  # so that each of the hostile fates occurs
         *("--gem.vector_backend", "process"),

@@ -163,7 +163,7 @@ def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
 @pytest.mark.parametrize(("view", "history"), [("episode", "null"), ("turn", "null"), ("turn", "1")])
 def test_the_ids_that_were_sampled(play, words, view, history):
     client = Client(words)
-    episodes = play(range(12), f"gem.view={view}", f"gem.history={history}", client=client)
+    episodes = play(range(12), f"gem.row={view}", f"gem.history={history}", client=client)
     trained: list[tuple[list[int], list[int]]] = []
     for rows in episodes:
         for row in rows:
@@ -438,7 +438,7 @@ def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wa
 
 
 def test_options_of_the_chat_template(configure, words):
-    runner = Player(configure("data.apply_chat_template_kwargs={enable_thinking: false}"), "train", words).runner
+    runner = Player(configure("+data.apply_chat_template_kwargs.enable_thinking=False"), "train", words).runner
     try:
         assert runner._settings.template_options == {"enable_thinking": False}
     finally:
