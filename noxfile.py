@@ -61,6 +61,7 @@ def lint(session: nox.Session) -> None:
     pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl")
     run(session, python, "docs/pages.py", "--check")
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
+    run(session, python, "-m", "pytest", "tests/lint")
 
 
 @nox.session

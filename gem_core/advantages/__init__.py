@@ -4,7 +4,6 @@ A `TurnBatch` holds the turns of one rank; an estimator turns it into a float (N
 order. What concerns all ranks goes through a `Gather`, so nothing here knows a training framework.
 """
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.advantages.compute import advantages_and_returns, compute_advantages
 from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
 from gem_core.advantages.gae import gae
@@ -12,6 +11,7 @@ from gem_core.advantages.groups import drgrpo, grpo, rloo
 from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
+from gem_core.turn_batch import TurnBatch
 
 __all__ = [
     "Gather",

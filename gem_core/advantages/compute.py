@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.advantages.moments import Moments
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def compute_advantages(

@@ -8,26 +8,34 @@ from gem_core.episode import EpisodeSummary, StopReason
 from gem_core.rollout.collector import Batch
 
 
-def episode_metrics(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
-    """Averages over episodes and turns; empty for no episodes.
+def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dict[str, float]:
+    """Averages over episodes and turns; empty if nothing was played.
+
+    What is done about a failed environment does not change what `env/errors` and `stop/<reason>` count: they are over
+    all episodes played, dropped ones included. All others are over `episodes`.
 
     Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
-    episodes), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). Where policies
-    may call tools, also `episode/tool_calls` (over the episodes with tools), and where they did, `tool/success` (share
-    of calls). Where several environments took part, also `env/<id>/episodes` (count), `env/<id>/return`,
-    `env/<id>/success`, `env/<id>/turns`.
+    the episodes played), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). With
+    tools also `episode/tool_calls` (over the episodes with tools), and if any was called `tool/success` (share of
+    calls). With several environments also `env/<id>/episodes` (count), `env/<id>/return`, `env/<id>/success`,
+    `env/<id>/turns`.
+
+    Args:
+        episodes: the episodes of a batch.
+        dropped: how many more were played and left out because their environment failed.
     """
-    if not episodes:
-        return {}
     env_ids = sorted({episode.env_id for episode in episodes})
     return {
         **_means(episodes),
+        **_ends([*(episode.stop_reason for episode in episodes), *[StopReason.ENV_ERROR] * dropped]),
         **_tool_use(episodes),
         **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {}),
     }
 
 
 def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
+    if not episodes:
+        return {}
     count = len(episodes)
     turns = sum(episode.turns for episode in episodes)
     total = sum(episode.total_reward for episode in episodes)
@@ -36,15 +44,19 @@ def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
         "episode/success": sum(episode.success for episode in episodes) / count,
         "episode/turns": turns / count,
         "episode/response_tokens": sum(episode.response_tokens for episode in episodes) / count,
-        "env/errors": float(sum(episode.stop_reason is StopReason.ENV_ERROR for episode in episodes)),
     }
-    for reason in StopReason:
-        metrics[f"stop/{reason.value}"] = sum(episode.stop_reason is reason for episode in episodes) / count
     if turns:
         metrics["turn/reward"] = total / turns
         metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / turns
         metrics["turn/truncated"] = sum(episode.truncated for episode in episodes) / turns
     return metrics
+
+
+def _ends(reasons: Sequence[StopReason]) -> dict[str, float]:
+    if not reasons:
+        return {}
+    shares = {f"stop/{reason.value}": reasons.count(reason) / len(reasons) for reason in StopReason}
+    return {"env/errors": float(reasons.count(StopReason.ENV_ERROR)), **shares}
 
 
 def _tool_use(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
@@ -72,7 +84,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
     `rollout/dropped` (counts), `time/generation`, `time/environment` (seconds).
     """
     return {
-        **episode_metrics([episode.summary() for episode in batch.episodes]),
+        **episode_metrics([episode.summary() for episode in batch.episodes], batch.dropped),
         "rollout/episodes": float(len(batch.episodes)),
         "rollout/turns": float(batch.turns),
         "rollout/carried_turns": float(batch.carried_turns),

@@ -18,7 +18,7 @@ class IsolatedPluginManager(PluginManager):
         >>> from gem_core.testing import IsolatedPluginManager
         >>> manager = IsolatedPluginManager()
         >>> manager.add_plugin("maze", my_mazes.plugin)
-        >>> [offer.spec.id for offer in manager.offers("gem_envs", "maze")]
+        >>> [registration.spec.id for registration in manager.registrations("gem_envs", "maze")]
     """
 
     def __init__(self) -> None:

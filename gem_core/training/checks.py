@@ -6,18 +6,64 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gem_core.errors import SettingsError
+from gem_core.training.settings import RunSettings
 
 Read = Callable[[str], Any]
 """A setting's value, by its name."""
 Spell = Callable[[str, Any], str]
 """A setting and its value, as users of the framework write them."""
 
+SILENT = "This would silently change the algorithm."
 
-def check_fixed(fixed: Mapping[str, tuple[Any, str]], read: Read, spelled: Spell) -> None:
-    """Refuse other values than those that are needed.
+UNTRUNCATED: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,),
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+}
+"""Of each setting that cuts or bends the distribution of a sampler, the values with which it does nothing."""
+
+
+def check_sampling(given: Mapping[str, Any], spelled: Spell, *, scaled: bool) -> None:
+    """Refuse sampling from another distribution than the one that is trained. One rule for every framework.
+
+    A trainer computes log-probabilities over the whole vocabulary. Its ratios and gradients are those of the policy only
+    if responses are sampled from the whole vocabulary as well. `top_k`, `top_p`, `min_p` and penalties cut or bend what
+    is sampled, and the trainer does not know. A temperature divides all logits, and is right where the trainer divides
+    its logits by the same number.
 
     Args:
-        fixed: of each setting the value that it has to have, and why.
+        given: the settings of training's sampler by the names above, and `temperature`. `None` is not set.
+        spelled: see there.
+        scaled: whether the trainer divides its logits by the temperature.
+
+    Raises:
+        SettingsError: one of them changes the distribution.
+    """
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name == "temperature" and not scaled and value != 1:
+            raise SettingsError(
+                f"{spelled(name, value)} samples from another policy than the one that is trained, as the trainer "
+                f"does not divide its logits by the temperature. {SILENT} Use 1."
+            )
+        if name == "temperature" and not value > 0:
+            raise SettingsError(f"{spelled(name, value)}: training samples, so the temperature has to be above 0")
+        if value not in UNTRUNCATED.get(name, (value,)):
+            raise SettingsError(
+                f"{spelled(name, value)} samples from another policy than the one that is trained, whose "
+                f"log-probabilities are those of the whole vocabulary. {SILENT} Use {UNTRUNCATED[name][0]}."
+            )
+
+
+def check_fixed(fixed: Mapping[str, tuple[Any, str]], read: Read, spelled: Spell) -> None:
+    """Refuse other values than the needed ones.
+
+    Args:
+        fixed: of each setting the value that it must have, and why.
         read, spelled: see there.
 
     Raises:
@@ -29,14 +75,58 @@ def check_fixed(fixed: Mapping[str, tuple[Any, str]], read: Read, spelled: Spell
 
 
 def check_counts(names: Iterable[str], read: Read, spelled: Spell) -> None:
-    """Refuse what is no whole number of at least 1. Raises `SettingsError`."""
+    """Refuse anything but a whole number of at least 1. Raises `SettingsError`."""
     for name in names:
         if type(found := read(name)) is not int or found < 1:
             raise SettingsError(f"{spelled(name, found)}: a whole number of at least 1 is needed")
 
 
-def check_fractions(names: Iterable[str], read: Read, spelled: Spell) -> None:
-    """Refuse what is no number from 0 to 1. Raises `SettingsError`."""
-    for name in names:
-        if not isinstance(found := read(name), int | float) or not 0 <= found <= 1:
-            raise SettingsError(f"{spelled(name, found)} is not between 0 and 1")
+def check_multiple(whole: int, written: str, part: int, part_written: str, reason: str) -> None:
+    """Refuse a number that another one does not divide.
+
+    Args:
+        whole, part: the two numbers.
+        written, part_written: how users set them, with their values.
+        reason: what their quotient is.
+
+    Raises:
+        SettingsError: the second does not divide the first.
+    """
+    if whole % part:
+        raise SettingsError(f"{written} is no multiple of {part_written}; {reason}")
+
+
+def check_aggregation(written: str, chosen: str, allowed: Iterable[str]) -> None:
+    """Refuse a loss that weighs rows by their length.
+
+    Args:
+        written: how users set the aggregation, with its value.
+        chosen: the value.
+        allowed: the values with which each token of a batch counts the same, whatever the length of its row.
+
+    Raises:
+        SettingsError: the aggregation is not allowed.
+    """
+    if chosen not in (options := [*allowed]):
+        raise SettingsError(
+            f"{written} averages each row by its own length: the tokens of long answers would count less than those of "
+            f"short ones. {SILENT} Use one of {', '.join(options)}."
+        )
+
+
+def check_rows(settings: RunSettings, across: Mapping[str, bool]) -> None:
+    """Refuse what takes all tokens of a row together where a row holds several turns.
+
+    Args:
+        settings: the run's.
+        across: settings of the framework as users write them, with their values, and whether they do so.
+
+    Raises:
+        SettingsError: one of them does, and a row is an episode.
+    """
+    for written, wrong in across.items():
+        if wrong and settings.row == "episode":
+            raise SettingsError(
+                f"{written} takes all turns of a row together. {SILENT} Use {settings.spelled('row', 'turn')}, or "
+                "leave it out."
+            )

@@ -11,12 +11,12 @@ from typing import Any
 from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
-from gem_core.training.settings import PlaySettings, Split
-from gem_core.vector import make_vec, share_places
+from gem_core.training.settings import RunSettings, Split
+from gem_core.vector import make_vec
 
 
 def build_runner(
-    settings: PlaySettings, split: Split, tokenizer: Any, rollout: RolloutSettings, max_concurrent: int
+    settings: RunSettings, split: Split, tokenizer: Any, rollout: RolloutSettings, max_concurrent: int
 ) -> EpisodeRunner:
     """The runner that all episodes of a process share, for training or for evaluation.
 
@@ -47,7 +47,7 @@ def build_runner(
 
 
 def build_collector(
-    settings: PlaySettings,
+    settings: RunSettings,
     split: Split,
     tokenizer: Any,
     rollout: RolloutSettings,
@@ -75,16 +75,13 @@ def build_collector(
         TemplateError: the tokenizer cannot carry a conversation.
     """
     prepare_process(settings)
-    number, processes = shard
-    tasks = width // group_size
-    places = share_places(settings.weights(split), tasks * processes)
     vec = make_vec(
-        places[number * tasks : (number + 1) * tasks],
+        settings.weights(split),
         width,
         backend=settings.vector_backend,
         workers=settings.vector_workers,
         failures=settings.failures,
-        seed=derive_seed(settings.seed, split, number),
+        seed=derive_seed(settings.seed, split),
         group_size=group_size,
         shard=shard,
         wrappers=settings.load_wrappers(),
@@ -93,11 +90,11 @@ def build_collector(
     return BatchCollector(vec, policy, tokenizer, rollout)
 
 
-def prepare_process(settings: PlaySettings) -> None:
+def prepare_process(settings: RunSettings) -> None:
     """Import what registers environments, switch the run's plugins on, and record where that is asked for.
 
     Raises:
-        SettingsError, PluginError: as `PlaySettings.import_modules`.
+        SettingsError, PluginError: as `RunSettings.import_modules`.
     """
     settings.import_modules()
     if settings.recording:

@@ -1,80 +1,172 @@
-"""What a run plays and how, the same for every framework whose configuration is not ours."""
+"""The settings of a run, declared once for every training framework.
+
+`RunSettings` has the names, types, bounds, defaults and explanations. An adapter derives a class from it, says how its
+framework's users write a setting, and adds what only that framework needs. From that class come TRL's fields, Oat's
+arguments, OpenRLHF's flags, the section `gem` of verl and ROLL, and the tables in `docs/`.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from gem_core.env import Env
-from gem_core.errors import MissingExtraError, SettingsError
+from gem_core.errors import MissingExtraError, SettingsError, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import RolloutSettings
 from gem_core.training.report import RunReport
-from gem_core.vector import make_vec, share_places, weights_of
+from gem_core.training.rows import RowKind
+from gem_core.vector import make_vec, share_slots, weights_of
 
 Split = Literal["train", "eval"]
-View = Literal["episode", "turn"]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a run plays. Adapters derive from it, read it from their framework's configuration and add to it."""
+def setting(default: Any, help: str) -> Any:
+    """A field of a settings class.
 
-    env: list[str]
-    """Environment ids to train on."""
-    env_weights: list[float] = []
-    """Their shares of a batch, in the same order; equal ones by default."""
-    env_kwargs: dict[str, Any] = {}
-    """Keyword arguments for all environments."""
-    wrappers: list[str] = []
-    """`package.module:name` of what is applied to each environment, in this order."""
-    modules: list[str] = []
-    """Imported in every process that plays, for example to call `gem_core.register`."""
-    eval_env: list[str] = []
-    """Environments of the evaluation; by default those of `env`."""
-    eval_episodes: int = 128
-    """Tasks of one evaluation, over all environments."""
-    view: View = "episode"
-    """What a training row is: a whole episode, or a turn."""
-    history: int | None = None
-    """Observations in a prompt; `None` for all."""
-    system_prompt: str | None = None
-    """System message of every conversation."""
-    truncated_is_invalid: bool = True
-    """A response cut off by the token limit is an empty action."""
-    plugins: list[str] = []
-    """Plugins that may decide and listen in this run."""
-    vector_backend: Literal["sync", "thread", "process", "ray"] = "thread"
-    """What environments run in."""
-    vector_workers: int | None = None
-    """Threads, processes or Ray actors that share the environments of a process."""
-    max_concurrent: int | None = None
-    """Episodes that one process plays at once; by default its share of a batch."""
-    env_timeout: float | None = DEFAULT_TIMEOUT
-    """Seconds that one reset or step may take."""
-    env_retries: int = 0
-    """How often a failed episode is brought back."""
-    env_failure: Literal["truncate", "drop", "raise"] = "truncate"
-    """What becomes of an episode whose environment failed for good."""
-    max_env_failure_share: float | None = 0.5
-    """The run stops once more than this share of an environment's last 40 episodes failed."""
-    seed: int = 0
-    """Decides the tasks."""
-    recording: str | None = None
-    """Folder for the episodes, a JSON-lines file per process."""
-    report: str | None = None
-    """Folder for curve.png and metrics.jsonl."""
+    Args:
+        default: its default; a list or a dict is copied for each object.
+        help: what the field means, for command lines and `docs/`.
+    """
+    if isinstance(default, list | dict):
+        copied = cast("Callable[[], Any]", default.copy)
+        return field(default_factory=copied, metadata={"help": help})
+    return field(default=default, metadata={"help": help})
 
-    @staticmethod
-    def spelled(name: str, value: object = None) -> str:
-        """A setting as the framework's users write it, with its value where one is given."""
-        return name if value is None else f"{name}={value}"
+
+@dataclass(kw_only=True)
+class RunSettings:
+    """What a run plays, and how.
+
+    A single text stands for a list of one, a JSON text for a dict, and `None` for an empty list or dict.
+
+    Raises:
+        SettingsError: a value of the wrong type, or outside its bounds.
+    """
+
+    prefix: ClassVar[str] = ""
+    """What users write before the name of a setting."""
+    separator: ClassVar[str] = "="
+    """What users write between a name and its value."""
+    owned: ClassVar[Mapping[str, str]] = {}
+    """Settings that the framework has already, by our name: users set the framework's own, and ours follows."""
+
+    env: list[str] = setting([], "Environment ids to train on; `gem-core list` shows all.")
+    env_weights: list[float] = setting(
+        [], "Shares of a batch that the environments in `env` get, in the same order. By default all get the same."
+    )
+    env_kwargs: dict[str, Any] = setting({}, 'Keyword arguments for all environments, for example `{"max_turns": 3}`.')
+    wrappers: list[str] = setting([], "`package.module:name` of wrappers to apply to each environment, in this order.")
+    modules: list[str] = setting(
+        [], "Modules that every process that plays imports first, for example to call `gem_core.register`."
+    )
+    eval_env: list[str] = setting([], "Environment ids of the evaluation. By default those of `env`.")
+    eval_episodes: Count = setting(
+        128, "Tasks of one evaluation, over all environments and processes: the same tasks each time."
+    )
+    advantage: str = setting(
+        "rebn",
+        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `gae` (needs a critic), or a plugin's "
+        "`name:id`.",
+    )
+    gamma: Fraction = setting(1.0, "Discount per turn.")
+    lam: Fraction = setting(0.95, "Lambda of `gae`, per turn.")
+    row: RowKind = setting(
+        "episode", "What a training row is: a whole `episode` (cheaper, needs the full history), or a `turn`."
+    )
+    history: Count | None = setting(None, "How many of the last observations a prompt shows. By default all.")
+    system_prompt: str | None = setting(None, "System message of every conversation.")
+    chat_template_kwargs: dict[str, Any] = setting(
+        {}, 'Arguments of the chat template, for example `{"enable_thinking": false}`.'
+    )
+    truncated_is_invalid: bool = setting(
+        True, "The environment gets an empty action in place of a response that the token limit cut off."
+    )
+    plugins: list[str] = setting(
+        [], "Plugins that may make decisions (`gem_make_env`, `gem_env_error`) and listen in this run."
+    )
+    vector_backend: Literal["sync", "thread", "process", "ray"] = setting(
+        "thread",
+        "What environments run in: `sync` for environments that answer at once, `thread` for those that wait, "
+        "`process` for those that compute, hang or crash, `ray` for several machines.",
+    )
+    vector_workers: Count | None = setting(
+        None, "Threads, processes or Ray actors that share the environments of one process. By default one for each."
+    )
+    max_concurrent: Count | None = setting(
+        None, "Episodes that one process plays at a time. By default its share of a batch."
+    )
+    env_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
+        DEFAULT_TIMEOUT, "Time limit of one reset or step, in seconds. None: no limit."
+    )
+    env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
+        0, "How often a fresh environment may replay an episode that failed."
+    )
+    env_failure: Literal["truncate", "drop", "raise"] = setting(
+        "truncate",
+        "What happens to an episode whose environment failed for good: `truncate` keeps its turns, `drop` leaves it "
+        "out, `raise` stops the run.",
+    )
+    max_env_failure_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = setting(
+        0.5,
+        "The run stops once more than this share of an environment's last 40 episodes failed, counted in each process. "
+        "None: never.",
+    )
+    seed: int = setting(0, "Decides the tasks: task `i` is the same episode in every run with this seed.")
+    recording: str | None = setting(None, "Folder for the episodes, one JSON-lines file per process.")
+    report: str | None = setting(
+        None, "Folder for `metrics.jsonl`, with a line for each update, and `curve.png` at the end."
+    )
+
+    def __post_init__(self) -> None:
+        kinds = kinds_of(type(self))
+        for name, one in type(self).declared().items():
+            setattr(self, name, self._converted(one, getattr(self, name), kinds[name]))
+
+    @classmethod
+    def declared(cls) -> dict[str, Field[Any]]:
+        """The fields of this class that `setting` made, by name; a framework's own fields are not among them."""
+        bases = [base for base in cls.__mro__ if issubclass(base, RunSettings)]
+        ours = {name for base in bases for name in vars(base).get("__annotations__", {})}
+        return {one.name: one for one in fields(cls) if one.name in ours and "help" in one.metadata}
+
+    @classmethod
+    def offered(cls) -> dict[str, Field[Any]]:
+        """Those of `declared` that users set under our name."""
+        return {name: one for name, one in cls.declared().items() if name not in cls.owned}
+
+    @classmethod
+    def spelled(cls, name: str, value: object = None) -> str:
+        """A setting as the framework's users write it, with its value if one is given."""
+        written = cls.owned.get(name, f"{cls.prefix}{name}")
+        return written if value is None else f"{written}{cls.separator}{value}"
+
+    @classmethod
+    def check_names(cls, names: Sequence[str]) -> None:
+        """Refuse names that users cannot set.
+
+        Raises:
+            SettingsError: there is no such setting, or the framework has its own.
+        """
+        for name in names:
+            if name in cls.owned:
+                raise SettingsError(f"{cls.prefix}{name} cannot be set here. Use {cls.owned[name]}.")
+            if name not in cls.declared():
+                known = [f"{cls.prefix}{one}" for one in cls.offered()]
+                raise SettingsError(
+                    f"there is no setting {cls.prefix}{name}.{near_matches(f'{cls.prefix}{name}', known)}"
+                )
 
     @property
     def train_weights(self) -> dict[str, float]:
@@ -87,34 +179,41 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return weights_of(self.eval_env) if self.eval_env else self.train_weights
 
     def weights(self, split: Split) -> dict[str, float]:
-        """Those of training, or of evaluation."""
+        """The environments of training or of evaluation, and their shares."""
         return self.train_weights if split == "train" else self.eval_weights
 
     @property
     def failures(self) -> FailurePolicy:
-        """What becomes of environments that fail."""
+        """What happens when environments fail."""
         return FailurePolicy(
             self.env_timeout, self.env_retries, ErrorAction(self.env_failure), self.max_env_failure_share
         )
 
-    def rollout(
-        self,
-        max_response_tokens: int,
-        max_context_tokens: int | None,
-        template_options: Mapping[str, Any] | None = None,
-    ) -> RolloutSettings:
-        """How episodes become prompts."""
-        return RolloutSettings(
-            max_response_tokens=max_response_tokens,
-            max_context_tokens=max_context_tokens,
-            history=self.history,
-            system_prompt=self.system_prompt,
-            truncated_is_invalid=self.truncated_is_invalid,
-            template_options=dict(template_options or {}),
-        )
+    def rollout(self, max_response_tokens: int, max_context_tokens: int | None, *, limits: str = "") -> RolloutSettings:
+        """How episodes become prompts.
+
+        Args:
+            max_response_tokens: limit of one response.
+            max_context_tokens: limit of a prompt and its response.
+            limits: how users set the two, for the error message.
+
+        Raises:
+            SettingsError: limits that leave no room.
+        """
+        try:
+            return RolloutSettings(
+                max_response_tokens=max_response_tokens,
+                max_context_tokens=max_context_tokens,
+                history=self.history,
+                system_prompt=self.system_prompt,
+                truncated_is_invalid=self.truncated_is_invalid,
+                template_options=dict(self.chat_template_kwargs),
+            )
+        except ValueError as error:
+            raise SettingsError(f"{limits or 'limits of tokens'}: {error}") from error
 
     def concurrent(self, split: Split, share: int) -> int:
-        """Episodes that a process plays at once: `max_concurrent`, or its share of a batch and at least one of each."""
+        """Episodes that a process plays at a time: `max_concurrent`, or its share of a batch, at least one of each."""
         weights = self.weights(split)
         return self.max_concurrent or max(share, math.ceil(sum(weights.values()) / min(weights.values())))
 
@@ -133,14 +232,14 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         manager.enable(*self.plugins)
 
     def open_report(self, updates: int, done: int = 0) -> RunReport | None:
-        """The report of a training, where one is asked for; for one process of it to write.
+        """The report of a training, if one is asked for; only one process writes it.
 
         Args:
-            updates: those of the whole training.
-            done: those before this run, where it has been resumed.
+            updates: the number of updates of the whole training.
+            done: how many of them earlier runs made, if this run resumes.
 
         Raises:
-            OSError: there is a metrics.jsonl to go on with, and it cannot be read.
+            OSError: the folder has a metrics.jsonl that cannot be read.
         """
         if not self.report:
             return None
@@ -150,7 +249,7 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """The wrappers themselves.
 
         Raises:
-            SettingsError: one that cannot be found.
+            SettingsError: a wrapper cannot be found.
         """
         return [self._load(path) for path in self.wrappers]
 
@@ -162,10 +261,10 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             MissingExtraError: the report needs something that is not installed.
         """
         self._check_weights()
-        if self.view == "episode" and self.history is not None:
+        if self.row == "episode" and self.history is not None:
             raise SettingsError(
-                f"{self.spelled('history', self.history)} drops what was said before, so an episode is no single "
-                f"sequence. Use {self.spelled('view', 'turn')}, or leave {self.spelled('history')} out."
+                f"{self.spelled('history', self.history)} drops earlier observations from prompts, so an episode is "
+                f"not one sequence. Use {self.spelled('row', 'turn')}, or leave {self.spelled('history')} out."
             )
         sync = self.spelled("vector_backend", "sync")
         if self.vector_backend == "sync" and self.env_timeout not in (None, DEFAULT_TIMEOUT):
@@ -173,23 +272,15 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             raise SettingsError(f"{sync} cannot enforce {timeout}; use {self.spelled('vector_backend', 'process')}")
         if self.vector_backend == "sync" and self.vector_workers is not None:
             raise SettingsError(f"{self.spelled('vector_workers', self.vector_workers)} has no effect with {sync}")
-        for name in ("vector_workers", "max_concurrent", "eval_episodes"):
-            if (number := getattr(self, name)) is not None and number < 1:
-                raise SettingsError(f"{self.spelled(name, number)} is not at least 1")
         if self.report and importlib.util.find_spec("matplotlib") is None:
             raise MissingExtraError(
                 f"{self.spelled('report', self.report)} needs matplotlib. Next: pip install matplotlib"
             )
-        try:
-            _ = self.failures, self.rollout(1, 2)
-        except ValueError as error:
-            raise SettingsError(f"{self.spelled('history')}, {self.spelled('env_*')}: {error}") from error
 
-    def check_groups(self, advantage: str, size: int, written: str) -> None:
+    def check_groups(self, size: int, written: str) -> None:
         """Refuse groups of one where the estimator compares the episodes of a group.
 
         Args:
-            advantage: the estimator.
             size: episodes of a task.
             written: how users set the size, with its value.
 
@@ -197,21 +288,21 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             NotFoundError: no such estimator.
             SettingsError: the groups are too small.
         """
-        if advantage_spec(advantage).needs_groups and size < 2:
+        if advantage_spec(self.advantage).needs_groups and size < 2:
             raise SettingsError(
-                f"{advantage} compares episodes of a task, so {written} cannot work. Use at least 2, or an estimator "
-                "without groups such as rebn."
+                f"{self.spelled('advantage', self.advantage)} compares episodes of a task, so {written} cannot work. "
+                "Use at least 2, or an estimator without groups such as rebn."
             )
 
     def check_environments(self, tasks: int, written: str) -> None:
-        """Build one of each environment and close it, so that what is wrong shows before a model is loaded.
+        """Build one of each environment and close it, so that errors show before a model is loaded.
 
         Args:
-            tasks: those of a batch.
-            written: how users set that, with its value.
+            tasks: the tasks of a batch.
+            written: how users set their number, with its value.
 
         Raises:
-            SettingsError: environments that would never be played.
+            SettingsError: some environments would never be played.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
         """
         concurrent = self.spelled("max_concurrent", self.max_concurrent)
@@ -224,16 +315,38 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         for name, split, places in wanted:
             try:
                 if places is not None:
-                    share_places(self.weights(split), places)
+                    share_slots(self.weights(split), places)
             except ValueError as error:
                 raise SettingsError(f"{name}: {error}") from error
         ids = [*self.train_weights, *self.eval_weights]
         make_vec(ids, env_kwargs=self.env_kwargs, wrappers=self.load_wrappers()).close()
 
+    def _converted(self, one: Field[Any], value: Any, kind: Any) -> Any:
+        options = (kind, *get_args(kind))
+        choices = next((get_args(option) for option in options if get_origin(option) is Literal), ())
+        if choices and value not in choices:
+            raise SettingsError(
+                f"{self.spelled(one.name, value)} is not one of {', '.join(choices)}.{near_matches(str(value), choices)}"
+            )
+        if value is None and one.default_factory is not MISSING:
+            return one.default_factory()
+        if isinstance(value, str) and list in map(get_origin, options):
+            value = [value]
+        try:
+            if isinstance(value, str) and dict in map(get_origin, options):
+                return json_object(value)
+            return msgspec.convert(value, kind)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise SettingsError(f"{self.spelled(one.name, value)}: {error}") from error
+
     def _check_weights(self) -> None:
         ids, weights = self.env, self.env_weights
         if not ids:
-            raise SettingsError(f"{self.spelled('env')} has no environment id; see `gem-core list`")
+            example = self.spelled("env", "game:GuessTheNumber-v0-easy")
+            raise SettingsError(
+                f"no environment: {self.spelled('env')} has no environment id. For example {example}; see "
+                "`gem-core list`"
+            )
         if weights and (len(weights) != len(ids) or len({*ids}) < len(ids) or not _all_positive(weights)):
             raise SettingsError(
                 f"{self.spelled('env_weights', weights)} for {self.spelled('env', ids)}: give each environment one "
@@ -255,25 +368,36 @@ class PlaySettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return found
 
 
-def _all_positive(weights: Sequence[float]) -> bool:
-    return all(0 < weight < math.inf for weight in weights)
-
-
-Settings = TypeVar("Settings", bound=PlaySettings)
+Settings = TypeVar("Settings", bound=RunSettings)
 
 
 def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
-    """Settings from the section `gem` of a framework's configuration, where one environment may stand for a list.
+    """Settings from a section of a framework's configuration.
 
     Args:
-        kind: of which settings.
+        kind: the class of the settings.
         section: plain values by name.
 
     Raises:
-        SettingsError: a value of the wrong type.
+        SettingsError: an unknown name, or a value of the wrong type.
     """
-    names = {name: [section[name]] for name in ("env", "eval_env") if isinstance(section.get(name), str)}
+    kind.check_names([name for name in section if name not in kind.owned])
+    return kind(**section)
+
+
+@functools.cache
+def kinds_of(cls: type[RunSettings]) -> dict[str, Any]:
+    """The types of the fields of a settings class, with their bounds."""
+    return get_type_hints(cls, include_extras=True)
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """A dict from its JSON text. Raises `ValueError`."""
     try:
-        return msgspec.convert({**section, **names}, kind, strict=True)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"the section gem of the configuration: {error}") from error
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{text!r} is no JSON object: {error}") from error
+
+
+def _all_positive(weights: Sequence[float]) -> bool:
+    return all(0 < weight < math.inf for weight in weights)

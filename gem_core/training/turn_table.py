@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.training.rows import TurnSpan
+from gem_core.turn_batch import TurnBatch
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

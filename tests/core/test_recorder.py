@@ -249,4 +249,4 @@ def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytes
         recorder.close()
         manager.notify("gem_episode_end", episode=episode())
     assert "Recorder" in caplog.text
-    assert "the run goes on" in caplog.text
+    assert "the run continues" in caplog.text

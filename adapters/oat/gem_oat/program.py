@@ -17,6 +17,7 @@ from oat.args import default_args_validation
 from oat.interface import get_program, lp
 
 from gem_core.errors import AdapterError
+from gem_core.training.report import curve_at_the_end
 from gem_oat.actor import GemActor
 from gem_oat.args import GemOatArgs
 from gem_oat.checks import prepare
@@ -42,7 +43,8 @@ def run(args: GemOatArgs) -> None:
     """
     args = prepare(copy.deepcopy(args))
     default_args_validation(args)
-    with tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
+    drawn = curve_at_the_end(args.report, ", ".join(args.settings.train_weights))
+    with drawn, tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
         try:
             _launch(args, Signs(Path(folder)))

@@ -11,7 +11,7 @@ import msgspec
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.training.settings import Split
-from gem_core.training.tasks import TaskTable
+from gem_core.vector import TaskTable
 from gem_openrlhf.settings import GemSettings
 
 PROMPT, LABEL = "prompt", "label"
@@ -73,5 +73,5 @@ def _tasks(settings: GemSettings, split: Split, batch: int, count: int, concurre
         # OpenRLHF deals tasks to its engines in turn; in the table's order an engine might play one environment only.
         random.Random(derive_seed(settings.seed, split, start)).shuffle(numbers)
         for number in numbers:
-            env_id, row = table[number]
-            yield Task(split, env_id, number, row, concurrent, settings)
+            task = table[number]
+            yield Task(split, task.env_id, number, task.index, concurrent, settings)

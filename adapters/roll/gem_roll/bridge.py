@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
-from gem_core.vector import Autoreset, make_vec
+from gem_core.vector import Autoreset, Task, make_vec
 
 BRIDGE = "gem-core"
 """The id in `gem`: `env_type: gem-core` in ROLL's yaml, and `env_config: {env: game:Corridor-v0}` says which of ours.
@@ -55,8 +55,8 @@ class Bridged:
 
     def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode; the same one for the same seed, in every environment."""
-        stream = seed or 0
-        self._vec.send_reset([0], streams=[stream], tasks=[stream])
+        number = seed or 0
+        self._vec.send_reset([0], tasks=[Task(number, self._vec.env_ids[0], number)])
         opening = self._vec.recv()[0]
         return opening.observation, _roll_info(opening.info)
 

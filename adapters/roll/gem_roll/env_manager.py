@@ -15,7 +15,7 @@ from gem_core.plugins import manager
 from gem_core.rollout import Episode, EpisodeRunner
 from gem_core.training.playing import build_runner
 from gem_core.training.settings import Split
-from gem_core.training.tasks import TaskTable
+from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
 from gem_roll.player import Player, shared_player
 from gem_roll.policy import RouterPolicy, Stopped
@@ -100,8 +100,8 @@ class TurnEnvManager(BaseEnvManager):
     def _play(self, player: Player, policy: RouterPolicy, task: int) -> DataProto:
         if self._split == "eval":
             task %= self._tasks  # every evaluation plays the same
-        env_id, row = self._table[task]
-        return self._rollout(player.play(policy, task, env_id, row), env_id, task)
+        one = self._table[task]
+        return self._rollout(player.play(policy, task, one.env_id, one.index), one.env_id, task)
 
     def _rollout(self, episode: Episode | None, env_id: str, task: int) -> DataProto:
         rows = [silent_row(episode)]

@@ -9,13 +9,13 @@ from typing import Any
 
 import ray
 import torch
+from gem_core.training.layout import Layout
 from roll.distributed.scheduler.protocol import DataProto
 from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 from roll.utils.import_utils import safe_import_class
 
 from gem_core.advantages import compute_advantages
 from gem_core.errors import SettingsError
-from gem_core.training.layout import Layout
 from gem_core.training.metrics import announcement, rollout_metrics
 from gem_core.training.report import RunReport
 from gem_roll.config import GemConfig

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import torch
+from gem_core.training.layout import Layout
 from numpy.typing import NDArray
 
 from gem_core.advantages import TurnBatch
 from gem_core.rollout import Episode, EpisodeSummary
-from gem_core.training.layout import Layout
 from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
 from gem_core.training.settings import View
 

@@ -11,7 +11,7 @@ from accelerate.utils import gather_object
 from gem_core.rollout import Completion
 
 if TYPE_CHECKING:
-    from gem_trl.trainer import TurnGRPOTrainer
+    from trl import GRPOTrainer
 
 
 class TrainerPolicy:
@@ -21,10 +21,15 @@ class TrainerPolicy:
     back by position, so each process must send as many as the others. But processes play episodes of different lengths.
     So each call starts with a word on how many, fewer are filled up with throw-away prompts, and a process that has
     finished joins in with nothing else.
+
+    Args:
+        trainer: generates.
+        limit: tokens of a completion; one of that length without an end token was cut off.
     """
 
-    def __init__(self, trainer: TurnGRPOTrainer) -> None:
+    def __init__(self, trainer: GRPOTrainer, limit: int) -> None:
         self._trainer = trainer
+        self._limit = limit
         self._alone = trainer.accelerator.num_processes == 1
 
     def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
@@ -48,11 +53,13 @@ class TrainerPolicy:
         # The one private method used: TRL has no public one that serves all its engines (huggingface/trl#5194).
         ids, logprobs = trainer._generate_single_turn(list(prompts), None, {}, 1)
         ends = set(trainer.eos_token_ids)
-        limit = trainer.args.response_tokens
         return [
-            Completion(one, _known(logprobs[index]) if logprobs else None, len(one) >= limit and one[-1] not in ends)
+            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
             for index, one in enumerate(ids)
         ]
+
+    def _was_cut_off(self, ids: Sequence[int], ends: set[int]) -> bool:
+        return len(ids) >= self._limit and ids[-1] not in ends
 
 
 def _known(logprobs: Sequence[float | None]) -> list[float]:

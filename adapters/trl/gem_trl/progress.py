@@ -10,7 +10,9 @@ from gem_core.training.report import RunReport
 
 
 class ProgressCallback(TrainerCallback):
-    """Live progress, `metrics.jsonl` in the output folder with each update and evaluation, and `curve.png` at the end.
+    """Live progress, `metrics.jsonl` with each update and evaluation, and `curve.png` at the end.
+
+    The files are in the folder `args.report`, by default the output folder.
 
     Needs `logging_steps=1` to see every update.
 
@@ -26,7 +28,7 @@ class ProgressCallback(TrainerCallback):
         """Start the display."""
         first = state.is_world_process_zero
         # Files are for one process to write.
-        folder = args.output_dir if first else None
+        folder = (getattr(args, "report", None) or args.output_dir) if first else None
         self.report = RunReport(state.max_steps, self._title, done=state.global_step, live=first, folder=folder)
         self.report.__enter__()
 

@@ -36,7 +36,7 @@ def episode_rows(episodes: Sequence[Episode]) -> list[Row]:
         if len(sequences) > 1:
             raise AdapterError(
                 f"{episode.env_id} (seed {episode.seed}): its {len(episode.turns)} turns make {len(sequences)} "
-                "sequences, because a prompt does not continue the one before id by id. Use view='turn'."
+                "sequences, because a prompt does not continue the one before id by id. Use row='turn'."
             )
         for one in sequences:
             turn_of = [turn if turn == NOT_SAMPLED else first_turn + turn for turn in one.turn_of]

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,14 +17,16 @@ from transformers import ProgressCallback as HuggingFaceProgressCallback
 from transformers.utils import logging
 from trl import GRPOTrainer
 
-from gem_core.advantages import compute_advantages, turn_batch
+from gem_core.advantages import advantages_and_returns, turn_batch
 from gem_core.env import Env
 from gem_core.errors import SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
-from gem_core.vector import make_vec, share_places, weights_of
+from gem_core.training.playing import prepare_process
+from gem_core.training.settings import RunSettings, Split
+from gem_core.vector import make_vec, share_slots
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
@@ -44,7 +46,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
-    and `max_completion_length`, whichever `view` is chosen.
+    and `max_completion_length`, whichever `row` is chosen.
 
     Args:
         model: a model, a path or a hub id, as for `GRPOTrainer`.
@@ -75,10 +77,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         _check_values(args, value_function)
-        _check_envs(args)
-        manager.enable(*args.plugins)
+        prepare_process(args)
+        tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
+        args.check_environments(tasks, f"per_device_train_batch_size={args.per_device_train_batch_size}")
         manager.configure(args.to_dict())
-        self._wrappers = tuple(wrappers)
+        self._wrappers = (*args.load_wrappers(), *wrappers)
         self._value_function = value_function
         self._collectors: dict[str, BatchCollector] = {}
         self._batch = Batch()
@@ -98,6 +101,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=self._rollout,
             **kwargs,
         )
+        if args.report and not self._progress_callbacks():
+            self.add_callback(ProgressCallback(", ".join(args.train_weights)))
         if self._progress_callbacks():
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
@@ -155,8 +160,8 @@ class TurnGRPOTrainer(GRPOTrainer):
     def rollout(self, count: int) -> dict[str, Any]:
         """Play `count` episodes; what TRL's `rollout_func` returns."""
         started = time.perf_counter()
-        mode = "train" if self._training else "eval"
-        policy = TrainerPolicy(self)
+        mode: Split = "train" if self._training else "eval"
+        policy = TrainerPolicy(self, self.args.response_tokens)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
         self._batch = self._collectors[mode].collect_round()
@@ -181,7 +186,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         episodes = self._batch.episodes
         values = self._value_function(episodes) if self._value_function else None
         batch = turn_batch(episodes, group_offset=self._group_offset(), values=values)
-        advantages, metrics = compute_advantages(self.args.advantage, batch, gamma=self.args.gamma, gather=self._gather)
+        advantages, _, metrics = advantages_and_returns(
+            self.args.advantage, batch, gamma=self.args.gamma, lam=self.args.lam, gather=self._gather
+        )
         table = token_advantages(self._rows, advantages, width)
         if self.loss_type == "dr_grpo":
             # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.
@@ -193,24 +200,24 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _new_collector(self, mode: str, count: int, policy: TrainerPolicy) -> BatchCollector:
+    def _new_collector(self, mode: Split, count: int, policy: TrainerPolicy) -> BatchCollector:
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
         # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
         first = self._rounds_played() if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
-            self._share_of(self._weights(mode), count // group_size),
+            self._checked_weights(mode, count // group_size),
             count,
             backend=args.vector_backend,
             workers=args.vector_workers,
             failures=args.failures,
-            seed=derive_seed(args.seed, mode, rank),
+            seed=derive_seed(args.seed, mode),
             group_size=group_size,
             first_episode=first,
             shard=(rank, self.accelerator.num_processes),
             wrappers=self._wrappers,
-            env_kwargs=_env_kwargs(args),
+            env_kwargs=cast(RunSettings, args).env_kwargs,
         )
         return BatchCollector(vec, policy, self.processing_class, self._settings, min_batch=args.min_generation_batch)
 
@@ -220,21 +227,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         updates = self.state.global_step * args.gradient_accumulation_steps
         return -(-updates // ((args.steps_per_generation or 1) * self.num_iterations))
 
-    def _weights(self, mode: str) -> dict[str, float]:
-        args = self.args
-        if mode == "eval" and args.eval_env:
-            return weights_of(args.eval_env)
-        return weights_of(dict(zip(args.env, args.env_weights, strict=True)) if args.env_weights else args.env)
-
-    def _share_of(self, weights: dict[str, float], turns: int) -> list[str]:
-        """The environments that take turns on this process, going on where the process before stopped.
+    def _checked_weights(self, mode: Split, tasks: int) -> dict[str, float]:
+        """The environments and their shares of a batch.
 
         Raises:
-            SettingsError: not all of them get a turn in a batch.
+            SettingsError: not all of them get a task of a batch.
         """
-        everyone, rank = turns * self.accelerator.num_processes, self.accelerator.process_index
+        weights, everyone = self.args.weights(mode), tasks * self.accelerator.num_processes
         try:
-            places = share_places(weights, everyone)
+            share_slots(weights, everyone)
         except ValueError as error:
             raise SettingsError(
                 f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
@@ -242,23 +243,11 @@ class TurnGRPOTrainer(GRPOTrainer):
             ) from error
         if len(set(weights.values())) == 1 and everyone % len(weights):
             logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
-        return places[rank * turns : (rank + 1) * turns]
+        return weights
 
     def _rollout_settings(self) -> RolloutSettings:
-        args, limit = self.args, self._context_limit()
-        if limit is not None and limit <= args.response_tokens:
-            raise SettingsError(
-                f"max_completion_length={args.max_completion_length} leaves no room for a prompt in a context of "
-                f"{limit} tokens; lower it"
-            )
-        return RolloutSettings(
-            max_response_tokens=args.response_tokens,
-            max_context_tokens=limit,
-            history=args.history,
-            system_prompt=args.system_prompt,
-            truncated_is_invalid=args.truncated_is_invalid,
-            template_options=dict(args.chat_template_kwargs or {}),  # pyright: ignore[reportArgumentType, reportCallIssue]
-        )
+        limits = f"max_completion_length={self.args.max_completion_length}"
+        return self.args.rollout(self.args.response_tokens, self._context_limit(), limits=limits)
 
     def _check_eval_batches(self) -> None:
         per_batch = self.args.per_device_eval_batch_size * self.accelerator.num_processes
@@ -278,7 +267,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         return min((limit for limit in limits if limit), default=None)
 
     def _training_rows(self, episodes: int) -> list[Row]:
-        if self.args.view == "episode":
+        if self.args.row == "episode":
             count, rows = episodes, episode_rows(self._batch.episodes)
         else:
             rows = turn_rows(self._batch.episodes)
@@ -304,7 +293,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 f"{self.args.advantage} active: {metrics['advantage/turns']:.0f} turns from "
                 f"{len(self._batch.episodes) * self.accelerator.num_processes} episodes, return-to-go "
                 f"mean {metrics['advantage/return_mean']:.3f}, std {metrics['advantage/return_std']:.3f}, "
-                f"gamma {self.args.gamma}; a row is a{'n episode' if self.args.view == 'episode' else ' turn'}"
+                f"gamma {self.args.gamma}; a row is a{'n episode' if self.args.row == 'episode' else ' turn'}"
             )
 
     def _end_progress(self) -> None:
@@ -326,10 +315,6 @@ def _placeholder_prompts(count: int) -> Dataset:
     return Dataset.from_dict({"prompt": [""] * count})
 
 
-def _env_kwargs(args: TurnGRPOConfig) -> dict[str, Any]:
-    return args.env_kwargs if isinstance(args.env_kwargs, dict) else {}
-
-
 def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) -> None:
     needed = advantage_spec(args.advantage).needs_values
     if needed and value_function is None:
@@ -339,8 +324,3 @@ def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) ->
         )
     if value_function is not None and not needed:
         raise SettingsError(f"advantage={args.advantage!r} does not use values; leave value_function out")
-
-
-def _check_envs(args: TurnGRPOConfig) -> None:
-    # One of each is built and closed, so that a wrong id or argument shows before the first batch.
-    make_vec([*args.env, *args.eval_env], env_kwargs=_env_kwargs(args)).close()

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from gem_core.training.layout import Layout
 from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 
 from gem_core.advantages import TurnBatch, advantages_and_returns
-from gem_core.training.layout import Layout
 
 ESTIMATOR = "gem"
 """Its name in verl's registry; `algorithm.adv_estimator` says which of gem-core's estimators it stands for."""

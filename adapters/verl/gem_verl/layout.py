@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gem_core.training.layout import Layout
+
 from gem_core.training.rows import TurnSpan
 
 

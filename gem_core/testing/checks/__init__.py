@@ -14,6 +14,7 @@ from gem_core.testing.checks.contract import (
     construction,
     info,
     keyword_arguments,
+    order,
     random_action,
     reset,
     step,
@@ -29,20 +30,21 @@ from gem_core.testing.checks.repeatability import (
     spawning,
     threads,
 )
-from gem_core.testing.checks.robustness import absurd, long
+from gem_core.testing.checks.robustness import adversarial, long
 from gem_core.testing.play import Subject
 
 __all__ = [
     "CHECKS",
     "FIRST",
     "Check",
-    "absurd",
+    "adversarial",
     "closing",
     "construction",
     "global_random",
     "info",
     "keyword_arguments",
     "long",
+    "order",
     "own_state",
     "pickling",
     "random_action",
@@ -62,6 +64,7 @@ FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
 """What all others rely on. The first to build an environment is the one that watches it."""
 CHECKS: tuple[Check, ...] = (
     *FIRST,
+    order,
     info,
     success,
     random_action,
@@ -74,7 +77,7 @@ CHECKS: tuple[Check, ...] = (
     pickling,
     saved_state,
     spawning,
-    absurd,
+    adversarial,
     long,
 )
 """All of them, in the order of asking."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gem_core.env import RESERVED, Env
-from gem_core.errors import EnvKwargsError, GemError
+from gem_core.errors import EnvKwargsError, GemError, ResetNeededError
 from gem_core.registry import spec
 from gem_core.testing.play import (
     MAX_TURNS,
@@ -89,6 +89,32 @@ def step(subject: Subject) -> Iterator[str]:
                 return
             if result[2] or result[3]:
                 break
+
+
+def order(subject: Subject) -> Iterator[str]:
+    """A step without an episode is refused, and so is an option that `reset` does not have."""
+    env = subject.make()
+    for when in ("before reset()", "after the end of an episode"):
+        try:
+            env.step("")
+            yield f"step() {when} was answered. Define step() as a method of the class, so that Env can refuse it"
+        except ResetNeededError:
+            pass
+        except Exception as error:
+            yield f"step() {when} raised {type(error).__name__}: {error}. Define step() as a method of the class"
+        env.reset(seed=SEEDS[0])
+        for action in random_actions(env):
+            result = env.step(action)
+            if result[2] or result[3]:
+                break
+        else:
+            break
+    with suppress(EnvKwargsError):
+        subject.make().reset(seed=SEEDS[0], no_such_option=1)
+        yield (
+            "reset(no_such_option=1) was accepted, so a misspelled option would be lost without a word. Define reset() as "
+            "a method of the class, so that Env can refuse what it does not name"
+        )
 
 
 def info(subject: Subject) -> Iterator[str]:

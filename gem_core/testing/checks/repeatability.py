@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import random
 import sys
@@ -27,6 +28,8 @@ from gem_core.testing.play import (
 
 MANY_SEEDS = 20
 """Seeds after which an environment that never changed is taken to ignore them."""
+EQUAL_EPISODES = 3
+"""Episodes after which a movement of the global random state is taken to be the environment's own."""
 THREADS = 8
 EPISODES_PER_THREAD = 5
 
@@ -76,7 +79,7 @@ def seeds_differ(subject: Subject) -> Iterator[str]:
 def global_random(subject: Subject) -> Iterator[str]:
     """The global generators of `random` and `numpy.random` are neither moved nor listened to."""
     with _borrowed_global_random() as seed_globally:
-        for name in _moving_global_random(subject):
+        for name in _moving_global_random(subject, seed_globally):
             yield f"{name} moved the global random state, which belongs to the training run. Draw from self.rng"
         actions = actions_of(play(subject.make(), SEEDS[0]))
         seed_globally(1)
@@ -86,14 +89,29 @@ def global_random(subject: Subject) -> Iterator[str]:
             yield f"random.seed() or numpy.random.seed() outside changed the episode: {where}. Draw from self.rng"
 
 
-def _moving_global_random(subject: Subject) -> list[str]:
-    moving: dict[str, None] = {}
+def _moving_global_random(subject: Subject, seed_globally: Callable[[int], None]) -> list[str]:
+    """The calls that move the global state.
+
+    Other threads of the process may draw numbers during a call. Such a draw is not repeated at the same place, so a
+    call counts only if it moves the state in every one of several equal episodes, and always to the same place.
+    """
+    episodes = [_global_random_after_each_call(subject, seed_globally) for _ in range(EQUAL_EPISODES)]
+    moved = [calls[0] for calls in zip(*episodes, strict=False) if len({*calls}) == 1 and calls[0][1] is not None]
+    return [*dict.fromkeys(name for name, _ in moved)]
+
+
+def _global_random_after_each_call(
+    subject: Subject, seed_globally: Callable[[int], None]
+) -> list[tuple[str, bytes | None]]:
+    """The calls of one episode and the global state after each, or `None` where the call left it alone."""
+    calls: list[tuple[str, bytes | None]] = []
 
     def call(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        seed_globally(1)
         before = _global_random()
         result = function(*arguments, **named)
-        if _global_random() != before:
-            moving[name] = None
+        after = _global_random()
+        calls.append((name, None if after == before else after))
         return result
 
     env = call("the constructor", subject.make)
@@ -103,7 +121,7 @@ def _moving_global_random(subject: Subject) -> list[str]:
         _, _, terminated, truncated, _ = call("step()", env.step, action)
         if terminated or truncated:
             break
-    return [*moving]
+    return calls
 
 
 @contextmanager
@@ -122,10 +140,11 @@ def _borrowed_global_random() -> Generator[Callable[[int], None], None, None]:
         numpy.random.set_state(states[1])
 
 
-def _global_random() -> tuple[object, bytes]:
+def _global_random() -> bytes:
     import numpy
 
-    return random.getstate(), pickle.dumps(numpy.random.get_state())
+    states = pickle.dumps((random.getstate(), numpy.random.get_state()))
+    return hashlib.sha256(states).digest()
 
 
 def own_state(subject: Subject) -> Iterator[str]:

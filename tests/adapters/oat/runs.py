@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from oat.args import default_args_validation
 from oat.interface import get_program
-from oat_on_cpu import engine
-from oat_on_cpu.transport import learner_of
 
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.rollout import Episode
+from gem_cpu.oat import engine
+from gem_cpu.oat.transport import learner_of
 from gem_oat import GemActor, GemLearner, GemOatArgs
 from gem_oat.checks import prepare
 

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from runs import arguments
 
 from gem_core.errors import AdapterError
+from gem_core.training.report import RunReport
+from gem_oat import program
 from gem_oat.program import end, wait
 from gem_oat.signs import FOLDER, Signs, reported
 
@@ -117,3 +120,16 @@ def test_an_error_of_a_method_is_reported_and_raised(signs: Signs, tmp_path: Pat
     assert "the level is gone" in signs.error
     assert {one.name for one in tmp_path.iterdir()} == {"error", f"error.{os.getpid()}"}
     assert signs.failed == {os.getpid()}
+
+
+def test_after_ctrl_c_the_curve_is_drawn(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The learner is a process of Launchpad's, which is killed with this one."""
+
+    def stopped(*_: object) -> None:
+        RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})
+        raise AdapterError("Oat's program was told to stop")
+
+    monkeypatch.setattr(program, "_launch", stopped)
+    with pytest.raises(AdapterError, match="told to stop"):
+        program.run(arguments(model, report=str(tmp_path)))
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from openrlhf_on_cpu import settings as cpu
 from training_run import Response, TrainingRun, launch
+
+from gem_cpu.processes import python_path
+
+HERE = Path(__file__).parent
 
 
 class Run(TrainingRun):
@@ -34,8 +37,8 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
         "--ckpt.output_dir": f"{folder}/final",
     }
     pairs = [part for pair in own.items() for part in pair]
-    command = [sys.executable, "-m", "openrlhf_on_cpu", str(ranks), *pairs, *flags]
-    return launch(Run, command, folder, cpu.environment())
+    command = [sys.executable, "-m", "gem_cpu.openrlhf", str(ranks), *pairs, *flags]
+    return launch(Run, command, folder, {"PYTHONPATH": python_path(HERE)})
 
 
 def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:

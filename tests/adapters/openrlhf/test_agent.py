@@ -184,7 +184,7 @@ def test_copies_of_a_task_play_the_same_task(play, words):
     engine = Engine(words)
     played = play(4, engine=engine, copies=3)
     seeds = [one.summary.seed for one in played]
-    assert seeds == [derive_seed(derive_seed(0, "train"), task, 0) for task in range(4) for _ in range(3)]
+    assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in range(4) for _ in range(3)]
     assert [one.summary.group for one in played] == [task for task in range(4) for _ in range(3)]
 
 

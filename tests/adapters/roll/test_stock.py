@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,13 +38,10 @@ class Truncating(gem_core.Env):
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A Ray of the tests' own, for ROLL's queue."""
-    import ray
-    from roll_on_cpu import settings
+    from gem_cpu.roll import on_cpu
 
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        settings.start_ray(folder)
+    with on_cpu():
         yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -195,7 +195,7 @@ def test_sessions_of_a_task_play_the_same_task(play, words):
     client = Client(words)
     episodes = play([3, 8], client=client, sessions=4)
     seeds = [note(rows).episode.seed for rows in episodes]
-    assert seeds == [derive_seed(derive_seed(0, "train"), task, 0) for task in (3, 8) for _ in range(4)]
+    assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in (3, 8) for _ in range(4)]
     assert [note(rows).episode.group for rows in episodes] == [3] * 4 + [8] * 4
     openings = [rows[0].prompt_ids for rows in episodes]
     assert openings[:4] == [openings[0]] * 4
@@ -342,7 +342,7 @@ def test_environments_that_never_start_stop_the_run(play):
     assert all(map(nothing_trained, episodes))
     fatal = [one.fatal for one in found if one.fatal]
     assert len(fatal) == 4
-    assert "test:Ruin-v0 failed 21 times" in fatal[0]
+    assert "test:Ruin-v0 failed: 21 times" in fatal[0]
     told = [one.episode for one in found if one.episode]
     assert all(one.error.startswith("OSError: no file \udcff for ") and not one.turns for one in told)
 
