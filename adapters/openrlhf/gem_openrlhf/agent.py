@@ -9,7 +9,7 @@ from openrlhf.utils.agent import AgentExecutorBase
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.runner import SharedRunners
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.tasks import TaskLabel
 
 
 class GemAgentExecutor(AgentExecutorBase):
@@ -55,8 +55,8 @@ class GemAgentExecutor(AgentExecutorBase):
             EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
-        task = Task.decode(label)
-        runner = await self._runners.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
+        decoded = TaskLabel.decode(label)
+        runner = await self._runners.runner(decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
-        episode = await runner.run(policy, task.number, task.env_id, row=task.row)
-        return response(prompt, label, EpisodeRows.of(episode, task.settings.view))
+        episode = await runner.run(policy, decoded.task)
+        return response(prompt, label, EpisodeRows.of(episode, decoded.settings.row))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
-import msgspec
 import ray
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
@@ -46,7 +46,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         )
         settings = self.args.gem
         # This process runs estimators and listeners, too.
-        manager.configure(msgspec.structs.asdict(settings))
+        manager.configure(dataclasses.asdict(settings))
         settings.import_modules()
         self._report: RunReport | None = None
         self._announced = False
@@ -114,7 +114,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if not self._announced and "advantage/turns" in status:
             self._announced = True
             settings = self.args.gem
-            print(announcement(settings.advantage, self.args.algo.advantage.gamma, settings.view, status), flush=True)
+            print(announcement(settings.advantage, settings.gamma, settings.row, status), flush=True)
 
 
 @ray.remote

@@ -68,7 +68,7 @@ class EnvironmentLoop(AgentLoopBase):
             note = Note(dropped=True) if episode is None else Note(episode.summary())
             return [report_row(note, _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
-        return episode_rows(episode, one.settings.view, _versions(policy.versions), metrics)
+        return episode_rows(episode, one.settings.row, _versions(policy.versions), metrics)
 
 
 def _reason(error: Exception) -> str:

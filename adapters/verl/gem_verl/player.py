@@ -33,12 +33,11 @@ class Player:
     def __init__(self, config: DictConfig, split: Split, tokenizer: Any) -> None:
         self.settings = settings = GemSettings.of(config.gem)
         self.ends = _end_tokens(config, tokenizer)
-        options: Any = config.data.get("apply_chat_template_kwargs")
         self.runner = build_runner(
             settings,
             split,
             tokenizer,
-            settings.rollout(settings.max_response_tokens, _context_limit(config), options),
+            settings.rollout(settings.max_response_tokens, _context_limit(config)),
             settings.concurrent(split, _share_of_batch(config, settings, split)),
         )
 

@@ -13,7 +13,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopO
 
 from gem_core.rollout import Episode, EpisodeSummary, Turn
 from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.training.settings import View
+from gem_core.training.settings import RowKind
 
 NOTE = "gem"
 """Key of the note in `reward_extra_info`, which verl hands on in training and validation alike."""
@@ -56,13 +56,13 @@ class TurnOutput(AgentLoopOutput):
 
 
 def episode_rows(
-    episode: Episode, view: View, fields: Mapping[str, Any], metrics: AgentLoopMetrics
+    episode: Episode, kind: RowKind, fields: Mapping[str, Any], metrics: AgentLoopMetrics
 ) -> list[AgentLoopOutput]:
     """The rows of an episode with turns.
 
     Args:
         episode: what was played.
-        view: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
+        kind: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
         fields: what verl wants to know of each row, besides.
         metrics: verl's own.
     """
@@ -80,7 +80,7 @@ def episode_rows(
             metrics=metrics,
             extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
         )
-        for row in view_sequences(episode.turns, view)
+        for row in view_sequences(episode.turns, kind)
         for spans in (list(turn_spans(row.turn_of)),)
     ]
 

@@ -194,7 +194,7 @@ class TurnTrainer(PPOTrainerSync):
             return
         self._announced = True
         gamma = self.config.algorithm.gamma
-        print(announcement(self._advantage, gamma, self._settings.view, metrics), flush=True)
+        print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
 
 
 def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:

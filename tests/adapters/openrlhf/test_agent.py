@@ -131,7 +131,7 @@ def trained(played: Sequence[EpisodeRows]) -> list[tuple[list[int], list[int]]]:
     ]
 
 
-@pytest.mark.parametrize("flags", [[], ["--gem.view", "turn"], ["--gem.view", "turn", "--gem.history", "1"]])
+@pytest.mark.parametrize("flags", [[], ["--gem.row", "turn"], ["--gem.row", "turn", "--gem.history", "1"]])
 def test_the_ids_that_were_sampled(play, words, flags):
     engine = Engine(words)
     played = play(12, *flags, engine=engine)

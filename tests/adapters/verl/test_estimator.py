@@ -49,7 +49,7 @@ class Step:
             member = members[episode.group] = members.get(episode.group, -1) + 1
             rows = [report_row(Note(episode.summary()), VERSIONS)]
             if episode.turns:
-                rows = episode_rows(episode, config.gem.view, VERSIONS, AgentLoopMetrics())
+                rows = episode_rows(episode, config.gem.row, VERSIONS, AgentLoopMetrics())
             stored = hand_over(queue, rows, f"task{episode.group}", member)
             self.of |= dict.fromkeys(stored, number)
             keys += stored
@@ -110,7 +110,7 @@ def same(got: Sequence[Sequence[float]], want: Sequence[Sequence[float]]) -> Non
 def test_equals_brute_force(step, name, view):
     for seed, gamma in enumerate([0.9, 1.0, 0.0]):
         episodes = random_episodes(random.Random(f"{name}{seed}"), GROUPS, SIZE, breaks=0.2)
-        run = step(episodes, f"algorithm.adv_estimator={name}", f"algorithm.gamma={gamma}", f"gem.view={view}")
+        run = step(episodes, f"algorithm.adv_estimator={name}", f"algorithm.gamma={gamma}", f"gem.row={view}")
         got = run.compute()
         groups = [episode.group for episode in episodes]
         same(got, brute_force.expected(name, rewards_of(episodes), groups, gamma))
@@ -125,7 +125,7 @@ def test_equals_brute_force(step, name, view):
 @pytest.mark.parametrize("gamma", [1.0, 0.7])
 def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, view, gamma):
     episodes = random_episodes(random.Random(5), GROUPS, SIZE, breaks=0.2)
-    run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.view={view}")
+    run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.row={view}")
     values: list[list[float]] = [[0.0] * len(episode.turns) for episode in episodes]
     for key, number in run.of.items():
         for turn, start, _ in run.queue.rows[key]["extra_fields"][TURNS]:
@@ -144,7 +144,7 @@ def test_both_views_give_each_token_the_same_number(step, name):
     episodes = random_episodes(random.Random(8), GROUPS, SIZE)
     found: list[dict[tuple[tuple[int, ...], int], float]] = []
     for view in ("episode", "turn"):
-        run = step(episodes, f"algorithm.adv_estimator={name}", f"gem.view={view}", "algorithm.gamma=0.9")
+        run = step(episodes, f"algorithm.adv_estimator={name}", f"gem.row={view}", "algorithm.gamma=0.9")
         run.compute()
         tokens: dict[tuple[tuple[int, ...], int], float] = {}
         for key in run.of:
@@ -271,7 +271,7 @@ def test_is_the_one_that_verl_finds():
 
 
 def test_first_line_of_a_run_is_said_once(step, capsys):
-    run = step(random_episodes(random.Random(1), GROUPS, SIZE), "algorithm.gamma=0.9", "gem.view=turn")
+    run = step(random_episodes(random.Random(1), GROUPS, SIZE), "algorithm.gamma=0.9", "gem.row=turn")
     run.compute()
     run.trainer._compute_advantage(run.batch, {})
     said = [line for line in capsys.readouterr().out.splitlines() if " active: " in line]
@@ -334,7 +334,7 @@ def test_any_layout(table, gamma, noise):
 
 def test_note_tells_once_of_an_episode_with_several_rows(step):
     episodes = random_episodes(random.Random(11), GROUPS, SIZE)
-    run = step(episodes, "gem.view=turn")
+    run = step(episodes, "gem.row=turn")
     run.compute()
     assert len(run.of) > 12
     assert run.metrics["episode/success"] == sum(episode.success for episode in episodes) / 12

@@ -163,7 +163,7 @@ def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
 @pytest.mark.parametrize(("view", "history"), [("episode", "null"), ("turn", "null"), ("turn", "1")])
 def test_the_ids_that_were_sampled(play, words, view, history):
     client = Client(words)
-    episodes = play(range(12), f"gem.view={view}", f"gem.history={history}", client=client)
+    episodes = play(range(12), f"gem.row={view}", f"gem.history={history}", client=client)
     trained: list[tuple[list[int], list[int]]] = []
     for rows in episodes:
         for row in rows:
