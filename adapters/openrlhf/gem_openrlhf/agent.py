@@ -6,11 +6,10 @@ from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_core.vector import Task as EnvTask
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.runner import SharedRunners
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.tasks import TaskLabel
 
 
 class GemAgentExecutor(AgentExecutorBase):
@@ -56,8 +55,8 @@ class GemAgentExecutor(AgentExecutorBase):
             EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
-        task = Task.decode(label)
-        runner = await self._runners.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
+        decoded = TaskLabel.decode(label)
+        runner = await self._runners.runner(decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
-        episode = await runner.run(policy, EnvTask(task.number, task.env_id, task.row))
-        return response(prompt, label, EpisodeRows.of(episode, task.settings.row))
+        episode = await runner.run(policy, decoded.task)
+        return response(prompt, label, EpisodeRows.of(episode, decoded.settings.row))

@@ -10,7 +10,7 @@ from typing import Any
 from gem_core.plugins import manager
 from gem_core.rollout import EpisodeRunner
 from gem_core.training.playing import build_runner
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.tasks import TaskLabel
 
 
 class SharedRunners:
@@ -19,11 +19,11 @@ class SharedRunners:
     def __init__(self) -> None:
         self._runners: dict[str, asyncio.Future[EpisodeRunner]] = {}
 
-    async def runner(self, task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
-        """The runner that plays a task.
+    async def runner(self, label: TaskLabel, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+        """The runner that plays the task of a label.
 
         Args:
-            task: says whether it is for training or for evaluation, and has the settings.
+            label: says whether the task is for training or for evaluation, and has the settings.
             tokenizer: the policy's.
             response_tokens: limit of one response.
             context: limit of a prompt and its response.
@@ -33,13 +33,13 @@ class SharedRunners:
             TemplateError: the tokenizer cannot carry a conversation.
         """
         if not self._runners:
-            manager.configure(dataclasses.asdict(task.settings))
-        if task.split not in self._runners:
+            manager.configure(dataclasses.asdict(label.settings))
+        if label.split not in self._runners:
             # Building environments may take a while, and blocks.
             loop = asyncio.get_running_loop()
-            build = functools.partial(_build, task, tokenizer, response_tokens, context)
-            self._runners[task.split] = loop.run_in_executor(None, build)
-        return await asyncio.shield(self._runners[task.split])
+            build = functools.partial(_build, label, tokenizer, response_tokens, context)
+            self._runners[label.split] = loop.run_in_executor(None, build)
+        return await asyncio.shield(self._runners[label.split])
 
     def close(self) -> None:
         """Close the environments. Safe to call twice."""
@@ -49,6 +49,6 @@ class SharedRunners:
         self._runners.clear()
 
 
-def _build(task: Task, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
-    rollout = task.settings.rollout(response_tokens, context)
-    return build_runner(task.settings, task.split, tokenizer, rollout, task.max_concurrent)
+def _build(label: TaskLabel, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+    rollout = label.settings.rollout(response_tokens, context)
+    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent)

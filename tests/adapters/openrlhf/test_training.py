@@ -221,12 +221,12 @@ def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
 
 @pytest.fixture(scope="module")
 def resumed(critic: Run, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One more step of `critic`. Its 16 episodes have at most 64 turns, and each row is a micro-batch of its own."""
+    """One more step of `critic`: 104 rows for at most 64 turns, and each row is a micro-batch of its own."""
     folder = tmp_path_factory.mktemp("resumed")
     for name in ("checkpoints", "report"):
         shutil.copytree(critic.folder / name, folder / name)
     flags = [flag for flag in CRITIC if flag != "--algo.kl.use_loss"]
-    rows = ["--rollout.micro_batch_size", "128", "--train.micro_batch_size", "1"]
+    rows = ["--rollout.micro_batch_size", "13", "--train.batch_size", "2", "--train.micro_batch_size", "1"]
     return train(folder, model_folder, [*COMMON, *flags, *rows, "--gem.steps", "4", "--ckpt.load_enable"])
 
 
@@ -252,9 +252,9 @@ def test_a_resumed_run_continues_where_it_was(critic: Run, resumed: Run):
 def test_rows_without_a_trained_token_change_nothing_and_stop_nothing(resumed: Run):
     for worker in ("actor", "critic"):
         ((rank,),) = resumed.batches(worker)
-        assert len(rank["rows"]) == 128
-        assert sum(not row["action_mask"].any() for row in rank["rows"]) >= 64
-        assert rank["updates"] == 2
+        assert len(rank["rows"]) == 104
+        assert sum(not row["action_mask"].any() for row in rank["rows"]) >= 40
+        assert rank["updates"] == 8
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in resumed.sampled)
     (batch,) = resumed.batches()
     assert Counter((one.before, one.ids) for one in trained_responses(batch)) == sampled
