@@ -1,4 +1,4 @@
-"""The environments of an environment worker, which all its managers share."""
+"""The runner of an environment worker, which all its managers share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gem_core.rollout import AsyncPolicy, Episode, EpisodeRunner
+from gem_core.training.settings import Split
 
 
-class Player:
+class SharedRunner:
     """Plays episodes for many threads, in an event loop of its own.
 
     Args:
-        runner: plays them; closed with this.
+        runner: plays them; `close` closes it.
     """
 
     def __init__(self, runner: EpisodeRunner) -> None:
         self._runner = runner
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gem-player", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gem-runner", daemon=True)
         self._thread.start()
 
     def play(self, policy: AsyncPolicy, task: int, env_id: str, row: int) -> Episode | None:
@@ -38,33 +39,33 @@ class Player:
 
 
 @dataclass
-class _Shared:
-    player: Player
+class _Lease:
+    runner: SharedRunner
     users: int = 0
 
 
-_players: dict[str, _Shared] = {}
+_leases: dict[Split, _Lease] = {}
 _lock = threading.Lock()
 
 
 @contextmanager
-def shared_player(name: str, build: Callable[[], EpisodeRunner]) -> Iterator[Player]:
-    """The player of that name of this process: the first who asks for it builds it, the last who leaves closes it.
+def shared_runner(split: Split, build: Callable[[], EpisodeRunner]) -> Iterator[SharedRunner]:
+    """The runner of this process for a split: the first user builds it, the last one closes it.
 
     Args:
-        name: of the split.
-        build: makes its runner.
+        split: training or evaluation.
+        build: makes the `EpisodeRunner`.
     """
     with _lock:
-        if name not in _players:
-            _players[name] = _Shared(Player(build()))
-        shared = _players[name]
-        shared.users += 1
+        if split not in _leases:
+            _leases[split] = _Lease(SharedRunner(build()))
+        lease = _leases[split]
+        lease.users += 1
     try:
-        yield shared.player
+        yield lease.runner
     finally:
         with _lock:
-            shared.users -= 1
-            if not shared.users:
-                del _players[name]
-                shared.player.close()
+            lease.users -= 1
+            if not lease.users:
+                del _leases[split]
+                lease.runner.close()
