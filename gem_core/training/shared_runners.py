@@ -44,7 +44,7 @@ class SharedRunners:
         return await asyncio.shield(asyncio.wrap_future(built))
 
     def close(self) -> None:
-        """Close the runners; a runner that is still being built is closed as soon as it is there. Safe to call twice."""
+        """Close the runners, a runner that is still being built as soon as it is built. Safe to call twice."""
         with self._lock:
             closing = [*self._built.values()]
             self._built.clear()

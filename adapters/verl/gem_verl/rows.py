@@ -102,17 +102,12 @@ def batch_table(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> TurnT
     """The turns of a batch, in the columns of verl's tables, which leave out prompts. Arguments as `batch_results`."""
     turns = [fields.get(TURNS, []) for fields in extra]
     firsts = [tag["prompt_len"] for tag in batch.tags]
-    return TurnTable.of(turns, _episodes(batch), [*map(_task, extra)], firsts)
+    tasks = [_result(fields).task if fields else -1 for fields in extra]
+    return TurnTable.of(turns, _episodes(batch), tasks, firsts)
 
 
 def _episodes(batch: KVBatchMeta) -> list[str]:
     return [key.rpartition("_")[0] for key in batch.keys]
-
-
-def _task(fields: Mapping[str, Any]) -> int:
-    """The number of a row's task; any number for a row without turns."""
-    summary = _result(fields).summary if fields else None
-    return -1 if summary is None else summary.group
 
 
 def _result(fields: Mapping[str, Any]) -> EpisodeResult:
