@@ -115,7 +115,13 @@ class TurnEnvManager(BaseEnvManager):
                 tensors(rows, self._config.sequence_length, self._tokenizer.pad_token_id), batch_size=len(rows)
             ),
             non_tensor_batch=columns(
-                rows, result, env_id=self._table[task].env_id, env=self._env, group=self._group, episode=numbered, task=name
+                rows,
+                result,
+                env_id=self._table[task].env_id,
+                env=self._env,
+                group=self._group,
+                episode=numbered,
+                task=name,
             ),
             meta_info={"metrics": {}},
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 import ray
 import torch
-from gem_core.training.layout import Layout
 from roll.distributed.scheduler.protocol import DataProto
 from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 from roll.utils.import_utils import safe_import_class
