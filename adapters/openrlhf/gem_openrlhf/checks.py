@@ -1,8 +1,9 @@
-"""What cannot work, or would silently change the algorithm, said before anything starts."""
+"""Refuses settings that cannot work, or that would silently change the algorithm, before anything starts."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from operator import attrgetter
@@ -11,7 +12,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from gem_core.errors import SettingsError
-from gem_core.training.checks import check_counts, check_fixed, check_fractions
+from gem_core.registry import advantage_spec
+from gem_core.training.checks import (
+    SILENT,
+    check_aggregation,
+    check_counts,
+    check_fixed,
+    check_multiple,
+    check_sampling,
+)
 from gem_openrlhf.settings import GemSettings
 
 OURS = {
@@ -29,18 +38,17 @@ OURS = {
 
 FIXED: dict[str, tuple[Any, str]] = {
     "train.num_episodes": (1, "it would play the same tasks again; use --gem.steps"),
-    "train.dynamic_batch_enable": (False, "it trains on as many rows as there are episodes, and leaves out the others"),
+    "train.dynamic_batch_enable": (False, "it trains on one row for each episode, and leaves out the others"),
     "data.max_samples": (int(1e8), "environments have no end; use --gem.steps and --gem.eval_episodes"),
     "data.max_images_per_prompt": (0, "images are not supported"),
     "reward.remote_url": (None, "environments give the rewards"),
     "reward.model_name_or_path": (None, "environments give the rewards"),
     "reward.normalize_enable": (False, "there is no reward model"),
     "algo.advantage.no_std_norm": (False, "the estimator decides the scale; use --gem.advantage drgrpo or reinforce"),
-    "critic.freezing_steps": (-1, "the actor would be trained on the batches of frozen steps later, all at once"),
-    "actor.loss_agg_mode": ("token-mean", "it averages each row by its own length: long answers would count less"),
+    "critic.freezing_steps": (-1, "after the frozen steps the actor would be trained on all their batches at once"),
 }
-"""Flags of OpenRLHF that have to stay as they are: another value would change the algorithm, or do nothing, without a
-word."""
+"""Flags of OpenRLHF that must keep these values: with another one the algorithm would change, or nothing would happen,
+without a message."""
 
 AT_LEAST_ONE = (
     "vllm.num_engines",
@@ -53,7 +61,6 @@ AT_LEAST_ONE = (
     "train.micro_batch_size",
     "train.max_epochs",
     "eval.n_samples_per_prompt",
-    "gem.steps",
 )
 
 
@@ -97,26 +104,28 @@ def _names(statement: ast.stmt) -> list[str]:
     return [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
 
 
-def check(settings: GemSettings, args: SimpleNamespace) -> None:
-    """Refuse what cannot work.
+def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
+    """The settings with what OpenRLHF's arguments decide, after a check of both.
 
     Args:
-        settings: ours.
+        settings: those of the flags `--gem.*`.
         args: OpenRLHF's, as its command line makes them.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
+    settings = dataclasses.replace(settings, gamma=args.algo.advantage.gamma, lam=args.algo.advantage.lambd)
     settings.import_modules()
     check_fixed(FIXED, partial(_read, args), _spelled)
     _check_numbers(settings, args)
     _check_settings(settings, args)
-    _check_rows(args)
+    _check_loss(args)
     _check_folder(args.ckpt.path)
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
+    return settings
 
 
 def _read(args: SimpleNamespace, name: str) -> Any:
@@ -130,15 +139,13 @@ def _spelled(name: str, value: Any) -> str:
 def _check_folder(path: str) -> None:
     if {*",@*?[]"} & {*str(Path(path).resolve())}:
         raise SettingsError(
-            f"--ckpt.path {path} has one of , @ * ? [ ] in it, which mean something where OpenRLHF reads the tasks "
-            "that are written there. Use another folder."
+            f"--ckpt.path {path} contains one of , @ * ? [ ], which have a meaning to OpenRLHF when it reads the tasks "
+            "from that folder. Use another folder."
         )
 
 
 def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
-    read = partial(_read, SimpleNamespace(**vars(args), gem=settings))
-    check_counts(AT_LEAST_ONE, read, _spelled)
-    check_fractions(("algo.advantage.gamma", "algo.advantage.lambd"), read, _spelled)
+    check_counts(AT_LEAST_ONE, partial(_read, args), _spelled)
     for name in NOT_ZERO:
         if attrgetter(name)(args) == 0:
             raise SettingsError(f"--{name} 0: use -1 for never, or a number of steps")
@@ -147,32 +154,46 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
             f"--rollout.vllm_generate_batch_size {args.rollout.vllm_generate_batch_size} is not --rollout.batch_size "
             f"{args.rollout.batch_size}: batches would be of another size, and have more updates. Leave it out."
         )
-    episodes = args.rollout.batch_size * args.rollout.n_samples_per_prompt
-    if episodes % args.train.batch_size:
-        raise SettingsError(
-            f"{episodes} episodes of a batch (--rollout.batch_size x --rollout.n_samples_per_prompt) are no multiple "
-            f"of --train.batch_size {args.train.batch_size}; their quotient is the number of updates per batch"
+    episodes, batch = args.rollout.batch_size * args.rollout.n_samples_per_prompt, args.train.batch_size
+    check_multiple(
+        episodes,
+        f"{episodes} episodes of a batch (--rollout.batch_size x --rollout.n_samples_per_prompt)",
+        batch,
+        f"--train.batch_size {batch}",
+        "their quotient is the number of updates per batch",
+    )
+    models = [args.actor, args.critic] if advantage_spec(settings.advantage).needs_values else [args.actor]
+    for model in models:
+        # A GPU of a tensor-parallel or ring-attention group works on the rows of its group.
+        shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        ranks = max(1, model.num_nodes * model.num_gpus_per_node // shared)
+        check_multiple(
+            batch,
+            f"--train.batch_size {batch}",
+            args.train.micro_batch_size * ranks,
+            f"--train.micro_batch_size {args.train.micro_batch_size} times {ranks} data-parallel GPUs",
+            "DeepSpeed divides each update into whole micro-batches",
         )
 
 
 def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
     settings.check()
     size = args.rollout.n_samples_per_prompt
-    settings.check_groups(settings.advantage, size, f"--rollout.n_samples_per_prompt {size}")
-    try:
-        settings.rollout(args.rollout.max_new_tokens, args.data.max_len)
-    except ValueError as error:
-        raise SettingsError(
-            f"--rollout.max_new_tokens {args.rollout.max_new_tokens} with --data.max_len {args.data.max_len}: {error}"
-        ) from error
+    settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")
+    tokens, context = args.rollout.max_new_tokens, args.data.max_len
+    settings.rollout(tokens, context, limits=f"--rollout.max_new_tokens {tokens} with --data.max_len {context}")
 
 
-def _check_rows(args: SimpleNamespace) -> None:
+def _check_loss(args: SimpleNamespace) -> None:
+    mode = args.actor.loss_agg_mode
+    check_aggregation(f"--actor.loss_agg_mode {mode}", mode, ["token-mean"])
+    sampler = {"temperature": args.rollout.temperature, "top_p": args.rollout.top_p}
+    check_sampling(sampler, lambda name, value: f"--rollout.{name} {value}", scaled=True)
     for name, wrong in (("actor.policy_loss_type", "gspo"), ("algo.advantage.is_correction_level", "seq")):
         if attrgetter(name)(args) == wrong:
             raise SettingsError(
                 f"--{name} {wrong} takes all tokens of a row together, and a row may be an episode, a turn or a part "
-                "of it. This would silently change the algorithm. Leave it out."
+                f"of one. {SILENT} Leave it out."
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import runpy
@@ -14,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import msgspec
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
@@ -116,11 +116,11 @@ def _prepare(
 ) -> SimpleNamespace:
     """OpenRLHF's arguments, checked, and with what follows from ours; it goes on with what this returns."""
     args = hierarchize(flat)
-    check(settings, args)
+    settings = check(settings, args)
     # The processes of a Ray cluster may have another working folder.
     named = {"report": settings.report, "recording": settings.recording}
     folders = {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
-    settings = msgspec.structs.replace(settings, **folders)
+    settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
     args.train.agent_func_path = str(agent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field
-from types import UnionType
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from gem_core.training.settings import Count, RunSettings, json_object
@@ -73,7 +72,7 @@ def _reading(kind: Any) -> dict[str, Any]:
         return {"nargs": "*", "metavar": "X", "type": get_args(kind)[0]}
     if get_origin(kind) is dict:
         return {"metavar": "JSON", "type": _or_error(json_object)}
-    if isinstance(kind, UnionType):
+    if type(None) in get_args(kind):
         return {"type": _or_none(get_args(kind)[0])}
     return {"type": kind}
 

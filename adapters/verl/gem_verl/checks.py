@@ -1,4 +1,4 @@
-"""What cannot work, or would silently change the algorithm, said before anything starts."""
+"""Refuses settings that cannot work, or that would silently change the algorithm, before anything starts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import check_counts, check_fixed, check_fractions
+from gem_core.training.checks import (
+    SILENT,
+    check_aggregation,
+    check_counts,
+    check_fixed,
+    check_multiple,
+    check_rows,
+    check_sampling,
+)
 from gem_verl.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
-"""Those in which each token of a batch counts the same, whatever the length of its row."""
+"""Aggregations with which each token of a batch counts the same, whatever the length of its row."""
 
 LOSSES = ("vanilla", "gpg", "gspo", "clip_cov", "kl_cov", "cispo", "dppo_tv", "dppo_kl", "dro", "bypass_mode")
-"""Those that are put together as `loss_agg_mode` says; `sapo` and `geo_mean` average each row by its own length."""
+"""Losses that follow `loss_agg_mode`; `sapo` and `geo_mean` average each row by its own length."""
 
 FIXED = {
     "data.train_files": ("train", "rows come from environments, not from files"),
@@ -37,8 +45,8 @@ FIXED = {
     "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size says how many updates"),
     "distillation.enabled": (False, "it replaces the loss"),
 }
-"""Settings of verl that have to stay as `conf/gem.yaml` has them: another value would change the algorithm, or do
-nothing, without a word."""
+"""Settings of verl that must stay as `conf/gem.yaml` has them: with another value the algorithm would change, or
+nothing would happen, without a message."""
 
 AT_LEAST_ONE = (
     "data.train_batch_size",
@@ -63,13 +71,17 @@ def check(config: DictConfig) -> GemSettings:
     """
     settings = GemSettings.of(config.gem)
     settings.import_modules()
+    for name, theirs in settings.owned.items():
+        if not OmegaConf.is_interpolation(config.gem, name):
+            raise SettingsError(f"gem.{name} cannot be set here. Use {theirs}.")
     given = {name: rule for name, rule in FIXED.items() if OmegaConf.select(config, name) is not None}
     check_fixed(given, partial(OmegaConf.select, config), _spelled)
     _check_numbers(config)
     _check_settings(settings, config)
     _check_groups(settings, config)
-    for reason in [*_silent_changes(config), *_row_reasons(settings, config)]:
-        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    _check_loss(settings, config)
+    for reason in [*_silent_changes(config), *_turn_row_reasons(settings, config)]:
+        raise SettingsError(f"{reason} {SILENT}")
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     return settings
@@ -84,50 +96,55 @@ def _check_numbers(config: DictConfig) -> None:
         raise SettingsError(
             "trainer.total_training_steps is not set: environments have no epochs, so say how many steps to make"
         )
-    read = partial(OmegaConf.select, config)
-    check_counts(AT_LEAST_ONE, read, _spelled)
-    check_fractions(("algorithm.gamma", "algorithm.lam"), read, _spelled)
+    check_counts(AT_LEAST_ONE, partial(OmegaConf.select, config), _spelled)
     for name in ("actor_rollout_ref.actor", "critic"):
-        size = OmegaConf.select(config, name).ppo_mini_batch_size
-        if config.data.train_batch_size % size:
-            raise SettingsError(
-                f"data.train_batch_size={config.data.train_batch_size} is no multiple of {name}.ppo_mini_batch_size="
-                f"{size}; their quotient is the number of updates per batch"
-            )
+        whole, size = config.data.train_batch_size, OmegaConf.select(config, name).ppo_mini_batch_size
+        written = f"{name}.ppo_mini_batch_size={size}"
+        reason = "their quotient is the number of updates per batch"
+        check_multiple(whole, f"data.train_batch_size={whole}", size, written, reason)
 
 
 def _check_settings(settings: GemSettings, config: DictConfig) -> None:
     settings.check()
-    if settings.max_response_tokens > config.data.max_response_length:
+    tokens, prompt, rest = settings.max_response_tokens, config.data.max_prompt_length, config.data.max_response_length
+    if tokens > rest:
         raise SettingsError(
-            f"gem.max_response_tokens={settings.max_response_tokens} is more than data.max_response_length="
-            f"{config.data.max_response_length}, which limits all that follows the first prompt of an episode"
+            f"gem.max_response_tokens={tokens} is more than data.max_response_length={rest}, which limits all that "
+            "follows the first prompt of an episode"
         )
-    try:
-        settings.rollout(settings.max_response_tokens, config.data.max_prompt_length + config.data.max_response_length)
-    except ValueError as error:
-        raise SettingsError(f"the section gem of the configuration: {error}") from error
+    limits = f"gem.max_response_tokens={tokens} with data.max_prompt_length={prompt}, data.max_response_length={rest}"
+    settings.rollout(tokens, prompt + rest, limits=limits)
 
 
 def _check_groups(settings: GemSettings, config: DictConfig) -> None:
-    estimator, size = config.algorithm.adv_estimator, config.actor_rollout_ref.rollout.n
-    settings.check_groups(estimator, size, f"actor_rollout_ref.rollout.n={size}")
-    needs_values = advantage_spec(estimator).needs_values
+    size = config.actor_rollout_ref.rollout.n
+    settings.check_groups(size, f"actor_rollout_ref.rollout.n={size}")
+    needs_values = advantage_spec(settings.advantage).needs_values
     critic = needs_values if config.critic.enable is None else config.critic.enable
     if critic != needs_values:
         raise SettingsError(
-            f"critic.enable={config.critic.enable}, but algorithm.adv_estimator={estimator} "
+            f"critic.enable={config.critic.enable}, but algorithm.adv_estimator={settings.advantage} "
             f"{'needs' if needs_values else 'does not use'} values; leave critic.enable out"
         )
 
 
+def _check_loss(settings: GemSettings, config: DictConfig) -> None:
+    actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
+    mode, loss = actor.loss_agg_mode, actor.policy_loss.loss_mode
+    check_aggregation(f"actor_rollout_ref.actor.loss_agg_mode={mode}", mode, AGGREGATIONS)
+    sampler = {name: rollout.get(name) for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
+    check_sampling(sampler, lambda name, value: f"actor_rollout_ref.rollout.{name}={value}", scaled=True)
+    correction = config.algorithm.rollout_correction or DictConfig({"rollout_is": None, "rollout_rs": None})
+    across = {
+        f"actor_rollout_ref.actor.policy_loss.loss_mode={loss}": loss == "gspo",
+        f"algorithm.rollout_correction.rollout_is={correction.rollout_is}": correction.rollout_is == "sequence",
+        f"algorithm.rollout_correction.rollout_rs={correction.rollout_rs}": "seq_" in str(correction.rollout_rs),
+    }
+    check_rows(settings, across)
+
+
 def _silent_changes(config: DictConfig) -> Iterator[str]:
     actor, algorithm = config.actor_rollout_ref.actor, config.algorithm
-    if actor.loss_agg_mode not in AGGREGATIONS:
-        yield (
-            f"actor_rollout_ref.actor.loss_agg_mode={actor.loss_agg_mode} averages each row by its own length: long "
-            f"answers would count less than short ones. Use one of {', '.join(AGGREGATIONS)}."
-        )
     if actor.policy_loss.loss_mode not in LOSSES:
         yield (
             f"actor_rollout_ref.actor.policy_loss.loss_mode={actor.policy_loss.loss_mode} is not known to weigh all "
@@ -151,22 +168,10 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
         )
 
 
-def _row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
-    """What fits one view only: a row is an episode, or a turn."""
-    algorithm, loss = config.algorithm, config.actor_rollout_ref.actor.policy_loss.loss_mode
-    if settings.view == "turn":
-        if algorithm.filter_groups and algorithm.filter_groups.enable and algorithm.filter_groups.metric == "reward":
-            yield (
-                "algorithm.filter_groups.metric=reward compares rows, of which each turn is one. Use "
-                "algorithm.filter_groups.metric=return, or gem.view=episode."
-            )
-        return
-    correction = algorithm.rollout_correction or DictConfig({"rollout_is": None, "rollout_rs": None})
-    by_row = {
-        "actor_rollout_ref.actor.policy_loss.loss_mode": (loss, loss == "gspo"),
-        "algorithm.rollout_correction.rollout_is": (correction.rollout_is, correction.rollout_is == "sequence"),
-        "algorithm.rollout_correction.rollout_rs": (correction.rollout_rs, "seq_" in str(correction.rollout_rs)),
-    }
-    for name, (value, wrong) in by_row.items():
-        if wrong:
-            yield f"{name}={value} takes all turns of a row together. Use gem.view=turn, or leave it out."
+def _turn_row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
+    filters = config.algorithm.filter_groups
+    if settings.row == "turn" and filters and filters.enable and filters.metric == "reward":
+        yield (
+            "algorithm.filter_groups.metric=reward compares rows, and each turn is one. Use "
+            "algorithm.filter_groups.metric=return, or gem.row=episode."
+        )

@@ -8,6 +8,7 @@ from typing import Any
 
 import hydra
 import ray
+from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig
 from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
 from verl.trainer.ppo.utils import need_reference_policy
@@ -19,9 +20,11 @@ from gem_core.registry import advantage_spec
 from gem_core.training.ray_errors import own_errors
 from gem_core.training.report import curve_at_the_end
 from gem_verl.checks import check
+from gem_verl.settings import GemSettings
 
 CONFIG = "gem"
 """Name of the primary configuration."""
+ConfigStore.instance().store("gem_settings", GemSettings.defaults())
 
 
 def compose(overrides: Sequence[str] = ()) -> DictConfig:

@@ -1,35 +1,54 @@
-"""The section `gem` of the configuration."""
+"""The section `gem` of verl's configuration."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from omegaconf import DictConfig, OmegaConf
+from gem_core.training.settings import Count, RunSettings, read_section, setting
 
-from gem_core.errors import SettingsError
-from gem_core.training.settings import PlaySettings, read_section
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 
-class GemSettings(PlaySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The section `gem`; `conf/gem.yaml` says what each field means and has the defaults."""
+@dataclass(kw_only=True)
+class GemSettings(RunSettings):
+    """`RunSettings`, with verl's own settings for what verl decides."""
 
-    max_response_tokens: int
+    prefix: ClassVar[str] = "gem."
+    owned: ClassVar[Mapping[str, str]] = {
+        "advantage": "algorithm.adv_estimator",
+        "gamma": "algorithm.gamma",
+        "lam": "algorithm.lam",
+        "chat_template_kwargs": "data.apply_chat_template_kwargs",
+    }
 
-    @staticmethod
-    def spelled(name: str, value: object = None) -> str:
-        """As on the command line."""
-        return f"gem.{PlaySettings.spelled(name, value)}"
+    max_response_tokens: Count = setting(
+        512, "Token limit of one response; `data.max_response_length` limits all that follows the first prompt."
+    )
 
     @classmethod
     def of(cls, section: DictConfig) -> GemSettings:
         """The settings in a configuration.
 
         Raises:
-            SettingsError: a value of the wrong type.
+            SettingsError: an unknown name, or a value of the wrong type.
         """
-        if missing := sorted(OmegaConf.missing_keys(section)):
-            raise SettingsError(
-                f"no {missing[0]}: for example gem.env=game:GuessTheNumber-v0-easy; see `gem-core list`"
-            )
-        values: Any = OmegaConf.to_container(section, resolve=True)
-        return read_section(cls, values)
+        from omegaconf import OmegaConf
+
+        return read_section(cls, cast("dict[str, Any]", OmegaConf.to_container(section, resolve=True)))
+
+    @classmethod
+    def defaults(cls) -> DictConfig:
+        """The section as verl's configuration gets it; what verl decides is read from verl's own settings."""
+        from omegaconf import OmegaConf
+
+        values = {
+            name: one.default_factory() if one.default_factory is not MISSING else one.default
+            for name, one in cls.declared().items()
+        }
+        section = OmegaConf.create(values | {name: f"${{{theirs}}}" for name, theirs in cls.owned.items()})
+        # Otherwise Hydra takes the names of an environment's arguments for unknown settings.
+        OmegaConf.set_struct(section.env_kwargs, False)
+        return section

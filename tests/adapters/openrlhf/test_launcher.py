@@ -19,7 +19,7 @@ from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsErro
 from gem_core.training.report import RunReport
 from gem_openrlhf import check_command, launch, launcher, trainer, workers
 from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.tasks import TaskLabel
 
 ENV = ["--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.steps", "3"]
 
@@ -69,16 +69,18 @@ def test_what_becomes_of_the_arguments(
     assert found.gem.advantage == advantage
     for path, count, split in ((found.data.prompt_dataset, 24, "train"), (found.eval.dataset, 6, "eval")):
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        tasks = [Task.decode(row[found.data.label_key]) for row in rows]
-        assert sorted(task.number for task in tasks) == [*range(count)]
-        assert {task.split for task in tasks} == {split}
-        assert {task.env_id for task in tasks} == {"test:Babble-v0", "game:Corridor-v0"}
+        labels = [TaskLabel.decode(row[found.data.label_key]) for row in rows]
+        assert sorted(label.task.number for label in labels) == [*range(count)]
+        assert {label.split for label in labels} == {split}
+        assert {label.task.env_id for label in labels} == {"test:Babble-v0", "game:Corridor-v0"}
         assert len({row[found.data.input_key] for row in rows}) == count
 
 
 def test_what_stopped_the_run_is_raised(run):
     def command() -> None:
-        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")).as_instanceof_cause()
+        inner = RayTaskError(
+            "execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")
+        ).as_instanceof_cause()
         raise RayTaskError("fit", "trace", inner).as_instanceof_cause()
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0 failed") as raised:

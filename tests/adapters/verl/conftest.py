@@ -20,10 +20,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import yaml
 from babble import register
 from byte_level import byte_level_bpe
-from omegaconf import DictConfig, OmegaConf
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
 from transformers import PreTrainedTokenizerFast
 
 from gem_tiny import tiny_model, tiny_tokenizer
@@ -76,10 +77,8 @@ def configure(_composed: DictConfig) -> Callable[..., DictConfig]:
     """A function that gives verl's whole configuration; its arguments override it, as on the command line."""
 
     def make(*flags: str) -> DictConfig:
-        config = copy.deepcopy(_composed)  # composing it takes seconds
-        for flag in flags:
-            name, _, value = flag.partition("=")
-            OmegaConf.update(config, name, yaml.safe_load(value), merge=False)
+        config = copy.deepcopy(_composed)  # composing it takes seconds; the overrides are parsed as Hydra does
+        ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides([*flags]), config)
         return config
 
     return make

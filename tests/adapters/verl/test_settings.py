@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig
-from omegaconf.errors import ConfigAttributeError
 
 import gem_verl
 from gem_core.errors import (
@@ -24,8 +24,9 @@ from gem_core.errors import (
 )
 from gem_core.failures import ErrorAction
 from gem_verl.checks import check
+from gem_verl.settings import GemSettings
 
-TURN = "gem.view=turn"
+TURN = "gem.row=turn"
 TWO = "gem.env=[test:Babble-v0,game:Corridor-v0]"
 ACTOR = "actor_rollout_ref.actor"
 
@@ -54,42 +55,44 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.env_weights=[1,-1]"], "one weight above 0"),
         (["gem.env=[test:Babble-v0,test:Babble-v0]", "gem.env_weights=[1,2]"], "name each once"),
         (["gem.max_response_tokens=257"], "257 is more than data.max_response_length=256"),
-        (["gem.max_response_tokens=0"], "at least 1, not 0"),
-        (["gem.history=1"], "gem.history=1 drops.*Use gem.view=turn, or leave gem.history out"),
-        ([TURN, "gem.history=0"], "at least 1 observation, not 0"),
+        (["gem.max_response_tokens=0"], "gem.max_response_tokens=0: Expected `int` >= 1"),
+        (["gem.history=1"], "gem.history=1 drops.*Use gem.row=turn, or leave gem.history out"),
+        ([TURN, "gem.history=0"], "gem.history=0: Expected `int` >= 1"),
         (
             ["gem.vector_backend=sync", "gem.env_timeout=5"],
             "cannot enforce gem.env_timeout=5.0; use gem.vector_backend=process",
         ),
-        (["algorithm.gamma=1.5"], "algorithm.gamma=1.5 is not between 0 and 1"),
-        (["algorithm.gamma=-0.1"], "not between 0 and 1"),
-        (["gem.env_timeout=0"], "timeout must be None or above 0"),
-        (["gem.env_retries=-1"], "retries=-1"),
-        (["gem.max_env_failure_share=1.5"], r"in \[0, 1\), not 1.5"),
+        (["algorithm.gamma=1.5"], "algorithm.gamma=1.5: Expected `float` <= 1.0"),
+        (["algorithm.gamma=-0.1"], "algorithm.gamma=-0.1: Expected `float` >= 0.0"),
+        (["gem.env_timeout=0"], "gem.env_timeout=0: Expected `float` > 0"),
+        (["gem.env_retries=-1"], "gem.env_retries=-1: Expected `int` >= 0"),
+        (["gem.max_env_failure_share=1.5"], "gem.max_env_failure_share=1.5: Expected `float` < 1.0"),
         (["gem.vector_workers=0"], "gem.vector_workers=0"),
         (["gem.max_concurrent=0"], "gem.max_concurrent=0"),
         ([TWO, "gem.max_concurrent=1"], "2 environment ids for 1 places"),
         (["gem.vector_backend=sync", "gem.vector_workers=2"], "gem.vector_workers=2 has no effect"),
         # values of the wrong kind
-        (["gem.env=5"], r"Expected `array`, got `int` - at `\$.env`"),
-        (["gem.view=step"], "Invalid enum value 'step'.*view"),
-        (["gem.env_failure=retry"], "Invalid enum value 'retry'.*env_failure"),
-        (["gem.vector_backend=threads"], "Invalid enum value 'threads'.*vector_backend"),
-        (["gem.seed=one"], "Expected `int`, got `str`.*seed"),
-        (["gem.env_kwargs=[1]"], "Expected `object.*got `array`.*env_kwargs"),
-        (["gem.wrappers=a:b"], "Expected `array`, got `str`.*wrappers"),
-        (["gem.truncated_is_invalid=3"], "Expected `bool`, got `int`.*truncated_is_invalid"),
+        (["gem.env=5"], "gem.env=5: Expected `array`, got `int`"),
+        (["gem.row=step"], "gem.row=step is not one of episode, turn"),
+        (["gem.env_failure=retry"], "gem.env_failure=retry is not one of truncate, drop, raise"),
+        (["gem.vector_backend=threads"], "threads is not one of sync, thread, process, ray. Did you mean"),
+        (["gem.seed=one"], "gem.seed=one: Expected `int`, got `str`"),
+        (["gem.env_kwargs=raise_every"], "gem.env_kwargs=raise_every: .* is no JSON object"),
+        (["gem.truncated_is_invalid=3"], "gem.truncated_is_invalid=3: Expected `bool`, got `int`"),
+        # what verl decides
+        (["gem.gamma=0.9"], "gem.gamma cannot be set here. Use algorithm.gamma"),
+        (["gem.advantage=grpo"], "gem.advantage cannot be set here. Use algorithm.adv_estimator"),
         # groups and values
         (["algorithm.adv_estimator=grpo"], "rollout.n=1 cannot work. Use at least 2, or .* rebn"),
         (["algorithm.adv_estimator=rloo"], "compares episodes of a task"),
         (["algorithm.adv_estimator=gae", "critic.enable=False"], "needs values; leave critic.enable out"),
         (["critic.enable=True"], "rebn does not use values; leave critic.enable out"),
         # the loss
-        ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*Use one of .*token-mean.*silently change"),
+        ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*silently change.*Use one of .*token-mean"),
         ([f"{ACTOR}.loss_scale_factor=null"], "no constant divisor.*silently change"),
         (["reward.reward_model.enable=True"], "replace the rewards of the environments. Leave it out"),
         (["distillation.enabled=True"], "replaces the loss"),
-        ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo takes all turns.*Use gem.view=turn"),
+        ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo takes all turns.*Use gem.row=turn"),
         ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "geo_mean is not known to weigh all tokens alike"),
         ([TURN, f"{ACTOR}.policy_loss.loss_mode=sapo"], "sapo is not known to weigh all tokens alike"),
         ([f"{ACTOR}.loss_scale_factor=0"], "loss_scale_factor=0 is no constant divisor"),
@@ -101,8 +104,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["algorithm.rollout_correction.rollout_rs=[token_k1,seq_mean_k1]"], "takes all turns"),
         (["data.train_batch_size=null"], "data.train_batch_size=None: a whole number of at least 1"),
         ([f"{ACTOR}.ppo_mini_batch_size=0"], "ppo_mini_batch_size=0: a whole number of at least 1"),
-        (["algorithm.gamma=much"], "algorithm.gamma=much is not between 0 and 1"),
-        (["algorithm.lam=1.5"], "algorithm.lam=1.5 is not between 0 and 1"),
+        (["algorithm.gamma=much"], "algorithm.gamma=much: Expected `float`, got `str`"),
+        (["algorithm.lam=1.5"], "algorithm.lam=1.5: Expected `float` <= 1.0"),
         (["trainer.total_training_steps=-1"], "total_training_steps=-1: a whole number"),
         (["algorithm.rollout_correction.rollout_is=sequence"], "rollout_is=sequence takes all turns"),
         (["algorithm.rollout_correction.rollout_rs=seq_mean_k1"], "rollout_rs=seq_mean_k1 takes all turns"),
@@ -110,6 +113,11 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
             [TURN, "actor_rollout_ref.rollout.n=2", "algorithm.filter_groups={enable: True, metric: reward}"],
             "metric=return",
         ),
+        # the sampler
+        (["actor_rollout_ref.rollout.top_k=50"], "rollout.top_k=50 samples from another policy.*silently change"),
+        (["actor_rollout_ref.rollout.top_p=0.9"], "rollout.top_p=0.9 samples from another policy"),
+        (["actor_rollout_ref.rollout.temperature=0"], "temperature has to be above 0"),
+        (["++actor_rollout_ref.rollout.repetition_penalty=1.2"], "repetition_penalty=1.2 samples from another policy"),
         # what would be ignored
         (["algorithm.norm_adv_by_std_in_grpo=False"], "has no effect.*adv_estimator=drgrpo"),
         (["algorithm.use_pf_ppo=True"], "no effect on turn-level advantages"),
@@ -119,7 +127,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 places"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
-        ([TWO, "gem.env_weights=[.inf,1]"], "above 0"),
+        ([TWO, "gem.env_weights=[inf,1]"], "above 0"),
         # wrappers and modules
         (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),
         (["gem.wrappers=['no_such_module:Shout']"], "cannot load 'no_such_module:Shout': No module named"),
@@ -158,7 +166,9 @@ def test_refused(checked, flags, says):
         ["gem.vector_backend=sync"],
         [TWO, "gem.env_weights=[3,1]", "gem.eval_env=game:Corridor-v0"],
         ["gem.env=game:Corridor-v0", "gem.env_kwargs={max_turns: 3}"],
+        ["gem.env=game:Corridor-v0", "gem.env_kwargs.max_turns=3"],
         ["gem.max_response_tokens=256"],
+        ["actor_rollout_ref.rollout.temperature=0.7", "actor_rollout_ref.rollout.val_kwargs.top_p=0.7"],
     ],
 )
 def test_accepted(checked, flags):
@@ -192,23 +202,32 @@ def test_the_trainer_checks_as_well(configure):
 
 
 def test_without_an_environment_an_example_is_named():
-    with pytest.raises(
-        SettingsError, match=r"no gem.env: for example gem.env=game:GuessTheNumber-v0-easy; .*gem-core list"
-    ):
+    with pytest.raises(SettingsError, match=r"For example gem.env=game:GuessTheNumber-v0-easy; .*gem-core list"):
         check(gem_verl.compose(["trainer.total_training_steps=1"]))
+
+
+def test_arguments_of_an_environment_on_the_command_line():
+    """As the page has it, with the command line's own parser; the program ends before it starts Ray."""
+    flags = ["gem.env=game:Corridor-v0", "data.train_batch_size=8", "trainer.total_training_steps=1"]
+    flags += ["gem.env_kwargs={max_turns:3}", "--cfg", "job", "--package", "gem"]
+    done = subprocess.run([sys.executable, "-m", "gem_verl", *flags], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    section = yaml.safe_load(done.stdout)
+    assert section["env_kwargs"] == {"max_turns": 3}
+    assert GemSettings.of(gem_verl.compose(flags[:4]).gem).env_kwargs == {"max_turns": 3}
 
 
 def test_unknown_settings_are_refused(configure):
     with pytest.raises(ConfigCompositionException, match="no_such"):
         gem_verl.compose(["gem.no_such=1"])
-    with pytest.raises(ConfigAttributeError, match="gama"):
+    with pytest.raises(ConfigCompositionException, match=r"algorithm.gama"):
         configure("algorithm.gama=0.9")
     config = configure()
     from omegaconf import open_dict
 
     with open_dict(config.gem):
         config.gem.no_such = 1  # as `+gem.no_such=1` does
-    with pytest.raises(SettingsError, match="no_such"):
+    with pytest.raises(SettingsError, match=r"there is no setting gem.no_such"):
         check(config)
 
 
@@ -224,7 +243,7 @@ def test_defaults():
     assert config.actor_rollout_ref.actor.use_dynamic_bsz
     assert (config.data.train_files, config.data.val_files, config.data.shuffle) == ("train", "eval", False)
     assert settings.train_weights == settings.eval_weights == {"game:Corridor-v0": 1}
-    assert (settings.view, settings.history, settings.vector_backend) == ("episode", None, "thread")
+    assert (settings.row, settings.history, settings.vector_backend) == ("episode", None, "thread")
     assert settings.failures.then is ErrorAction.TRUNCATE
     assert (settings.failures.timeout, settings.failures.retries, settings.failures.max_failure_share) == (
         600.0,
@@ -248,12 +267,12 @@ def test_context_is_prompt_and_response(configure):
     rollout = settings.rollout(8, 384)
     assert (rollout.max_response_tokens, rollout.max_context_tokens) == (8, 384)
     assert rollout.system_prompt == "Be brief."
-    options = {"enable_thinking": False}
-    assert settings.rollout(8, 384, options).template_options == options
+    thinking = check(configure("+data.apply_chat_template_kwargs.enable_thinking=False"))
+    assert thinking.rollout(8, 384).template_options == {"enable_thinking": False}
 
 
 def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
-    from gem_verl.player import _context_limit
+    from gem_verl.runner import _context_limit
 
     assert _context_limit(configure()) == 128 + 256
     assert _context_limit(configure("actor_rollout_ref.rollout.max_model_len=200")) == 200
