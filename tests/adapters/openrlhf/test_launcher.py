@@ -78,7 +78,9 @@ def test_what_becomes_of_the_arguments(
 
 def test_what_stopped_the_run_is_raised(run):
     def command() -> None:
-        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")).as_instanceof_cause()
+        inner = RayTaskError(
+            "execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")
+        ).as_instanceof_cause()
         raise RayTaskError("fit", "trace", inner).as_instanceof_cause()
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0 failed") as raised:
