@@ -126,7 +126,7 @@ class Env(ABC):
 
     @abstractmethod
     def step(self, action: str) -> StepResult:
-        """Play one turn. Any string is an action: an absurd one costs reward, it never raises.
+        """Play one turn. Any string is an action: an invalid one may cost reward, it never raises.
 
         Args:
             action: the text that the policy wrote.

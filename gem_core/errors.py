@@ -170,7 +170,7 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
 
 
 @contextmanager
-def foreign_code(
+def boundary(
     convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
 ) -> Generator[None]:
     """Turn whatever foreign code raises within the block into the error that `convert` makes of it.
@@ -195,7 +195,7 @@ def located(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" at {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
     place = raised_at(error)
-    return f"{f' at {place}' if place else ''}: {type(error).__name__}: {error}"
+    return f"{f' at {place}' if place else ''}: {described(error)}"
 
 
 _MACHINERY = frozenset({"importlib", "pluggy", "gem_core"})

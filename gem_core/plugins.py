@@ -33,7 +33,7 @@ from gem_core.errors import (
     PluginApiError,
     PluginError,
     PluginLoadError,
-    foreign_code,
+    boundary,
     located,
     near_matches,
 )
@@ -296,7 +296,7 @@ class PluginManager:
         Raises:
             PluginError: a plugin refused them.
         """
-        with foreign_code(
+        with boundary(
             lambda error: PluginError(f"a plugin refused the settings {dict(config)!r}{located(error)}"), passing=()
         ):
             self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
@@ -376,7 +376,7 @@ def _selection_problems(installed: Iterable[Provenance]) -> list[str]:
 
 
 def _load_boundary(what: str, passing: tuple[type[PluginError], ...] = ()) -> AbstractContextManager[None]:
-    return foreign_code(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
+    return boundary(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
 
 
 def _import(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:

@@ -14,7 +14,8 @@ from gem_core.errors import (
     NamespaceError,
     NotFoundError,
     ToolError,
-    foreign_code,
+    boundary,
+    described,
     near_matches,
 )
 from gem_core.plugins import Registration, manager
@@ -92,7 +93,7 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Callable[[Env], Env]] = ()) -> Env:
     """Build an environment from a spec and apply the wrappers in this order. Raises as `make`."""
     merged = {**env_spec.kwargs, **kwargs}
-    with foreign_code(lambda error: _not_built(env_spec, merged, error)):
+    with boundary(lambda error: _not_built(env_spec, merged, error)):
         env = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
         if env is None:
             env = _construct(env_spec, merged)
@@ -105,7 +106,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
 
 
 def _wrapped(env_id: str, wrap: Callable[[Env], Env], env: Env) -> Env:
-    with foreign_code(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {_said(error)}")):
+    with boundary(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {described(error)}")):
         wrapped = wrap(env)
     if not isinstance(wrapped, Env):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise EnvError(f"{env_id}: the wrapper {wrap!r} gave {wrapped!r}, which is not a gem_core.Env")
@@ -128,7 +129,7 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
     from gem_core.tool import Tool
 
     tool_spec: ToolSpec = _find("gem_tools", "tool", tool_id).spec
-    with foreign_code(lambda error: _not_built(tool_spec, kwargs, error)):
+    with boundary(lambda error: _not_built(tool_spec, kwargs, error)):
         tool = _construct(tool_spec, kwargs)
     if not isinstance(tool, Tool):
         raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} gave {tool!r}, which is not a gem_core.tools.Tool")
@@ -147,18 +148,14 @@ def _not_built(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any], error: Bas
     if isinstance(error, ModuleNotFoundError):
         return wanted.missing(error)
     kind = ToolError if isinstance(wanted, ToolSpec) else EnvError
-    return kind(f"{wanted.id} could not be built with {dict(kwargs)!r}: {_said(error)}")
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return kind(f"{wanted.id} could not be built with {dict(kwargs)!r}: {described(error)}")
 
 
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
-    """Plain values against plain annotations, which is what a configuration file gets wrong."""
+    """Check plain values against plain annotations: a configuration file can give a text for a number."""
     try:
         hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor)
     except Exception:  # annotations that only a type checker can resolve

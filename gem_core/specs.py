@@ -1,4 +1,4 @@
-"""What plugins declare: frozen data, so that nothing is imported before it is used."""
+"""Specs: frozen data that plugins declare, so that nothing is imported before it is used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, foreign_code, located, raised_at
+from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which installed distribution something came from; recorded with every run."""
+    """The installed distribution that a spec came from; recorded with every run."""
 
     plugin: str
     """Name of the entry point, or `gem_core` / `<in-process>`."""
@@ -29,7 +29,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Spec:
-    """Common to all that a plugin offers by name."""
+    """The base of everything that a plugin declares by name."""
 
     id: str
     """`namespace:Name`; the namespace is the name of the plugin's entry point. Built-ins have no namespace."""
@@ -61,7 +61,7 @@ class Spec:
         module_name, _, attribute = self.entry_point.partition(":")
         if not module_name or not attribute:
             raise PluginError(f"{self.id}: entry point {self.entry_point!r} is not 'package.module:attribute'")
-        with foreign_code(lambda error: self._not_imported(module_name, error)):
+        with boundary(lambda error: self._not_imported(module_name, error)):
             module = importlib.import_module(module_name)
         try:
             return getattr(module, attribute)
@@ -145,13 +145,13 @@ class AdapterSpec(Spec):
     extra: str | None = None
     """Name of the gem-core extra that installs it."""
     clone: str | None = None
-    """The repository, for a framework that is on no package index and used from a clone: `distribution` is then the
-    name of its package, and its version that in the `setup.py` beside the package."""
+    """The repository of a framework that is on no package index and is used from a clone. Then `distribution` is the
+    name of its package, and the version is that in the `setup.py` next to the package."""
 
 
 @dataclass(frozen=True)
 class Ability:
-    """Something that a machine can do or cannot, as `gem-core doctor` shows it."""
+    """A capability of the machine, present or missing, for `gem-core doctor`."""
 
     name: str
     available: bool

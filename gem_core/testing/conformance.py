@@ -77,7 +77,7 @@ class EnvConformance:
         self.check(checks.step)
 
     def test_info(self) -> None:
-        """Infos are JSON, keep what they said, and the keys that the engine reads have their types."""
+        """Infos are JSON and never change later, and the keys that the engine reads have their types."""
         self.check(checks.info)
 
     def test_success(self) -> None:
@@ -97,7 +97,7 @@ class EnvConformance:
         self.check(checks.seeds_differ)
 
     def test_global_random(self) -> None:
-        """The global generators of `random` and `numpy.random` are neither moved nor listened to."""
+        """The global generators of `random` and `numpy.random` are neither moved nor used."""
         self.check(checks.global_random)
 
     def test_own_state(self) -> None:
@@ -113,7 +113,7 @@ class EnvConformance:
         self.check(checks.pickling)
 
     def test_saved_state(self) -> None:
-        """`set_state` goes back to what `get_state` saved, more than once; environments may refuse both."""
+        """`set_state` restores what `get_state` saved, more than once; environments may refuse both."""
         self.check(checks.saved_state)
 
     def test_spawning(self) -> None:

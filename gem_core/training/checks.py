@@ -29,10 +29,10 @@ UNTRUNCATED: dict[str, tuple[Any, ...]] = {
 def check_sampling(given: Mapping[str, Any], spelled: Spell, *, scaled: bool) -> None:
     """Refuse sampling from another distribution than the one that is trained. One rule for every framework.
 
-    A trainer computes log-probabilities over the whole vocabulary. Its ratios and gradients are those of the policy only
-    if responses are sampled from the whole vocabulary as well. `top_k`, `top_p`, `min_p` and penalties cut or bend what
-    is sampled, and the trainer does not know. A temperature divides all logits, and is right where the trainer divides
-    its logits by the same number.
+    A trainer computes log-probabilities over the whole vocabulary. Its ratios and gradients are those of the sampled
+    policy only if responses are sampled from the whole vocabulary as well. `top_k`, `top_p`, `min_p` and penalties cut
+    or bend the sampled distribution, which the trainer does not follow. A temperature divides all logits, and is right
+    where the trainer divides its logits by the same number.
 
     Args:
         given: the settings of training's sampler by the names above, and `temperature`. `None` is not set.
@@ -109,8 +109,8 @@ def check_aggregation(written: str, chosen: str, allowed: Iterable[str]) -> None
     """
     if chosen not in (options := [*allowed]):
         raise SettingsError(
-            f"{written} averages each row by its own length: the tokens of long answers would count less than those of "
-            f"short ones. {SILENT} Use one of {', '.join(options)}."
+            f"{written} averages each row by its own length: long answers would count less than short ones. {SILENT} "
+            f"Use one of {', '.join(options)}."
         )
 
 

@@ -22,6 +22,11 @@ class EpisodeResult(msgspec.Struct, frozen=True):
     fatal: str | None = None
     """An error that must stop the run, where the framework would hide the exception itself."""
 
+    @property
+    def task(self) -> int:
+        """The number of the task that was played, -1 where there is no summary."""
+        return -1 if self.summary is None else self.summary.group
+
     def encode(self) -> str:
         """The result as ASCII text, which no framework takes for a metric; an error may hold invalid Unicode."""
         return json.dumps(msgspec.to_builtins(self))

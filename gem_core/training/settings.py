@@ -137,9 +137,12 @@ class RunSettings:
     @classmethod
     def declared(cls) -> dict[str, Field[Any]]:
         """The fields of this class that `setting` made, by name; a framework's own fields are not among them."""
-        bases = [base for base in cls.__mro__ if issubclass(base, RunSettings)]
-        ours = {name for base in bases for name in vars(base).get("__annotations__", {})}
-        return {one.name: one for one in fields(cls) if one.name in ours and "help" in one.metadata}
+        bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, RunSettings)]
+        made: dict[str, Field[Any]] = {}
+        for base in reversed(bases):
+            made |= {name: base.__dataclass_fields__[name] for name in vars(base).get("__annotations__", {})}
+        ours = {name for name, one in made.items() if "help" in one.metadata}
+        return {one.name: one for one in fields(cls) if one.name in ours}
 
     @classmethod
     def offered(cls) -> dict[str, Field[Any]]:
@@ -326,7 +329,8 @@ class RunSettings:
         choices = next((get_args(option) for option in options if get_origin(option) is Literal), ())
         if choices and value not in choices:
             raise SettingsError(
-                f"{self.spelled(one.name, value)} is not one of {', '.join(choices)}.{near_matches(str(value), choices)}"
+                f"{self.spelled(one.name, value)} is not one of {', '.join(choices)}."
+                f"{near_matches(str(value), choices)}"
             )
         if value is None and one.default_factory is not MISSING:
             return one.default_factory()
@@ -387,8 +391,13 @@ def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
 
 @functools.cache
 def kinds_of(cls: type[RunSettings]) -> dict[str, Any]:
-    """The types of the fields of a settings class, with their bounds."""
-    return get_type_hints(cls, include_extras=True)
+    """The types of a settings class, with their bounds, which a framework's own field of the same name may lack."""
+    shared: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        shared |= get_type_hints(base, include_extras=True) if issubclass(base, RunSettings) else {}
+    own = vars(cls).get("__annotations__", {})
+    kinds = get_type_hints(cls, include_extras=True)
+    return kinds | {name: kind for name, kind in shared.items() if name not in own}
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -37,6 +37,10 @@ def test_a_result_travels_as_ascii_text(result: EpisodeResult) -> None:
     assert type(result).decode(text) == result
 
 
+def test_the_task_is_that_of_the_summary() -> None:
+    assert [EpisodeResult(summary()).task, EpisodeResult().task] == [1, -1]
+
+
 def test_a_text_of_something_else_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
         EpisodeResult.decode('{"summary": 3}')

@@ -103,22 +103,22 @@ class Flags(RunSettings):
 def test_names_are_those_of_the_framework() -> None:
     with pytest.raises(SettingsError, match=r"--gem.history 1 drops .*Use --gem.row turn, or leave --gem.history out"):
         Flags(env=["a"], history=1).check()
-    with pytest.raises(SettingsError, match="--gem.modules: cannot import 'no_such_module'"):
+    with pytest.raises(SettingsError, match=r"--gem.modules: cannot import 'no_such_module'"):
         Flags(env=["a"], modules=["no_such_module"]).import_modules()
-    with pytest.raises(SettingsError, match="--gem.wrappers: cannot load 'json'"):
+    with pytest.raises(SettingsError, match=r"--gem.wrappers: cannot load 'json'"):
         Flags(env=["a"], wrappers=["json"]).load_wrappers()
-    with pytest.raises(SettingsError, match="--gem.steps many: Expected `int`"):
+    with pytest.raises(SettingsError, match=r"--gem.steps many: Expected `int`"):
         Flags(steps="many")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(SettingsError, match="--discount 2.0: Expected `float` <= 1.0"):
+    with pytest.raises(SettingsError, match=r"--discount 2.0: Expected `float` <= 1.0"):
         Flags(gamma=2.0)
 
 
 def test_names_that_users_cannot_set() -> None:
-    with pytest.raises(SettingsError, match="there is no setting --gem.hystory. Did you mean '--gem.history'"):
+    with pytest.raises(SettingsError, match=r"there is no setting --gem.hystory. Did you mean '--gem.history'"):
         Flags.check_names(["env", "hystory"])
-    with pytest.raises(SettingsError, match="--gem.gamma cannot be set here. Use --discount"):
+    with pytest.raises(SettingsError, match=r"--gem.gamma cannot be set here. Use --discount"):
         Flags.check_names(["gamma"])
-    with pytest.raises(SettingsError, match="there is no setting --gem.sistem_prompt. Did you mean"):
+    with pytest.raises(SettingsError, match=r"there is no setting --gem.sistem_prompt. Did you mean"):
         read_section(Flags, {"env": "a", "sistem_prompt": "Hello."})
     assert read_section(Flags, {"env": "a", "steps": 3}) == Flags(env=["a"], steps=3)
     assert {*Flags.declared()} == {*RunSettings.declared(), "steps"} == {*Flags.offered(), "gamma"}
@@ -134,7 +134,7 @@ def test_sampling_is_from_the_policy_that_is_trained() -> None:
     for name, value in {"top_p": 0.9, "top_k": 50, "min_p": 0.1, "repetition_penalty": 1.2}.items():
         with pytest.raises(SettingsError, match=f"{name}={value} samples from another policy.*silently change"):
             check_sampling({**neutral, name: value}, spelled, scaled=True)
-    with pytest.raises(SettingsError, match="temperature=0.7 samples from another policy.*does not divide"):
+    with pytest.raises(SettingsError, match=r"temperature=0.7 samples from another policy.*does not divide"):
         check_sampling({"temperature": 0.7}, spelled, scaled=False)
     with pytest.raises(SettingsError, match="temperature=0: training samples"):
         check_sampling({"temperature": 0}, spelled, scaled=True)
@@ -145,11 +145,11 @@ def test_checks_of_a_frameworks_own_settings() -> None:
     with pytest.raises(SettingsError, match="64 episodes is no multiple of --batch 24; the number of updates"):
         check_multiple(64, "64 episodes", 24, "--batch 24", "the number of updates")
     check_aggregation("mode=sum", "sum", ["sum"])
-    with pytest.raises(SettingsError, match="mode=mean averages each row by its own length.*Use one of sum"):
+    with pytest.raises(SettingsError, match=r"mode=mean averages each row by its own length.*Use one of sum"):
         check_aggregation("mode=mean", "mean", ["sum"])
     check_rows(settings(row="turn"), {"loss=gspo": True})
     check_rows(settings(), {"loss=gspo": False})
-    with pytest.raises(SettingsError, match="loss=gspo takes all turns of a row together.*Use row=turn"):
+    with pytest.raises(SettingsError, match=r"loss=gspo takes all turns of a row together.*Use row=turn"):
         check_rows(settings(), {"loss=gspo": True})
 
 

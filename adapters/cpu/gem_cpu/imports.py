@@ -41,7 +41,8 @@ class _Finder(MetaPathFinder):
         change = self._changes.pop(fullname, None)  # popped, as the next line asks this finder again
         spec = importlib.util.find_spec(fullname) if change else None
         if change and spec and spec.loader:
-            spec.loader.exec_module = _followed_by(spec.loader.exec_module, change)
+            both = _followed_by(spec.loader.exec_module, change)
+            spec.loader.exec_module = both  # pyright: ignore[reportAttributeAccessIssue]
         return spec
 
 

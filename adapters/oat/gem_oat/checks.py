@@ -1,4 +1,4 @@
-"""What cannot work, or would silently change the algorithm, said before anything starts; what follows from the rest."""
+"""Refuses settings that cannot work, or that would silently change the algorithm, and derives what follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oat.algorithms.ppo import PPOArgs
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import check_counts, check_fixed, check_fractions
+from gem_core.training.checks import check_counts, check_fixed, check_multiple, check_sampling
 from gem_oat.args import GemOatArgs
 
 FIXED: dict[str, tuple[Any, str]] = {
@@ -23,12 +23,10 @@ FIXED: dict[str, tuple[Any, str]] = {
     "eval_n": (1, "a prompt is one moment of an episode; use --eval_episodes"),
     "num_prompt_epoch": (1, "environments have no epochs; use --max_train"),
     "max_queries": (-1, "a run ends after --max_train episodes"),
-    "top_p": (1.0, "the learner's probabilities are those of all tokens, and would not be those sampled with"),
-    "top_k": (-1, "the learner's probabilities are those of all tokens, and would not be those sampled with"),
     "resume_dir": ("", "Oat brings back weights but plays the tasks again; use --pretrain with a saved model"),
     "launch_type": ("local_mp", "the program is made of processes on this machine"),
     "max_sgd_steps": (math.inf, "it counts batches, and the next one is another"),
-    "pi_buffer_maxlen_per_device": (None, "a batch has as many rows as its episodes have turns, and none is left out"),
+    "pi_buffer_maxlen_per_device": (None, "a batch has one row for each turn of its episodes, and none is left out"),
     "whiten_rewards": (False, "the estimator decides the scale; use --advantage rebn"),
     "whiten_adv": (False, "the estimator decides the scale; use --advantage rebn"),
     "reinforce_update": (False, "Oat 0.2.4 divides by zero after such an update"),
@@ -37,7 +35,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "learn_rm": (False, "environments give the rewards"),
     "rnd_seed": (False, "it would reach the learners only, and tasks come from the actors; give another --seed"),
 }
-"""Oat's flags that have to stay as they are: another value would silently change the algorithm."""
+"""Flags of Oat that must keep these values: another one would silently change the algorithm."""
 
 UNREAD = {
     "where prompts come from a data set": (
@@ -61,10 +59,10 @@ UNREAD = {
     "with --dry_run or --resume_dir": ("dry_run_prompt_len", "dry_run_response_len", "resume_tag"),
     "in older releases": ("disable_trace_cache",),
 }
-"""Oat's flags that would do nothing here, and where they do something."""
+"""Flags of Oat that have no effect here, by where they have one."""
 
 CRITIC = ("lam", "vf_coef", "cliprange_value", "critic_learning_rate", "critic_pretrain", "critic_max_step_adjustment")
-"""Oat's flags that its critic alone reads."""
+"""Flags of Oat that only its critic reads."""
 
 AT_LEAST_ONE = (
     "gpus",
@@ -77,8 +75,6 @@ AT_LEAST_ONE = (
     "train_batch_size",
     "train_batch_size_per_device",
     "num_ppo_epochs",
-    "group_size",
-    "eval_episodes",
     "sync_params_every",
 )
 
@@ -90,14 +86,13 @@ def prepare(args: GemOatArgs) -> GemOatArgs:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
-    args.settings.import_modules()
+    args.import_modules()
     read = partial(getattr, args)
     check_fixed(FIXED, read, _spelled)
     _check_unread(args)
     check_counts(AT_LEAST_ONE, read, _spelled)
-    check_fractions(("gamma", "lam"), read, _spelled)
     _derive(args)
-    _check_temperature(args)
+    _check_sampler(args)
     _check_machines(args)
     _check_sizes(args)
     _check_settings(args)
@@ -143,9 +138,8 @@ def _derive(args: GemOatArgs) -> None:
         raise SettingsError(f"--max_train {args.max_train} episodes make no batch of {whole}")
 
 
-def _check_temperature(args: GemOatArgs) -> None:
-    if args.temperature <= 0:
-        raise SettingsError(f"--temperature {args.temperature}: training samples, so it has to be above 0")
+def _check_sampler(args: GemOatArgs) -> None:
+    check_sampling({name: getattr(args, name) for name in ("temperature", "top_p", "top_k")}, _spelled, scaled=True)
     if args.temperature != 1 and args.tis_c is not None:
         raise SettingsError(
             f"--temperature {args.temperature} with --tis_c {args.tis_c}: vLLM's engine V1 gives probabilities "
@@ -179,33 +173,34 @@ def _check_machines(args: GemOatArgs) -> None:
 
 
 def _check_sizes(args: GemOatArgs) -> None:
-    learners, whole = args.learners, args.rollout_batch_size
-    step = args.train_batch_size_per_device * learners
-    if args.train_batch_size % step:
-        raise SettingsError(
-            f"--train_batch_size {args.train_batch_size} is no multiple of --train_batch_size_per_device "
-            f"{args.train_batch_size_per_device} times {learners} learners"
-        )
-    if whole % args.train_batch_size:
-        raise SettingsError(
-            f"{whole} episodes of a batch (--rollout_batch_size_per_device times {learners} learners) are no multiple "
-            f"of --train_batch_size {args.train_batch_size}; their quotient is the number of updates per batch"
-        )
-    for name in ("rollout_batch_size_per_device", "num_env"):
+    learners, whole, update = args.learners, args.rollout_batch_size, args.train_batch_size
+    written = f"--train_batch_size {update}"
+    rows = args.train_batch_size_per_device
+    check_multiple(
+        update,
+        written,
+        rows * learners,
+        f"--train_batch_size_per_device {rows} times {learners} learners",
+        "an update has whole micro-batches",
+    )
+    check_multiple(
+        whole,
+        f"{whole} episodes of a batch (--rollout_batch_size_per_device times {learners} learners)",
+        update,
+        written,
+        "their quotient is the number of updates per batch",
+    )
+    for name in ("rollout_batch_size_per_device", "max_concurrent"):
         if (found := getattr(args, name)) is not None and found % args.group_size:
             raise SettingsError(f"--{name} {found} cannot be divided into groups of --group_size {args.group_size}")
 
 
 def _check_settings(args: GemOatArgs) -> None:
-    settings = args.settings
-    settings.check()
-    settings.check_groups(args.advantage, args.group_size, f"--group_size {args.group_size}")
+    args.check()
+    args.check_groups(args.group_size, f"--group_size {args.group_size}")
     for name in ("generate_max_length", *(("eval_generate_max_length",) if args.eval_steps > 0 else ())):
-        length = getattr(args, name)
-        try:
-            settings.rollout(length, args.max_model_len)
-        except ValueError as error:
-            raise SettingsError(f"--{name} {length} with --max_model_len {args.max_model_len}: {error}") from error
+        length, context = getattr(args, name), args.max_model_len
+        args.rollout(length, context, limits=f"--{name} {length} with --max_model_len {context}")
 
 
 def _check_evaluation(args: GemOatArgs) -> None:
@@ -222,12 +217,12 @@ def _check_evaluation(args: GemOatArgs) -> None:
 
 
 def _check_environments(args: GemOatArgs) -> None:
-    settings, share = args.settings, args.rollout_batch_size_per_device * args.num_gpus_per_actor
-    if len(settings.weights("train")) > 1 and args.num_env not in (None, share):
+    share = args.rollout_batch_size_per_device * args.num_gpus_per_actor
+    if len(args.train_weights) > 1 and args.max_concurrent not in (None, share):
         raise SettingsError(
-            f"--num_env {args.num_env} with several --env: those with short episodes would fill most of a batch, which "
-            f"is {share} episodes of an actor. Leave --num_env out, so that each has its share."
+            f"--max_concurrent {args.max_concurrent} with several --env: those with short episodes would fill most of "
+            f"a batch, which is {share} episodes of an actor. Leave it out, so that each has its share."
         )
-    places = args.num_env or share
+    places = args.max_concurrent or share
     tasks = places // args.group_size * args.actors_per_group * args.num_groups
-    settings.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")
+    args.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")

@@ -139,8 +139,8 @@ def _spelled(name: str, value: Any) -> str:
 def _check_folder(path: str) -> None:
     if {*",@*?[]"} & {*str(Path(path).resolve())}:
         raise SettingsError(
-            f"--ckpt.path {path} contains one of , @ * ? [ ], which have a meaning to OpenRLHF when it reads the tasks from "
-            "that folder. Use another folder."
+            f"--ckpt.path {path} contains one of , @ * ? [ ], which have a meaning to OpenRLHF when it reads the tasks "
+            "from that folder. Use another folder."
         )
 
 

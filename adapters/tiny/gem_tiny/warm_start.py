@@ -90,7 +90,8 @@ def _transcript(
         conversation.observe(turn.observation, turn.info)
         opening = opening or len(conversation.prompt())
         if turn.action is not None:
-            conversation.respond([*tokenizer.encode(turn.action, add_special_tokens=False), tokenizer.eos_token_id])
+            action: list[Any] = tokenizer.encode(turn.action, add_special_tokens=False)
+            conversation.respond([*action, tokenizer.eos_token_id])
     return conversation.prompt()[:LONGEST_ROW], opening
 
 

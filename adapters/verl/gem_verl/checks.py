@@ -45,8 +45,8 @@ FIXED = {
     "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size says how many updates"),
     "distillation.enabled": (False, "it replaces the loss"),
 }
-"""Settings of verl that must stay as `conf/gem.yaml` has them: with another value the algorithm would change, or nothing
-would happen, without a message."""
+"""Settings of verl that must stay as `conf/gem.yaml` has them: with another value the algorithm would change, or
+nothing would happen, without a message."""
 
 AT_LEAST_ONE = (
     "data.train_batch_size",

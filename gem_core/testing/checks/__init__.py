@@ -1,7 +1,7 @@
 """The promises of `gem_core.Env`, one function each.
 
-A check plays the environment and yields a sentence for each thing that is wrong: what happened, what was given, what
-to do. `check_env` and `EnvConformance` ask the same functions.
+A check plays the environment and yields a sentence for each problem: what happened, what was given, what to do.
+`check_env` and `EnvConformance` use the same functions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
 Check: TypeAlias = Callable[[Subject], Iterator[str]]
 
 FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
-"""What all others rely on. The first to build an environment is the one that watches it."""
+"""The basis of all others. The first to build an environment is the one that watches it."""
 CHECKS: tuple[Check, ...] = (
     *FIRST,
     order,
@@ -80,4 +80,4 @@ CHECKS: tuple[Check, ...] = (
     adversarial,
     long,
 )
-"""All of them, in the order of asking."""
+"""All checks, in order."""

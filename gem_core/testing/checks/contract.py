@@ -1,4 +1,4 @@
-"""What the methods of an environment take, give and leave alone."""
+"""The arguments, results and side effects of an environment's methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gem_core.testing.play import (
 from gem_core.testing.watch import watched
 
 EPISODES = 5
-"""Episodes of random play where one is not enough."""
+"""Episodes of random play if one is not enough."""
 
 _INFO_TYPES = {
     "success": bool,
@@ -38,7 +38,7 @@ _INFO_TYPES = {
 def construction(subject: Subject) -> Iterator[str]:
     """The constructor does no network access and starts no process or thread."""
     with suppress(GemError):
-        spec(subject.env_id).resolve()  # what happens while modules are imported is not the constructor's doing
+        spec(subject.env_id).resolve()  # the import of modules is not the constructor's doing
     env: Env | None = None
     with watched() as deeds:
         try:
@@ -118,7 +118,7 @@ def order(subject: Subject) -> Iterator[str]:
 
 
 def info(subject: Subject) -> Iterator[str]:
-    """Infos are JSON, keep what they said, and the keys that the engine reads have their types."""
+    """Infos are JSON and never change later, and the keys that the engine reads have their types."""
     env = subject.make()
     problems: dict[str, None] = {}
     for seed in range(EPISODES):

@@ -1,4 +1,4 @@
-"""One seed and one list of actions give one episode: alone, beside others, in threads, and from a copy."""
+"""One seed and one list of actions give one episode: alone, next to others, in threads, and from a copy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gem_core.testing.play import (
 )
 
 MANY_SEEDS = 20
-"""Seeds after which an environment that never changed is taken to ignore them."""
+"""Seeds after which an environment that never differed counts as ignoring them."""
 EQUAL_EPISODES = 3
 """Episodes after which a movement of the global random state is taken to be the environment's own."""
 THREADS = 8
@@ -38,7 +38,7 @@ def seeding(subject: Subject) -> Iterator[str]:
     """One seed and one list of actions give one episode, and the unseeded one after it."""
     used = subject.make()
     for seed in SEEDS:
-        # Actions are drawn beforehand: whether drawing them is reproducible is another check.
+        # Actions are drawn in advance: another check finds out whether drawing them is reproducible.
         actions, later = actions_of(play(used, seed)), actions_of(play(used, None))
         expected = play(subject.make(), seed, actions)
         for what, env in (("an instance that had played before", used), ("two instances", subject.make())):
@@ -52,7 +52,7 @@ def seeding(subject: Subject) -> Iterator[str]:
         if where := difference(one, other):
             yield (
                 f"reset() after the episode of seed {seed} gave different episodes on two instances: {where}. "
-                "Without a seed, go on with self.rng"
+                "Without a seed, continue with self.rng"
             )
             return
 
@@ -77,7 +77,7 @@ def seeds_differ(subject: Subject) -> Iterator[str]:
 
 
 def global_random(subject: Subject) -> Iterator[str]:
-    """The global generators of `random` and `numpy.random` are neither moved nor listened to."""
+    """The global generators of `random` and `numpy.random` are neither moved nor used."""
     with _borrowed_global_random() as seed_globally:
         for name in _moving_global_random(subject, seed_globally):
             yield f"{name} moved the global random state, which belongs to the training run. Draw from self.rng"
@@ -175,7 +175,7 @@ def threads(subject: Subject) -> Iterator[str]:
         return _episodes_of(subject, worker)
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that threads meet in the middle of things
+    sys.setswitchinterval(1e-5)  # so that threads switch in the middle of calls
     try:
         with ThreadPoolExecutor(THREADS) as pool:
             together = list(pool.map(work, range(THREADS)))
@@ -217,7 +217,7 @@ def pickling(subject: Subject) -> Iterator[str]:
 
 
 def saved_state(subject: Subject) -> Iterator[str]:
-    """`set_state` goes back to what `get_state` saved, more than once; environments may refuse both."""
+    """`set_state` restores what `get_state` saved, more than once; environments may refuse both."""
     env = subject.make()
     go_midway(env, SEEDS[0])
     try:

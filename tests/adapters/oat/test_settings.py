@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,37 +14,44 @@ from oat.args import get_default_args
 from runs import arguments
 
 from gem_core.errors import NotFoundError, SettingsError
-from gem_core.training.settings import PlaySettings
 from gem_oat import GemOatArgs
-from gem_oat.args import GemSettings
 from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare
+from gem_oat.settings import GemSettings
 
 
 def test_flags_are_those_that_oats_users_expect():
-    line = (
-        '--env a:b c:d --num_env 4 --gamma 0.9 --env_kwargs {"max_turns":3} --env_timeout None --collocate --pretrain x'
-    )
+    line = '--env a:b c:d --max_concurrent 4 --gamma 0.9 --env_kwargs {"max_turns":3} --env_timeout None --collocate --pretrain x'
     with patch.object(sys, "argv", ["train", *line.split()]):
         args = get_default_args(GemOatArgs)
-    settings = args.settings
-    assert settings.env == ["a:b", "c:d"]
-    assert settings.max_concurrent == 4
-    assert settings.env_kwargs == {"max_turns": 3}
-    assert settings.env_timeout is None
-    assert settings.view == "turn"
+    assert args.env == ["a:b", "c:d"]
+    assert args.max_concurrent == 4
+    assert args.env_kwargs == {"max_turns": 3}
+    assert args.env_timeout is None
+    assert args.row == "turn"
     assert (args.gamma, args.collocate, args.pretrain) == (0.9, True, "x")
 
 
 def test_defaults_are_those_of_the_other_adapters():
-    ours, theirs = GemOatArgs(env=["a:b"]).settings, PlaySettings(env=["a:b"], seed=GemOatArgs().seed, view="turn")
-    for name in PlaySettings.__struct_fields__:
-        assert getattr(ours, name) == getattr(theirs, name), name
+    """Except Oat's own of the same name."""
+    ours, theirs, oats = GemOatArgs(env=["a:b"]), GemSettings(env=["a:b"]), PPOArgs()
+    for name in GemSettings.declared():
+        assert getattr(ours, name) == getattr(oats if hasattr(oats, name) else theirs, name), name
+
+
+def test_each_flag_is_explained(capsys: pytest.CaptureFixture[str]):
+    with patch.object(sys, "argv", ["train", "--help"]), pytest.raises(SystemExit):
+        get_default_args(GemOatArgs)
+    shown = "".join(capsys.readouterr().out.replace("│", "").split())
+    for name, one in GemSettings.declared().items():
+        assert f"--{name}".replace("_", "-") in shown
+        if not hasattr(PPOArgs, name):  # Oat explains its own
+            assert "".join(one.metadata["help"].split()) in shown, name
 
 
 READ = """
     gpus num_gpus_per_actor group_rank num_groups master_addr master_port vllm_gpu_ratio max_model_len collocate
     enable_prefix_caching vllm_sleep shm_size_mb disable_cascade_attn pretrain ref_pretrain tokenizer
-    sync_params_every beta use_fused_lm_head critic_type max_train generate_max_length temperature
+    sync_params_every beta use_fused_lm_head critic_type max_train generate_max_length temperature top_p top_k
     eval_generate_max_length eval_temperature eval_top_p eval_top_k eval_steps eval_query_interval save_path
     save_steps save_from save_ckpt max_save_num max_save_mem logging_steps train_batch_size
     train_batch_size_per_device rollout_batch_size rollout_batch_size_per_device max_epochs max_step_adjustment
@@ -114,23 +120,25 @@ def test_what_follows_from_the_rest(model: Path):
         ({"asynchronous": True}, "in the middle of an episode"),
         ({"critic_type": "ppo"}, "does not go with --advantage rebn"),
         ({"rollout_batch_size": 13}, "is not --rollout_batch_size_per_device 12 times 1 learners"),
-        ({"train_batch_size": 8}, "are no multiple of --train_batch_size 8"),
+        ({"train_batch_size": 8}, "is no multiple of --train_batch_size 8"),
         ({"train_batch_size": 6}, "is no multiple of --train_batch_size_per_device 4"),
         ({"group_size": 5}, "cannot be divided into groups of --group_size 5"),
         ({"advantage": "grpo"}, "--group_size 1 cannot work"),
         ({"max_train": 11}, "make no batch of 12"),
         ({"max_queries": 12}, "a run ends after --max_train episodes"),
         ({"max_epochs": 2}, "--max_epochs 2 is not read by Oat's PPO. Use --num_ppo_epochs"),
-        ({"temperature": 0.0}, "it has to be above 0"),
+        ({"temperature": 0.0}, "the temperature has to be above 0"),
         ({"temperature": 0.7}, "--temperature 0.7 with --tis_c 2.0.*Use --tis_c None"),
-        ({"top_p": 0.9}, "--top_p 0.9 cannot be used"),
-        ({"top_k": 20}, "--top_k 20 cannot be used"),
+        ({"top_p": 0.9}, "--top_p 0.9 samples from another policy.*silently change"),
+        ({"top_k": 20}, "--top_k 20 samples from another policy"),
         ({"resume_dir": "x"}, "plays the tasks again"),
-        ({"gamma": 1.5}, "--gamma 1.5 is not between 0 and 1"),
+        ({"gamma": 1.5}, "--gamma 1.5: Expected `float` <= 1.0"),
         ({"generate_max_length": 300}, "leaves no room for a prompt"),
         ({"env_kwargs": "[1]"}, "is no JSON object"),
         ({"env": []}, "--env has no environment id"),
-        ({"num_env": 0}, "--num_env 0 is not at least 1"),
+        ({"max_concurrent": 0}, "--max_concurrent 0: Expected `int` >= 1"),
+        ({"row": "episode"}, "--row episode is not one of turn"),
+        ({"env_kwargs": "raise_every=3"}, "--env_kwargs raise_every=3: .* is no JSON object"),
         ({"eval_episodes": 3, "gpus": 2, "train_batch_size": 24, "eval_steps": 2}, "shared evenly by 2 actors"),
         ({"eval_generate_max_length": 300, "eval_steps": 2}, "--eval_generate_max_length 300 with --max_model_len 256"),
         ({"sync_params_every": 2, "eval_steps": 2}, "--sync_params_every 2 with --eval_steps 2"),
@@ -139,7 +147,7 @@ def test_what_follows_from_the_rest(model: Path):
         ({"num_gpus_per_actor": 3, "gpus": 3, "train_batch_size": 36}, "is none of 1, 2, 4 and 8"),
         ({"num_groups": 2, "train_batch_size": 24}, "Give both, the same in all groups"),
         ({"group_rank": 1}, "--group_rank 1 is not one of --num_groups 1"),
-        ({"env": ["test:Babble-v0", "test:Fragile-v0"], "num_env": 4}, "--num_env 4 with several --env"),
+        ({"env": ["test:Babble-v0", "test:Fragile-v0"], "max_concurrent": 4}, "--max_concurrent 4 with several --env"),
         ({"gpus": 3, "collocate": False}, "use --collocate"),
         ({"wrappers": ["nowhere:x"]}, "--wrappers: cannot load"),
         ({"vector_backend": "sync", "vector_workers": 2}, "has no effect with --vector_backend sync"),
@@ -153,8 +161,3 @@ def test_what_cannot_work_is_refused(model: Path, changes: dict[str, Any], messa
 def test_an_unknown_environment_is_named(model: Path):
     with pytest.raises(NotFoundError, match="Did you"):
         prepare(arguments(model, env=["game:Corrido-v0"]))
-
-
-def test_flags_are_spelled_as_on_the_command_line():
-    assert GemSettings.spelled("max_concurrent", 3) == "--num_env 3"
-    assert "--num_env" not in inspect.getsource(PlaySettings)

@@ -48,6 +48,12 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
     assert_leaves_nothing(run)
+    # The same command continues from the last checkpoint, with what was learned.
+    flags = [*flags, "--gem.steps", "42", "--eval.steps", "-1", "--ckpt.load_enable"]
+    resumed = launch(TrainingRun, [*command[:2], *flags], tmp_path, {**WITHOUT_THE_CLONE, "WARM_START_STEPS": "0"})
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert [line["step"] for line in resumed.metrics] == [*range(1, 43)]
+    assert all(line["episode/success"] > 0.8 for line in resumed.metrics[40:])
     # The policy has moved far by the end, so weights that did not reach vLLM would show.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in run.metrics)
 

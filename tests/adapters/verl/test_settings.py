@@ -75,9 +75,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.env=5"], "gem.env=5: Expected `array`, got `int`"),
         (["gem.row=step"], "gem.row=step is not one of episode, turn"),
         (["gem.env_failure=retry"], "gem.env_failure=retry is not one of truncate, drop, raise"),
-        (["gem.vector_backend=threads"], "gem.vector_backend=threads is not one of sync, thread, process, ray. Did you mean"),
+        (["gem.vector_backend=threads"], "threads is not one of sync, thread, process, ray. Did you mean"),
         (["gem.seed=one"], "gem.seed=one: Expected `int`, got `str`"),
-        (["gem.env_kwargs=[1]"], r"gem.env_kwargs=\[1\]: Expected `object`, got `array`"),
         (["gem.env_kwargs=raise_every"], "gem.env_kwargs=raise_every: .* is no JSON object"),
         (["gem.truncated_is_invalid=3"], "gem.truncated_is_invalid=3: Expected `bool`, got `int`"),
         # what verl decides
@@ -221,14 +220,14 @@ def test_arguments_of_an_environment_on_the_command_line():
 def test_unknown_settings_are_refused(configure):
     with pytest.raises(ConfigCompositionException, match="no_such"):
         gem_verl.compose(["gem.no_such=1"])
-    with pytest.raises(ConfigCompositionException, match="algorithm.gama"):
+    with pytest.raises(ConfigCompositionException, match=r"algorithm.gama"):
         configure("algorithm.gama=0.9")
     config = configure()
     from omegaconf import open_dict
 
     with open_dict(config.gem):
         config.gem.no_such = 1  # as `+gem.no_such=1` does
-    with pytest.raises(SettingsError, match="there is no setting gem.no_such"):
+    with pytest.raises(SettingsError, match=r"there is no setting gem.no_such"):
         check(config)
 
 
@@ -273,7 +272,7 @@ def test_context_is_prompt_and_response(configure):
 
 
 def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
-    from gem_verl.player import _context_limit
+    from gem_verl.runner import _context_limit
 
     assert _context_limit(configure()) == 128 + 256
     assert _context_limit(configure("actor_rollout_ref.rollout.max_model_len=200")) == 200

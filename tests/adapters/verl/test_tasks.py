@@ -112,7 +112,7 @@ def test_an_environment_that_would_never_play(tasks):
 
 
 def test_wrong_settings_say_so(tasks):
-    with pytest.raises(SettingsError, match=r"Expected `int`.*eval_episodes"):
+    with pytest.raises(SettingsError, match=r"gem.eval_episodes=many: Expected `int`, got `str`"):
         tasks("eval", "gem.eval_episodes=many")
 
 

@@ -102,7 +102,8 @@ def _update_weight(
     import torch
     from oat.utils.distributed import torch_type_codec
 
-    weight = torch.empty(shape, dtype=torch_type_codec(dtype))
+    kind: Any = torch_type_codec(dtype)
+    weight = torch.empty(shape, dtype=kind)
     torch.distributed.broadcast(weight, 0, group=self._model_update_group)
     self.model_runner.model.load_weights(weights=[(name, weight)])
 

@@ -122,7 +122,8 @@ def install() -> None:
     _module("launchpad.nodes.python", local_multi_processing=local)
     import pyarrow
 
-    pyarrow.plasma = _module("pyarrow.plasma", ObjectID=ObjectID, connect=lambda path: _PlasmaClient())
+    plasma = _module("pyarrow.plasma", ObjectID=ObjectID, connect=lambda path: _PlasmaClient())
+    pyarrow.plasma = plasma  # pyright: ignore[reportAttributeAccessIssue]
     import oat.learners.base
     import oat.utils.ipc
 

@@ -181,7 +181,7 @@ def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path
     run = launch(tmp_path, policy, ["--max_train", "24000", "--vector_backend", "process"], disturb=kill)
     assert time.monotonic() - killed[0] < 60
     assert run.code == 1
-    assert "AdapterError: a process of Oat's program ended without a word" in run.output
+    assert "AdapterError: a process of Oat's program ended without reporting an error" in run.output
     assert run.left == []
 
 

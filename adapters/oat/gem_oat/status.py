@@ -1,4 +1,4 @@
-"""What the processes of a run let the one that started them know."""
+"""What the processes of a run tell the process that started them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import psutil
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-FOLDER = "GEM_OAT_SIGNS"
-"""Environment variable with the folder that the signs are in, which all processes of a run on this machine have."""
+FOLDER = "GEM_OAT_STATUS"
+"""Environment variable with the folder of the status; all processes of a run on this machine have it."""
 
 
-class Signs:
-    """The first error, who failed, and which learners are done.
+class RunStatus:
+    """The first error of a run, the processes that failed, and the learners that finished.
 
     Args:
-        folder: where they are.
+        folder: a process that failed or finished leaves a file there.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._error = folder, folder / "error"
 
     @classmethod
-    def of_this_run(cls) -> Signs | None:
-        """Those of the run that this process belongs to, `None` where `gem_oat.run` did not start it."""
+    def of_this_run(cls) -> RunStatus | None:
+        """The status of the run that this process belongs to; `None` where `gem_oat.run` did not start it."""
         folder = os.environ.get(FOLDER)
         return None if folder is None else cls(Path(folder))
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """Those of this run that are alive on this machine, whoever started them."""
+        """The processes of this run that are alive on this machine, including those started by other processes."""
         return [one for one in psutil.process_iter() if _folder_of(one) == str(self._folder)]
 
     @property
@@ -47,45 +47,45 @@ class Signs:
 
     @property
     def failed(self) -> set[int]:
-        """The processes that said what went wrong in them."""
+        """Ids of the processes that reported an error."""
         return {int(error.suffix[1:]) for error in self._folder.glob("error.*")}
 
     @property
     def finished(self) -> set[int]:
-        """The processes of the learners that came to their end."""
+        """Ids of the learners' processes that finished."""
         return {int(done.suffix[1:]) for done in self._folder.glob("done.*")}
 
     def finish(self) -> None:
-        """Say that this process, a learner, did, with all that Oat does in the end."""
+        """Report that this process, a learner, has finished, including Oat's own last steps."""
         (self._folder / f"done.{os.getpid()}").touch()
 
     def fail(self, error: BaseException) -> None:
-        """Say what went wrong. The first that was said, in any process, stays `error`."""
+        """Report an error of this process. `error` stays the first error of any process."""
         descriptor, whole = tempfile.mkstemp(dir=self._folder)
         with open(descriptor, "w") as file:
             file.writelines(traceback.format_exception(type(error), error, error.__traceback__))
         with contextlib.suppress(FileExistsError):
-            os.link(whole, self._error)  # whole and at once, or not at all
+            os.link(whole, self._error)  # a reader sees the whole error or none
         os.replace(whole, self._error.with_suffix(f".{os.getpid()}"))
 
 
 def _folder_of(process: psutil.Process) -> str | None:
     try:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get(FOLDER)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended meanwhile, or somebody else's
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended meanwhile, or another user's
         return None
 
 
 def reported(method: Method) -> Method:
-    """A method whose exceptions are `Signs.fail` before they go on their way."""
+    """A method whose exceptions are reported with `RunStatus.fail` and then raised."""
 
     @functools.wraps(method)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
         except BaseException as error:
-            if signs := Signs.of_this_run():
-                signs.fail(error)
+            if status := RunStatus.of_this_run():
+                status.fail(error)
             raise
 
     return wrapper  # pyright: ignore[reportReturnType]

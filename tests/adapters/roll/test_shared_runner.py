@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from gem_roll.player import Player, shared_player
 
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import FailurePolicy
 from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
-from gem_roll.player import Player, shared_player
 
 
 class Same:

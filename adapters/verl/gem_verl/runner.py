@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import math
 from typing import Any, cast
 
@@ -12,13 +12,18 @@ from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
 from gem_core.plugins import manager
+from gem_core.rollout import EpisodeRunner
 from gem_core.training.playing import build_runner
 from gem_core.training.settings import Split
+from gem_core.training.shared_runners import SharedRunners
 from gem_verl.settings import GemSettings
 
+RUNNERS = SharedRunners()
+"""The runners of this process."""
 
-class Player:
-    """Environments for training or for validation.
+
+async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+    """The runner of this process for training or for validation.
 
     Args:
         config: verl's whole configuration.
@@ -29,38 +34,34 @@ class Player:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-
-    def __init__(self, config: DictConfig, split: Split, tokenizer: Any) -> None:
-        self.settings = settings = GemSettings.of(config.gem)
-        self.ends = _end_tokens(config, tokenizer)
-        self.runner = build_runner(
-            settings,
-            split,
-            tokenizer,
-            settings.rollout(settings.max_response_tokens, _context_limit(config)),
-            settings.concurrent(split, _share_of_batch(config, settings, split)),
-        )
-
-
-_players: dict[str, asyncio.Future[Player]] = {}
-
-
-async def player(config: DictConfig, split: Split, tokenizer: Any) -> Player:
-    """The one of this process, built on first use; raises as `Player`."""
-    if not _players:
+    if not RUNNERS:
         manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
-    if split not in _players:
-        # Building environments may take a while, and blocks.
-        _players[split] = asyncio.get_running_loop().run_in_executor(None, Player, config, split, tokenizer)
-    return await asyncio.shield(_players[split])
+    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer))
 
 
-def close_players() -> None:
-    """Close the environments of this process. Safe to call twice."""
-    for built in _players.values():
-        if built.done() and not built.cancelled() and built.exception() is None:
-            built.result().runner.close()
-    _players.clear()
+def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+    """A runner of its own; arguments and errors as `shared_runner`."""
+    settings = GemSettings.of(config.gem)
+    return build_runner(
+        settings,
+        split,
+        tokenizer,
+        settings.rollout(settings.max_response_tokens, _context_limit(config)),
+        settings.concurrent(split, _share_of_batch(config, settings, split)),
+    )
+
+
+@functools.cache
+def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
+    """The token ids that the inference engines stop at.
+
+    Args:
+        model: its path.
+        tokenizer_end: the end-of-sequence token of the tokenizer.
+    """
+    ends = getattr(get_generation_config(copy_to_local(model)), "eos_token_id", None)
+    found: set[int | None] = {tokenizer_end, *(ends if isinstance(ends, list) else [ends])}
+    return frozenset(one for one in found if one is not None)
 
 
 def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
@@ -86,10 +87,3 @@ def _context_limit(config: DictConfig) -> int:
         getattr(model.get_text_config(), "max_position_embeddings", None),
     ]
     return min(limit for limit in limits if limit)
-
-
-def _end_tokens(config: DictConfig, tokenizer: Any) -> set[int]:
-    """What the inference engines stop at."""
-    generation = get_generation_config(copy_to_local(config.actor_rollout_ref.model.path))
-    ends = getattr(generation, "eos_token_id", None)
-    return {tokenizer.eos_token_id, *(ends if isinstance(ends, list) else [ends])} - {None}

@@ -1,0 +1,21 @@
+"""The settings of a run that this adapter adds to Oat's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gem_core.training.settings import Count, RunSettings, setting
+
+
+@dataclass(kw_only=True)
+class GemSettings(RunSettings):
+    """`RunSettings` as flags of Oat's. Oat's learner has one advantage per row, so a row is a turn."""
+
+    prefix: ClassVar[str] = "--"
+    separator: ClassVar[str] = " "
+
+    row: Literal["turn"] = setting("turn", "What a training row is: a `turn`.")  # pyright: ignore[reportIncompatibleVariableOverride]
+    group_size: Count = setting(
+        1, "Episodes per task, for the estimators that compare them (`grpo`, `drgrpo`, `rloo`)."
+    )
