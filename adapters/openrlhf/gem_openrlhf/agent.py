@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
+from gem_core.plugins import manager
+from gem_core.rollout import EpisodeRunner
+from gem_core.training.playing import build_runner
+from gem_core.training.shared_runners import SharedRunners
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
-from gem_openrlhf.runner import SharedRunners
 from gem_openrlhf.tasks import TaskLabel
 
 
@@ -56,7 +61,15 @@ class GemAgentExecutor(AgentExecutorBase):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
         decoded = TaskLabel.decode(label)
-        runner = await self._runners.runner(decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
+        if not self._runners:
+            manager.configure(dataclasses.asdict(decoded.settings))
+        build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
+        runner = await self._runners.runner(decoded.split, build)
         policy = EnginePolicy(llm_engine, sampling_params)
         episode = await runner.run(policy, decoded.task)
         return response(prompt, label, EpisodeRows.of(episode, decoded.settings.row))
+
+
+def _build(label: TaskLabel, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+    rollout = label.settings.rollout(response_tokens, context)
+    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent)

@@ -115,9 +115,7 @@ def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: i
     try:
         responses = asyncio.run(everything())
     finally:
-        for runner in agent._runners._runners.values():
-            if not runner.cancelled() and runner.exception() is None:
-                runner.result().close()
+        agent.close()
     assert sampling.min_tokens == 1, "what episodes share is left as it was"
     return [response[RESULT] for response in responses]
 
