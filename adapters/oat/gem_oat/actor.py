@@ -65,9 +65,6 @@ class GemActor(PPOActor):
             everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
             self._collector = self._build("train", width, self.sampling_params, everyone)
         batch = self._collector.collect_round() if width == count else self._collector.collect_episodes(count)
-        for episode in batch.episodes:
-            # Tells apart tasks of different actors. The largest number of a task of any actor is far below this.
-            episode.group += self._number << 40
         return self.ipc_client.serialize_ipc(batch_items(batch, count))
 
     @reported

@@ -25,9 +25,10 @@ def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, a
         episodes = [one for rank in ranks for one in rank["turns"][batch]]
         seeds = [[summary.seed for summary in rank["summaries"][batch]] for rank in ranks]
         assert {*seeds[0]}.isdisjoint(seeds[1])
+        groups = [[summary.group for summary in rank["summaries"][batch]] for rank in ranks]
+        assert {*groups[0]}.isdisjoint(groups[1])
         rewards = [[turn.rewards[-1] for turn in one] for one in episodes]
-        tasks = [summary.group for rank in ranks for summary in rank["summaries"][batch]]
-        numbers = expected(advantage, rewards, tasks, GAMMA)
+        numbers = expected(advantage, rewards, [*groups[0], *groups[1]], GAMMA)
         want = sorted(
             (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
             for one, row in zip(episodes, numbers, strict=True)
