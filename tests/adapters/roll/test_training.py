@@ -212,7 +212,7 @@ def assert_expected(run: Run, name: str, tasks: int) -> None:
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
         numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
         want = sorted(
-            (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+            (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
             for episode, row in zip(episodes, numbers, strict=True)
             for turn, number in zip(episode.turns, row, strict=True)
         )
