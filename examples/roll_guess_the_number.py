@@ -14,7 +14,7 @@ On a GPU node install what ROLL's requirements_torch2100_vllm.txt lists in their
 
     python examples/roll_guess_the_number.py examples/roll_guess_the_number_gpu.yaml
 
-Arguments are a yaml and what overrides it: `max_steps=50 gem.env=game:Corridor-v0 +gem.view=turn`.
+Arguments are a yaml and what overrides it: `max_steps=50 gem.env=game:Corridor-v0 +gem.row=turn`.
 """
 
 import os

@@ -91,9 +91,7 @@ class TurnEnvManager(BaseEnvManager):
     def _build(self) -> EpisodeRunner:
         settings, config = self._settings, self._config
         manager.configure(config.gem)
-        rollout = settings.rollout(
-            self._worker.generating_args.max_new_tokens, config.sequence_length, settings.chat_template_kwargs
-        )
+        rollout = settings.rollout(self._worker.generating_args.max_new_tokens, config.sequence_length)
         managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
         return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))
 
@@ -106,7 +104,7 @@ class TurnEnvManager(BaseEnvManager):
     def _rollout(self, episode: Episode | None, env_id: str, task: int) -> DataProto:
         rows = [silent_row(episode)]
         if episode is not None and episode.turns:
-            rows = episode_rows(episode, self._settings.view)
+            rows = episode_rows(episode, self._settings.row)
         # A manager that is faster than its neighbours may play several episodes of a task.
         self._played += 1
         name = f"{self._split}-{task}"

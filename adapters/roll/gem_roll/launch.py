@@ -22,7 +22,7 @@ def compose(path: str | Path, overrides: Sequence[str] = ()) -> DictConfig:
 
     Args:
         path: of the yaml.
-        overrides: as on the command line, for example `["gem.seed=1", "+gem.view=turn"]`.
+        overrides: as on the command line, for example `["gem.seed=1", "+gem.row=turn"]`.
     """
     path = Path(path).resolve()
     with hydra.initialize_config_dir(str(path.parent), version_base=None):

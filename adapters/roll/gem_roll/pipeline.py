@@ -13,7 +13,7 @@ from roll.distributed.scheduler.protocol import DataProto
 from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 from roll.utils.import_utils import safe_import_class
 
-from gem_core.advantages import compute_advantages
+from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
 from gem_core.training.layout import Layout
 from gem_core.training.metrics import announcement, rollout_metrics
@@ -77,8 +77,9 @@ class TurnPipeline(AgenticPipeline):
         episodes, tasks = (data.non_tensor_batch[name] for name in ("traj_id", "traj_group_id"))
         layout = Layout.of(episodes, tasks, [note.turns for note in notes])
         turns = turn_batch(notes, layout)
-        advantages, metrics = compute_advantages(
-            self._settings.advantage, turns, gamma=self.pipeline_config.step_reward_gamma
+        settings = self._settings
+        advantages, _, metrics = advantages_and_returns(
+            settings.advantage, turns, gamma=settings.gamma, lam=settings.lam
         )
         metrics |= _episode_metrics(notes, episodes)
         rows, length = data.batch["input_ids"].shape
@@ -113,8 +114,8 @@ class TurnPipeline(AgenticPipeline):
     def _announce(self, metrics: dict[str, float]) -> None:
         if not self._announced:
             self._announced = True
-            gamma = self.pipeline_config.step_reward_gamma
-            print(announcement(self._settings.advantage, gamma, self._settings.view, metrics), flush=True)
+            settings = self._settings
+            print(announcement(settings.advantage, settings.gamma, settings.row, metrics), flush=True)
 
 
 class _Reporting:

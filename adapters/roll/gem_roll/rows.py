@@ -16,7 +16,7 @@ from gem_core.advantages import TurnBatch
 from gem_core.rollout import Episode, EpisodeSummary
 from gem_core.training.layout import Layout
 from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.training.settings import View
+from gem_core.training.settings import RowKind
 
 NOTE = "gem"
 """Name of the column with notes."""
@@ -59,16 +59,16 @@ class Row:
     note: Note
 
 
-def episode_rows(episode: Episode, view: View) -> list[Row]:
+def episode_rows(episode: Episode, kind: RowKind) -> list[Row]:
     """The rows of an episode with turns.
 
     Args:
         episode: what was played.
-        view: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
+        kind: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
     """
     summary = episode.summary()
     rows: list[Row] = []
-    for one in view_sequences(episode.turns, view):
+    for one in view_sequences(episode.turns, kind):
         before = len(one.prompt_ids)
         spans = list(turn_spans(one.turn_of, before))
         logprobs = one.logprobs or [0.0] * len(one.completion_ids)
