@@ -58,9 +58,11 @@ def lint(session: nox.Session) -> None:
     python = trl_environment(session)
     run(session, python, "-m", "ruff", "check")
     run(session, python, "-m", "ruff", "format", "--check")
-    pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl")
+    shared = [str(path) for path in sorted(Path("adapters/cpu/gem_cpu").glob("*.py"))]
+    pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl", *shared)
     run(session, python, "docs/pages.py", "--check")
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
+    run(session, python, "-m", "pytest", "tests/lint")
 
 
 @nox.session
@@ -91,7 +93,7 @@ def trl(session: nox.Session) -> None:
 def verl(session: nox.Session) -> None:
     """The verl adapter against the installed verl, its types, and its example."""
     python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
-    pyright(session, python, "adapters/verl")
+    pyright(session, python, "adapters/verl", "adapters/cpu/gem_cpu/verl")
     run(session, python, "-m", "pytest", "tests/adapters/verl", *session.posargs)
 
 
@@ -114,7 +116,7 @@ def dense(session: nox.Session) -> None:
 def openrlhf(session: nox.Session) -> None:
     """The OpenRLHF adapter against the installed OpenRLHF and vLLM for CPUs, its types, and its example."""
     python = openrlhf_environment(session)
-    pyright(session, python, "adapters/openrlhf")
+    pyright(session, python, "adapters/openrlhf", "adapters/cpu/gem_cpu/openrlhf")
     run(session, python, "-m", "pytest", "tests/adapters/openrlhf", *session.posargs)
 
 
@@ -122,7 +124,7 @@ def openrlhf(session: nox.Session) -> None:
 def oat(session: nox.Session) -> None:
     """The Oat adapter against the installed Oat and DeepSpeed, with stand-ins for vLLM and Launchpad, and its types."""
     python = oat_environment(session)
-    pyright(session, python, "adapters/oat")
+    pyright(session, python, "adapters/oat", "adapters/cpu/gem_cpu/oat")
     run(session, python, "-m", "pytest", "tests/adapters/oat", *session.posargs)
 
 
@@ -140,7 +142,7 @@ def roll(session: nox.Session) -> None:
     python = roll_environment(session)
     # Types need ROLL's own, too.
     if clone := os.environ.get("ROLL_HOME"):
-        pyright(session, python, "adapters/roll", clone=clone)
+        pyright(session, python, "adapters/roll", "adapters/cpu/gem_cpu/roll", clone=clone)
     run(session, python, "-m", "pytest", "-rs", "tests/adapters/roll", *session.posargs)
 
 

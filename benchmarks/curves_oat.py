@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/oat"))
-import oat_on_cpu
+from gem_cpu import oat as cpu
 
 
 def main(settings: dict[str, Any]) -> None:
-    flags = oat_on_cpu.prepare()
+    flags = cpu.prepare()
     from oat.args import get_default_args
 
     from gem_oat import GemOatArgs, run

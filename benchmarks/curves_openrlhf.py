@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/openrlhf"))
-from openrlhf_on_cpu import settings as cpu
+from gem_cpu import openrlhf as cpu
 
 
 def main(settings: dict[str, Any]) -> None:
-    cpu.prepare()
-    from gem_openrlhf import launch
-
     values = {
         "--gem.env": settings["env"],
         "--gem.steps": settings["updates"],
@@ -39,9 +33,10 @@ def main(settings: dict[str, Any]) -> None:
         "--ckpt.output_dir": f"{settings['folder']}/model",
     }
     flags = [part for name, value in values.items() for part in (name, str(value))]
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        cpu.start_ray(folder)
-        launch(flags=[*cpu.flags(), "--ckpt.disable_ds", "--actor.adam.betas", "0.9", "0.999", *flags])
+    with cpu.on_cpu() as needed:
+        from gem_openrlhf import launch
+
+        launch(flags=[*needed, "--ckpt.disable_ds", "--actor.adam.betas", "0.9", "0.999", *flags])
 
 
 if __name__ == "__main__":

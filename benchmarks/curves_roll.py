@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/roll"))
-from roll_on_cpu import settings as cpu
+from gem_cpu import roll as cpu
 
-YAML = Path(__file__).parents[1] / "examples/roll_guess_the_number.yaml"
+CONFIG = runpy.run_path(str(Path(__file__).parents[1] / "examples/roll_guess_the_number.py"))["CONFIG"]
 
 
 def main(settings: dict[str, Any]) -> None:
-    cpu.prepare()
-    from gem_roll import compose, train
-
     values = {
         "gem.env": settings["env"],
         "gem.advantage": settings["advantage"],
@@ -41,9 +37,10 @@ def main(settings: dict[str, Any]) -> None:
         "checkpoint_config.output_dir": f"{settings['folder']}/checkpoints",
     }
     flags = [f"{name}={value}" for name, value in values.items()]
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        cpu.start_ray(folder)
-        train(compose(YAML, [*cpu.overrides(), *flags]))
+    with cpu.on_cpu() as needed:
+        from gem_roll import compose, train
+
+        train(compose(CONFIG, [*needed, *flags]))
 
 
 if __name__ == "__main__":

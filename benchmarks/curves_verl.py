@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/verl"))
-from verl_on_cpu import settings as cpu
-
-os.environ.update(cpu.environment())
-
-from gem_verl import compose, train
+from gem_cpu import verl as cpu
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -35,8 +27,10 @@ def main(settings: dict[str, Any]) -> None:
         f"trainer.total_training_steps={settings['updates']}",
         "trainer.val_before_train=False",
     ]
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        train(compose([*cpu.overrides(folder), *flags]))
+    with cpu.on_cpu() as needed:
+        from gem_verl import compose, train
+
+        train(compose([*needed, *flags]))
 
 
 if __name__ == "__main__":

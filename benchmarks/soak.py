@@ -217,7 +217,7 @@ def expected_statistics(options: Options) -> EnvStatistics:
     quota = _quota(options)
     for index in range(options.envs):
         for number in range(quota + 1):
-            seed = derive_seed(RUN_SEED, index, number)
+            seed = derive_seed(RUN_SEED, number * options.envs + index)
             one = plan(seed, _possible(options.backend), options.trouble)
             if number == quota and not (one.fate and one.call == 0):
                 continue  # it was opened without a failure, and is not played
@@ -262,7 +262,7 @@ class Ledger:
     def open(self, index: int, observation: str, info: dict[str, Any]) -> None:
         """An episode begins."""
         self._number[index] += 1
-        self._seed[index] = derive_seed(RUN_SEED, index, self._number[index])
+        self._seed[index] = derive_seed(RUN_SEED, self._number[index] * len(self._now) + index)
         if (info.get("episode"), info.get("seed")) != (self._number[index], self._seed[index]):
             self._complain("opened another episode than the next", f"{index}: {info}, not {self._number[index]}")
         self._now[index] = Episode([observation])
@@ -561,7 +561,7 @@ def _planned_errors(options: Options) -> Counter[str]:
     errors: Counter[str] = Counter()
     for index in range(options.envs):
         for number in range(_quota(options)):
-            error = alone(derive_seed(RUN_SEED, index, number), options).error
+            error = alone(derive_seed(RUN_SEED, number * options.envs + index), options).error
             if error:
                 errors[error] += 1
     return errors

@@ -28,7 +28,7 @@ import tools_search
 from gem.tools.python_code_tool import PythonCodeTool
 from report import Line, report, with_ratio
 
-from gem_core.tools import Toolbox
+from gem_core.tools import Toolbox, ToolSession
 from gem_core.tools.calls import find_call
 from gem_python.tool import PythonTool
 
@@ -116,7 +116,7 @@ class _Interpreter:
     """Our tool, called as `ToolEnv` calls it."""
 
     def __init__(self, *, timeout: float = 5.0, preload: Sequence[str] = ()) -> None:
-        self._session = Toolbox([PythonTool(timeout=timeout, preload=preload)]).session()
+        self._session = ToolSession(Toolbox([PythonTool(timeout=timeout, preload=preload)]))
 
     def __enter__(self) -> _Interpreter:
         self._session.begin()

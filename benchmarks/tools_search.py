@@ -28,7 +28,7 @@ from pathlib import Path
 
 from report import Line, report
 
-from gem_core.tools import Toolbox
+from gem_core.tools import Toolbox, ToolSession
 from gem_core.tools.calls import find_call
 from gem_search.tool import SearchTool
 
@@ -102,7 +102,7 @@ def _p95(values: list[float]) -> float:
 @contextmanager
 def _ours(url: str) -> Iterator[Search]:
     """Our tool, called as `ToolEnv` calls it."""
-    session = Toolbox([SearchTool(url, cache=0, timeout=60)]).session()
+    session = ToolSession(Toolbox([SearchTool(url, cache=0, timeout=60)]))
     session.begin()
 
     def search(query: str) -> None:

@@ -35,7 +35,7 @@ SHOWN_IDS = 40
 
 def page(namespace: str) -> str:
     """The page of a namespace, as Markdown."""
-    specs: list[EnvSpec] = [offer.spec for offer in manager.offers("gem_envs", namespace)]
+    specs: list[EnvSpec] = [registration.spec for registration in manager.registrations("gem_envs", namespace)]
     parts = [f"# {namespace}", "<!-- Written by docs/pages.py; change the docstrings instead. -->"]
     shared: dict[str, str] = {}
     for entry_point, group in groupby(specs, key=lambda spec: spec.entry_point):

@@ -1,9 +1,9 @@
 """Train an agent to guess a number in few turns, with OpenRLHF's own training and one reward per turn.
 
-    python examples/openrlhf_guess_the_number.py                  # a tiny model on a CPU, twenty minutes
-    python examples/openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
+    python openrlhf_guess_the_number.py                  # a tiny model on a CPU, twenty minutes
+    python openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
         --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
-        --vllm.num_engines 4                                      # several machines: docs/openrlhf.md
+        --vllm.num_engines 4                             # several machines: docs/openrlhf.md
 
 Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` has what `--gem.env` takes.
 OpenRLHF's engines import this file for its `AgentExecutor`, and with it environments registered here.
@@ -11,8 +11,6 @@ OpenRLHF's engines import this file for its `AgentExecutor`, and with it environ
 
 import os
 import sys
-import tempfile
-from pathlib import Path
 
 from gem_openrlhf import GemAgentExecutor
 
@@ -31,9 +29,11 @@ FLAGS = {
     "--train.batch_size": "128",  # the whole batch, so one update for each
     "--train.micro_batch_size": "16",
     "--actor.adam.lr": "1e-3",  # for a real model about 1e-6
+    "--ckpt.save_steps": "20",  # a stopped run continues from the last of these with --ckpt.load_enable
     "--ckpt.path": "runs/openrlhf_guess_the_number/ckpt",
     "--ckpt.output_dir": "runs/openrlhf_guess_the_number/model",
 }
+TINY = ["--actor.entropy_coef", "0.05", "--actor.max_norm", "0.5"]  # for the tiny model
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
 
 
@@ -42,37 +42,27 @@ class AgentExecutor(GemAgentExecutor):
 
 
 def main(flags: list[str]) -> None:
-    flags = [part for pair in FLAGS.items() for part in pair] + flags
+    flags = [*(part for pair in FLAGS.items() for part in pair), *flags]
     if not any(flag.startswith("--actor.model_name_or_path") for flag in flags):
-        flags = [*swap_for_cpu(), "--actor.model_name_or_path", save_tiny_policy(flags), *flags]
+        train_on_cpu([*TINY, *flags])
+        return
     from gem_openrlhf import launch
 
     launch(__file__, flags)
 
 
-def swap_for_cpu() -> list[str]:
-    """What OpenRLHF needs on a CPU, which is with the tests, and what suits a tiny model."""
-    sys.path.append(str(Path(__file__).parents[1] / "tests/adapters/openrlhf"))
-    from openrlhf_on_cpu import settings
+def train_on_cpu(flags: list[str]) -> None:
+    """With what OpenRLHF needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    from gem_cpu.openrlhf import on_cpu
 
-    settings.prepare()
-    settings.start_ray(tempfile.mkdtemp(prefix="ray"))
-    return [*settings.flags(), "--ckpt.disable_ds", "--actor.entropy_coef", "0.05", "--actor.max_norm", "0.5"]
+    with on_cpu() as needed:
+        from gem_openrlhf import check_command, launch
+        from gem_tiny import saved_tiny_policy
 
-
-def save_tiny_policy(flags: list[str]) -> str:
-    """A model of 100k parameters that knows the words and the action format, but not how to play."""
-    import torch
-
-    from gem_openrlhf.settings import parse
-    from gem_tiny import tiny_policy
-
-    print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
-    torch.set_num_threads(1)  # a tiny model only loses time to more
-    settings, folder = parse(flags)[0], tempfile.mkdtemp(prefix="tiny")
-    for part in tiny_policy(settings.env, warm_start_steps=WARM_START_STEPS, seed=settings.seed):
-        part.save_pretrained(folder)
-    return folder
+        flags = [*needed, *flags, "--actor.model_name_or_path"]
+        settings = check_command([*flags, "tiny"])
+        with saved_tiny_policy(settings, warm_start_steps=WARM_START_STEPS) as model:
+            launch(__file__, [*flags, model])
 
 
 if __name__ == "__main__":

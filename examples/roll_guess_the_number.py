@@ -1,75 +1,74 @@
 """Train an agent to guess a number in few turns, with ROLL's own agentic pipeline and one reward per turn.
 
-ROLL is on no package index (`roll` there is another project) and is used from a clone:
+ROLL is on no package index (`roll` there is another project) and is used from a clone; docs/roll.md has the commit and
+what to install:
 
-    git clone https://github.com/alibaba/ROLL ~/ROLL
-    git -C ~/ROLL checkout 8eb27cc2dc34c4d1310b169d9b86d339004d811a
-    pip install torch==2.13.0 && pip install torch==2.13.0 -r constraints/roll_requirements.txt -e .
-    pip install --no-deps TransferQueue==0.1.6 trl==0.9.6
-    export ROLL_HOME=~/ROLL PYTHONPATH=~/ROLL
+    ROLL_HOME=~/ROLL python roll_guess_the_number.py                            # a tiny model on a CPU, half an hour
+    PYTHONPATH=~/ROLL python -m gem_roll roll_guess_the_number_gpu.yaml         # a real model on a node of GPUs
 
-    python examples/roll_guess_the_number.py                 # a tiny model on a CPU
-
-On a GPU node install what ROLL's requirements_torch2100_vllm.txt lists in their place, and `pip install -e .`:
-
-    python examples/roll_guess_the_number.py examples/roll_guess_the_number_gpu.yaml
-
-Arguments are a yaml and what overrides it: `max_steps=50 gem.env=game:Corridor-v0 +gem.row=turn`.
+Arguments override the configuration below, in Hydra's grammar: `max_steps=50 gem.env=game:Corridor-v0 +gem.row=turn`.
 """
 
 import os
 import sys
-import tempfile
-from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).parent
-CPU_YAML = HERE / "roll_guess_the_number.yaml"
+RUN = "runs/roll_guess_the_number"
+CONFIG = {  # all but the section `gem` is ROLL's own
+    "exp_name": "guess_the_number",
+    "seed": 0,  # of weights and sampling
+    "output_dir": f"{RUN}/output",
+    "logging_dir": f"{RUN}/logs",
+    "track_with": "stdout",  # or tensorboard, wandb, ...
+    "checkpoint_config": {"type": "file_system", "output_dir": f"{RUN}/checkpoints"},
+    "pretrain": "tiny",  # built on the spot
+    "max_steps": 120,  # batches
+    "save_steps": 1000,  # and at the end
+    "eval_steps": 0,  # evaluate every this many steps, before their update
+    "rollout_batch_size": 128,  # episodes of a batch
+    "sequence_length": 512,  # tokens of a whole episode; every row is filled up to it
+    "step_reward_gamma": 0.95,  # per turn
+    "loss_agg_mode": "seq-mean-token-sum",  # a sum over the tokens of an episode, divided by the episodes
+    "max_grad_norm": 0.5,
+    "entropy_loss_coef": 0.05,  # for the tiny model; a real one needs none
+    "gem": {
+        "env": "game:GuessTheNumber-v0-easy",  # or a list; `gem-core list` shows all
+        "advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo; groups need a group_size of 2 or more
+        "report": RUN,  # folder for curve.png and metrics.jsonl
+    },
+    "train_env_manager": {
+        "group_size": 1,  # episodes of each task
+        "generating_args": {"max_new_tokens": 4},  # of one turn; a real model needs 512 or more
+    },
+    "actor_train": {
+        "training_args": {
+            "learning_rate": 1e-3,  # for a real model about 1e-6
+            "lr_scheduler_type": "cosine",
+            "weight_decay": 0,
+            "per_device_train_batch_size": 16,  # rows of a micro-batch
+        },
+        "infer_batch_size": 16,
+    },
+    "actor_infer": {},
+}
 WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
 
 
-def main(arguments: list[str]) -> None:
-    given = [argument for argument in arguments if argument.endswith(".yaml")]
-    overrides = [argument for argument in arguments if argument not in given]
-    if given:
+def main(overrides: list[str]) -> None:
+    """With what ROLL needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    from gem_cpu.roll import on_cpu
+
+    with on_cpu() as needed:
+        from omegaconf import OmegaConf
+
         from gem_roll import compose, train
+        from gem_roll.checks import check
+        from gem_tiny import saved_tiny_policy
 
-        train(compose(given[0], overrides))
-    else:
-        train_on_cpu(overrides)
-
-
-def train_on_cpu(overrides: list[str]) -> None:
-    """With what ROLL needs on a CPU, which is with the tests."""
-    sys.path.append(str(HERE.parent / "tests/adapters/roll"))
-    from roll_on_cpu import settings
-
-    settings.prepare()
-    from gem_roll import compose, train
-
-    config = compose(CPU_YAML, [*settings.overrides(), "pretrain=tiny", *overrides])
-    if config.pretrain == "tiny":
-        config.pretrain = save_tiny_policy(config.gem)
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
-        settings.start_ray(folder)
-        train(config)
-
-
-def save_tiny_policy(section: Any) -> str:
-    """A model of 100k parameters that knows the words and the action format, but not how to play."""
-    import torch
-    from omegaconf import OmegaConf
-
-    from gem_roll.settings import GemSettings
-    from gem_tiny import tiny_policy
-
-    env = GemSettings.of(OmegaConf.to_container(section)).env
-    print(f"Warm start: {WARM_START_STEPS} steps on random valid play, for words and format only.")
-    torch.set_num_threads(1)  # a tiny model only loses time to more
-    folder = tempfile.mkdtemp(prefix="tiny")
-    for part in tiny_policy(env, warm_start_steps=WARM_START_STEPS, seed=0):
-        part.save_pretrained(folder)
-    return folder
+        config = compose(CONFIG, [*needed, *overrides])
+        settings = check(OmegaConf.to_container(config, resolve=True))
+        with saved_tiny_policy(settings, warm_start_steps=WARM_START_STEPS) as model:
+            config.pretrain = model
+            train(config)
 
 
 if __name__ == "__main__":

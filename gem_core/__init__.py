@@ -5,16 +5,27 @@
     observation, info = env.reset(seed=0)
     observation, reward, terminated, truncated, info = env.step("\\\\boxed{5}")
 
-Importing this package reads no package metadata and imports no plugin; the names below are loaded on first use.
+Importing this package reads no package metadata and imports no plugin. The names below and the modules of the
+package, such as `gem_core.testing`, are loaded on first use.
 """
 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
+    from gem_core import advantages as advantages
+    from gem_core import errors as errors
+    from gem_core import plugins as plugins
+    from gem_core import registry as registry
+    from gem_core import rollout as rollout
+    from gem_core import testing as testing
+    from gem_core import tools as tools
+    from gem_core import vector as vector
+    from gem_core import wrappers as wrappers
     from gem_core.env import Env as Env
     from gem_core.env import Wrapper as Wrapper
     from gem_core.failures import ErrorAction as ErrorAction
@@ -70,11 +81,20 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("gem-core")
-    if name not in _HOME:
-        raise AttributeError(f"module 'gem_core' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gem_core.{_HOME[name]}"), name)
+    value = getattr(importlib.import_module(f"gem_core.{_HOME[name]}"), name) if name in _HOME else _module(name)
     globals()[name] = value
     return value
+
+
+def _module(name: str) -> ModuleType:
+    full_name = f"gem_core.{name}"
+    try:
+        if not name.startswith("_"):
+            return importlib.import_module(full_name)
+    except ModuleNotFoundError as error:
+        if error.name != full_name:
+            raise
+    raise AttributeError(f"module 'gem_core' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

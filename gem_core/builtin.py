@@ -1,4 +1,4 @@
-"""What the core itself offers, through the same hooks as everybody."""
+"""The specs of the core itself, declared through the same hooks as those of plugins."""
 
 from __future__ import annotations
 

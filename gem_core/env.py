@@ -24,9 +24,14 @@ show it as `env_<key>`, so that an environment's own `error` is not taken for it
 from __future__ import annotations
 
 import copy
+import functools
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, near_matches
 
 if TYPE_CHECKING:
     from gem_core.specs import EnvSpec
@@ -47,12 +52,19 @@ def shown_text(observation: Observation, info: Info) -> str:
     return f"{prefix}{observation}{gap}{suffix}"
 
 
+_BEFORE = "before reset()"
+_AFTER = "after its episode ended"
+
+
 class Env(ABC):
     """A task that is played in turns of text.
 
     Constructors do no network access and start no process, and take only the keyword arguments they name.
     An instance owns its random generator, `self.rng`; nothing touches the global `random` or `numpy.random`, so
     that one seed and one list of actions give one episode: alone, in any vector, in any process.
+
+    Every subclass refuses a step before its first reset or after the end of an episode (`ResetNeededError`), and an
+    option that no `reset` of its classes names as a parameter (`EnvKwargsError`).
 
     Example:
         >>> from gem_core import Env
@@ -75,6 +87,16 @@ class Env(ABC):
     once over all environments and processes (and once per group), so that no row repeats before all had their turn."""
 
     _rng: random.Random | None = None
+    _unplayable: str | None = _BEFORE
+    """Why a step is refused now; `None` while an episode is under way."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # Here, and not in `make`, so that it holds for environments built by hand, too.
+        for name, guard in _GUARDS.items():
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType) and not hasattr(method, _GUARDED):
+                setattr(cls, name, guard(method))
 
     @property
     def rng(self) -> random.Random:
@@ -89,10 +111,14 @@ class Env(ABC):
 
         Args:
             seed: makes the episode reproducible; `None` goes on with the present generator.
-            options: what the environment itself documents, for example the row of a data set.
+            options: what the environment itself documents, for example the row of a data set. An implementation names
+                each of its options as a parameter.
 
         Returns:
             The first observation and its info.
+
+        Raises:
+            EnvKwargsError: an option that the environment does not have.
         """
         if seed is not None:
             self._rng = random.Random(seed)
@@ -100,7 +126,7 @@ class Env(ABC):
 
     @abstractmethod
     def step(self, action: str) -> StepResult:
-        """Play one turn. Any string is an action: an absurd one costs reward, it never raises.
+        """Play one turn. Any string is an action: an invalid one may cost reward, it never raises.
 
         Args:
             action: the text that the policy wrote.
@@ -108,6 +134,9 @@ class Env(ABC):
         Returns:
             `(observation, reward, terminated, truncated, info)`: the next observation, this turn's reward, whether
             the task ended, whether a limit from outside the task cut it off, and the info described above.
+
+        Raises:
+            ResetNeededError: no episode is under way.
         """
 
     @abstractmethod
@@ -138,14 +167,11 @@ class Env(ABC):
         Raises:
             EnvError: this environment was not built by `make`, so nothing says how to build another.
         """
-        from gem_core.errors import EnvError
-        from gem_core.registry import build
-
-        if self.spec is None:
+        if self.spec is None or self.spec.builder is None:
             raise EnvError(
                 f"{self!r} was not built by gem_core.make(), so nothing says how to spawn another. Use make()."
             )
-        twin = build(self.spec, kwargs)
+        twin: Env = self.spec.builder(self.spec, kwargs)
         if same_state:
             twin.set_state(self.get_state())
         return twin
@@ -165,8 +191,89 @@ class Env(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        known = _option_names(type(self))
+        for name in options:
+            if name not in known:
+                raise EnvKwargsError(
+                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{near_matches(name, known)} "
+                    f"It takes: {', '.join(known)}"
+                )
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{f' {self.spec.id}' if self.spec else ''}>"
+
+
+_GUARDED = "__guarded_by_env__"
+
+
+def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(reset)
+    def guarded(self: Env, *args: Any, **options: Any) -> Any:
+        if len(options) > ("seed" in options):
+            self._check_options(options)  # pyright: ignore[reportPrivateUsage]
+        state = vars(self)
+        state["_unplayable"] = None  # a reset may play turns itself
+        try:
+            return reset(self, *args, **options)
+        except BaseException:
+            state["_unplayable"] = _BEFORE
+            raise
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(step)
+    def guarded(self: Env, action: Any) -> Any:
+        if self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
+            raise ResetNeededError(f"{self!r} was stepped {self._unplayable}. Call reset() first.")  # pyright: ignore[reportPrivateUsage]
+        result = step(self, action)
+        try:
+            if result[2] or result[3]:
+                vars(self)["_unplayable"] = _AFTER
+            elif self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
+                vars(self)["_unplayable"] = None  # its super().step() ended, and this class plays on
+        except Exception:  # not a transition: the caller's checks say so, and better
+            pass
+        return result
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+def _guarded_set_state(set_state: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(set_state)
+    def guarded(self: Env, state: Any) -> None:
+        # A snapshot of the environment's own making need not know of this.
+        vars(self)["_unplayable"] = None
+        set_state(self, state)
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+_GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "reset": _guarded_reset,
+    "step": _guarded_step,
+    "set_state": _guarded_set_state,
+}
+
+
+@functools.lru_cache(maxsize=256)
+def _option_names(kind: type[Env]) -> tuple[str, ...]:
+    """The parameters that a class and its bases name in `reset`."""
+    import inspect  # only resets with options need it
+
+    names: dict[str, None] = {}
+    for base in kind.__mro__:
+        if (method := vars(base).get("reset")) is not None:
+            parameters = list(inspect.signature(method).parameters.values())[1:]
+            names.update(
+                (one.name, None) for one in parameters if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+            )
+    return tuple(names)
 
 
 class Wrapper(Env):
@@ -205,6 +312,9 @@ class Wrapper(Env):
     def rng(self) -> random.Random:
         """The wrapped environment's generator."""
         return self.env.rng
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        """The wrapped environment checks them."""
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Pass on to the wrapped environment."""

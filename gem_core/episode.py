@@ -1,11 +1,38 @@
-"""What a rollout leaves behind: turns, episodes and the run they belong to."""
+"""What a rollout leaves behind: an episode with its turns and token sequences, and the run it belongs to."""
 
 from __future__ import annotations
 
+import math
+from array import array
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    TokenIds: TypeAlias = array[int]
+    Logprobs: TypeAlias = array[float]
+else:  # msgspec evaluates annotations, and `array` cannot be subscripted before Python 3.12
+    TokenIds = Logprobs = array
+
+
+def as_token_ids(ids: Iterable[int] = ()) -> TokenIds:
+    """Token ids as a compact array of int32.
+
+    Raises:
+        OverflowError, TypeError: one of them is not a token id.
+    """
+    return array("i", ids)
+
+
+def as_logprobs(numbers: Iterable[float] = ()) -> Logprobs:
+    """Log-probabilities as a compact array of float32. Raises `TypeError` for what is not a number."""
+    return array("f", numbers)
+
+
+def _repeated(number: float, count: int) -> Logprobs:
+    return array("f", [number]) * count
 
 
 class StopReason(str, Enum):
@@ -28,22 +55,50 @@ class Completion(msgspec.Struct, frozen=True):
     """The sampled token ids, an end-of-turn token included where one was sampled. At least one."""
     logprobs: list[float] | None = None
     """Log-probability of each sampled token under the policy that sampled it, where the engine gives any; NaN for a
-    token of which it could not say."""
+    token whose log-probability the engine does not know."""
     truncated: bool = False
     """The token limit cut it off."""
 
 
-class Turn(msgspec.Struct):
-    """One observation, the response to it, and what came of it."""
+class TokenSequence(msgspec.Struct):
+    """Tokens of consecutive turns in which each prompt continues the previous prompt and response, id by id."""
 
+    ids: TokenIds
+    """The first prompt, then responses and the text between them; the last response may be followed by a prompt that
+    was never answered."""
+    logprobs: Logprobs
+    """One for each id: 0 where the id was not sampled, NaN where the engine did not say."""
+
+    @classmethod
+    def starting(cls, prompt: TokenIds) -> TokenSequence:
+        """A sequence that consists of a prompt."""
+        return cls(prompt, _repeated(0.0, len(prompt)))
+
+    def add_prompt(self, ids: TokenIds) -> None:
+        """Append tokens that were not sampled."""
+        self.ids.extend(ids)
+        self.logprobs.extend(_repeated(0.0, len(ids)))
+
+    def add_response(self, ids: TokenIds, logprobs: Logprobs | None) -> None:
+        """Append sampled tokens, and one log-probability for each where the engine gave them."""
+        self.ids.extend(ids)
+        self.logprobs.extend(_repeated(math.nan, len(ids)) if logprobs is None else logprobs)
+
+
+class Turn(msgspec.Struct):
+    """One observation, the response to it, and what came of it.
+
+    Its tokens are in the episode: `Episode.prompt_ids`, `Episode.response_ids` and `Episode.response_logprobs`.
+    """
+
+    sequence: int
+    """Index of the token sequence with its prompt and response."""
+    start: int
+    """Position of the first token of the response in that sequence; the prompt is everything before it."""
+    end: int
+    """One past the last token of the response."""
     observation: str
     """What the prompt's last message said."""
-    prompt_ids: list[int]
-    """The whole prompt, token by token as the policy saw it."""
-    response_ids: list[int]
-    """The sampled tokens, unchanged."""
-    logprobs: list[float] | None
-    """Log-probabilities of `response_ids`, where the engine gave them; see `Completion.logprobs`."""
     response: str
     """The sampled tokens as text."""
     action: str
@@ -62,7 +117,7 @@ class Turn(msgspec.Struct):
 
     @property
     def tool_call(self) -> bool:
-        """It was a tool that answered."""
+        """A tool answered."""
         return bool(self.info.get("use_tool"))
 
 
@@ -73,7 +128,7 @@ class Episode(msgspec.Struct):
     seed: int
     """`env.reset(seed=...)` with the same actions plays it again, with `task=...` where there is one."""
     task: int | None = None
-    """Which task it was told to play, where the environment takes one."""
+    """Which task the environment was told to play, where it takes one."""
     slot: int = 0
     """Index of the environment that played it."""
     number: int = 0
@@ -81,6 +136,8 @@ class Episode(msgspec.Struct):
     group: int = 0
     """Episodes of one group started from the same seed."""
     turns: list[Turn] = []
+    sequences: list[TokenSequence] = []
+    """The tokens of all turns. One sequence with the whole history in every prompt, otherwise several."""
     stop_reason: StopReason = StopReason.TRUNCATED
     success: bool = False
     """Whether the environment said at the end that the task was solved."""
@@ -90,12 +147,25 @@ class Episode(msgspec.Struct):
     provenance: str = ""
     """Distribution and version of the plugin that offers the environment."""
     run: str = ""
-    """`Run.id` of the rollout it belongs to, which tells apart what several runs or ranks write to one file."""
+    """`Run.id` of the rollout it belongs to, to tell apart what several runs or ranks write to one file."""
 
     @property
     def total_reward(self) -> float:
         """Undiscounted sum of rewards."""
         return sum(turn.reward for turn in self.turns)
+
+    def prompt_ids(self, turn: Turn) -> TokenIds:
+        """The whole prompt of a turn, token by token as the policy saw it."""
+        return self.sequences[turn.sequence].ids[: turn.start]
+
+    def response_ids(self, turn: Turn) -> TokenIds:
+        """The tokens that were sampled in a turn, unchanged."""
+        return self.sequences[turn.sequence].ids[turn.start : turn.end]
+
+    def response_logprobs(self, turn: Turn) -> Logprobs | None:
+        """Log-probabilities of those tokens, where the engine gave them."""
+        found = self.sequences[turn.sequence].logprobs[turn.start : turn.end]
+        return None if all(map(math.isnan, found)) else found
 
     def summary(self) -> EpisodeSummary:
         """What metrics need of it; small, however long the texts."""
@@ -108,7 +178,7 @@ class Episode(msgspec.Struct):
             error=self.error,
             turns=len(self.turns),
             total_reward=self.total_reward,
-            response_tokens=sum(len(turn.response_ids) for turn in self.turns),
+            response_tokens=sum(turn.end - turn.start for turn in self.turns),
             invalid=sum(turn.invalid for turn in self.turns),
             truncated=sum(turn.truncated for turn in self.turns),
             tool_calls=self._tool_calls(),

@@ -3,17 +3,17 @@
     GemError
     ├── PluginError                a plugin could not be found, read or trusted
     │   ├── PluginLoadError        importing or registering it raised
+    │   │   └── NamespaceError     it declares an id outside its namespace
     │   ├── PluginApiError         it wants another version of the plugin API
     │   └── DuplicateIdError       two distributions claim one id
     ├── NotFoundError              no environment, tool, estimator or adapter of that name
     ├── MissingExtraError          an optional dependency is not installed
     ├── EnvError                   an environment
     │   ├── EnvKwargsError         was given an argument it does not have
-    │   ├── EnvFailure             raised, or returned what is not a transition
-    │   ├── ClosedError            was used after `close()`
-    │   └── GradingError           asked for a grading function that cannot be called
+    │   ├── ResetNeededError       was stepped before `reset()`, or after the end of an episode
+    │   ├── EnvFailure             failed: it raised, hung, died or returned garbage
+    │   └── ClosedError            was used after `close()`
     ├── ToolError                  a tool could not be built, opened or called
-    ├── SandboxError               there is no sandbox as asked for
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
     ├── AdvantageError             turns that no advantage can be computed from
@@ -27,7 +27,9 @@ A message says what happened, what was given and what to do next.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from enum import Enum
 
 
 class GemError(Exception):
@@ -40,6 +42,15 @@ class PluginError(GemError):
 
 class PluginLoadError(PluginError):
     """Importing or registering a plugin raised; the original error is the cause."""
+
+
+class NamespaceError(PluginLoadError):
+    """A plugin declares an id outside its namespace."""
+
+    def __init__(self, message: str, spec_id: str) -> None:
+        super().__init__(message)
+        self.spec_id = spec_id
+        """The id that was refused."""
 
 
 class PluginApiError(PluginError):
@@ -66,24 +77,66 @@ class EnvKwargsError(EnvError, TypeError):
     """An environment was given a keyword argument that it does not have."""
 
 
+class ResetNeededError(EnvError):
+    """An environment was stepped before `reset()`, or after the end of an episode."""
+
+
+class FailureKind(str, Enum):
+    """How an environment failed."""
+
+    RAISED = "raised"
+    """Its code raised an exception, or called `sys.exit`."""
+    INVALID = "invalid"
+    """It returned something that is no opening or transition, or an info that cannot be sent to another process."""
+    TIMEOUT = "timeout"
+    """It did not answer within the time limit."""
+    LOST = "lost"
+    """Its process or actor died during its call."""
+    DIVERGED = "diverged"
+    """Its process was lost in a neighbor's call, and a replay in a new one showed something else than before."""
+    TOO_MANY = "too_many"
+    """More of its episodes failed than the failure policy allows."""
+    NO_TURNS = "no_turns"
+    """Too many of its episodes in a row ended before their first turn."""
+
+
 class EnvFailure(EnvError):
-    """An environment raised, or returned something that is not a transition."""
+    """An environment failed.
+
+    Args:
+        env_id: which one.
+        seed: of the episode; `None` where several episodes are meant.
+        kind: how it failed, for programs.
+        cause: what happened, for people; of an exception its type and text.
+    """
+
+    def __init__(self, env_id: str, seed: int | None, kind: FailureKind, cause: str) -> None:
+        super().__init__(env_id, seed, kind, cause)  # all of them, or the error could not be pickled
+        self.env_id = env_id
+        self.seed = seed
+        self.kind = kind
+        self.cause = cause
+
+    def __str__(self) -> str:
+        episode = "" if self.seed is None else f" (seed {self.seed})"
+        return f"{self.env_id}{episode} failed: {self.cause}"
+
+
+def described(error: BaseException) -> str:
+    """Type and text of an exception, even of one whose `__str__` raises."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its own __str__ raised)"
+    return f"{type(error).__name__}: {text}"
 
 
 class ClosedError(EnvError):
     """An environment was used after `close()`."""
 
 
-class GradingError(EnvError):
-    """A grading function cannot be imported, or be sent its arguments; what an answer does is never an error."""
-
-
 class ToolError(GemError):
     """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
-
-
-class SandboxError(GemError):
-    """No sandbox can be had as asked: no safe backend here, a module that cannot be preloaded, limits that are none."""
 
 
 class PolicyError(GemError):
@@ -114,3 +167,55 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
     """`" Did you mean 'a' or 'b'?"` for the known names closest to `name`, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+
+
+@contextmanager
+def boundary(
+    convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
+) -> Generator[None]:
+    """Turn whatever foreign code raises within the block into the error that `convert` makes of it.
+
+    Errors of the types in `passing` stay as they are, and so does `KeyboardInterrupt`, which belongs to the user.
+    Everything else is converted, including what is no `Exception`: `SystemExit`, pytest's `Skipped`, asyncio's
+    `CancelledError`.
+    """
+    try:
+        yield
+    except (*passing, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise convert(error) from error
+
+
+def located(error: BaseException) -> str:
+    """The end of a sentence such as `"importing 'maze' failed"`: `" at maze.py:3: ValueError: no exit"`.
+
+    See `raised_at` for the place; without one, the result starts with the colon.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" at {error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    place = raised_at(error)
+    return f"{f' at {place}' if place else ''}: {described(error)}"
+
+
+_MACHINERY = frozenset({"importlib", "pluggy", "gem_core"})
+"""Packages that call foreign code; a place inside them does not help its author."""
+
+
+def raised_at(error: BaseException) -> str:
+    """`file:line` where an error passed through foreign code, or an empty string.
+
+    Foreign code is the first package that is not ours; the place is the innermost in that package, not in a library
+    that it calls.
+    """
+    place, author, traceback = "", None, error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        generated = frame.f_code.co_filename.startswith("<")
+        if author is None and not generated and package not in _MACHINERY:
+            author = package
+        if package == author and not generated:
+            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

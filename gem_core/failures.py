@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from gem_core.errors import EnvFailure, PluginError
-from gem_core.plugins import manager
-
-if TYPE_CHECKING:
-    from gem_core.episode import Episode
-    from gem_core.specs import EnvSpec
+from gem_core.errors import EnvFailure, FailureKind
 
 DEFAULT_TIMEOUT = 600.0
 SHOWN_ERRORS = 3
@@ -52,7 +46,8 @@ class FailurePolicy:
     max_failure_share: float | None = 0.5
     """A run stops once more than this share of a window failed, for any one environment id; `None` never stops it."""
     window: int = 40
-    """Number of ended episodes of one environment id that the share is taken of. What a retry mended has not failed."""
+    """Number of ended episodes of one environment id that the share is taken of. An episode that a retry saved did not
+    fail."""
 
     def __post_init__(self) -> None:
         choices = [one.value for one in ErrorAction if one is not ErrorAction.RETRY]
@@ -103,45 +98,12 @@ class CircuitBreaker:
             return None
         first = "\n".join(f"  {number}. {one}" for number, one in enumerate(errors, 1))
         return EnvFailure(
-            f"{env_id} failed {sum(window)} times in its last {len(window)} episodes, more than "
-            f"max_failure_share={share} of {self._policy.window} allows. Its first errors:\n{first}\n"
-            "Repair the environment, or pass a FailurePolicy that allows more."
+            env_id,
+            None,
+            FailureKind.TOO_MANY,
+            f"{sum(window)} times in its last {len(window)} episodes, and no more than {share:g} of "
+            f"{self._policy.window} may fail. Its first errors:\n{first}\nFix the environment, or allow a larger share of failed episodes.",
         )
 
     def _window(self, env_id: str) -> deque[bool]:
         return self._recent.setdefault(env_id, deque(maxlen=self._policy.window))
-
-
-def judge_failure(
-    policy: FailurePolicy, episode: Episode, spec: EnvSpec | None, attempt: int, *, repeatable: bool = True
-) -> ErrorAction:
-    """What becomes of a failed episode: what an enabled plugin says (`gem_env_error`), otherwise the policy.
-
-    Args:
-        policy: the run's.
-        episode: what is known of the episode, with its `error`.
-        spec: the environment's spec.
-        attempt: failures of this episode so far, this one included.
-        repeatable: false where a retry cannot help; the policy's `then` takes its place.
-
-    Raises:
-        PluginError: a plugin answered something that is no `ErrorAction`.
-    """
-    error = env_failure(episode.env_id, episode.seed, episode.error)
-    answer = manager.decide("gem_env_error", error=error, spec=spec, episode=episode, attempt=attempt)
-    if answer is None:
-        answer = ErrorAction.RETRY if attempt <= policy.retries else policy.then
-    try:
-        action = ErrorAction(answer)
-    except ValueError:
-        raise PluginError(
-            f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}"
-        ) from error
-    if action is ErrorAction.RETRY and (not repeatable or attempt >= MAX_ATTEMPTS):
-        return policy.then
-    return action
-
-
-def env_failure(env_id: str, seed: int, error: str | None) -> EnvFailure:
-    """The error that a failed episode stands for."""
-    return EnvFailure(f"{env_id} (seed {seed}) failed: {error}")

@@ -1,15 +1,15 @@
-"""The hooks. A plugin implements any of them with `@gem_core.hookimpl` in the module its entry point names.
+"""The hooks. A plugin implements any of them with `@gem_core.hookimpl` in the module that its entry point names.
 
     [project.entry-points."gem_core.plugins"]
     maze = "my_mazes.plugin"
 
-The entry point's name (`maze`) is the namespace of its ids. The module imports `gem_core` and nothing heavy, and
-returns data; classes are named as strings. It may set `GEM_PLUGIN_API = ">=1,<2"` to be refused by a release that
-speaks another version of these hooks.
+The name of the entry point (`maze`) is the namespace of the plugin's ids. The module imports `gem_core` and nothing
+heavy, and returns data; classes are named as strings. A module that sets `GEM_PLUGIN_API = ">=1,<2"` is refused by a
+release with another version of these hooks.
 
-Collect hooks return what a plugin offers. Notify hooks hear what happened: an exception in one is logged against
-its plugin and never fails a run. Deciding hooks (`firstresult`) are asked only of plugins that `enable()` named,
-so that what happens to be installed cannot change a result.
+Collect hooks return the specs of a plugin. Notify hooks report events: an exception in one is logged with the name of
+its plugin and never fails a run. Deciding hooks (`firstresult`) are called only for plugins that `enable()` named, so
+that an installed plugin cannot change a result unless the user asks for it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, EnvSpec, ToolSpe
 if TYPE_CHECKING:
     import typer
 
-    from gem_core.advantages import TurnBatch
     from gem_core.env import Env
+    from gem_core.episode import Episode, Run
     from gem_core.failures import ErrorAction
-    from gem_core.rollout import Episode, Run
+    from gem_core.turn_batch import TurnBatch
 
 PROJECT = "gem_core"
 PLUGIN_API = "1.0"
@@ -39,7 +39,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def gem_envs() -> Iterable[EnvSpec]:  # type: ignore[empty-body]
-    """Environments this plugin offers.
+    """The environments of this plugin.
 
     Example:
         @hookimpl
@@ -50,7 +50,7 @@ def gem_envs() -> Iterable[EnvSpec]:  # type: ignore[empty-body]
 
 @hookspec
 def gem_tools() -> Iterable[ToolSpec]:  # type: ignore[empty-body]
-    """Tools this plugin offers.
+    """The tools of this plugin.
 
     Example:
         @hookimpl
@@ -61,7 +61,7 @@ def gem_tools() -> Iterable[ToolSpec]:  # type: ignore[empty-body]
 
 @hookspec
 def gem_advantages() -> Iterable[AdvantageSpec]:  # type: ignore[empty-body]
-    """Advantage estimators this plugin offers, chosen by name in a run's settings.
+    """The advantage estimators of this plugin. A run's settings choose one by name.
 
     Example:
         @hookimpl
@@ -94,7 +94,9 @@ def gem_commands(cli: typer.Typer) -> None:
 
 @hookspec
 def gem_doctor(abilities: list[Ability]) -> None:
-    """Add what this plugin needs of a machine, and whether it is here, to `gem-core doctor`. Looks only.
+    """Add to `gem-core doctor` what this plugin needs of a machine and whether the machine has it.
+
+    An implementation only looks: it installs, starts and changes nothing.
 
     Example:
         @hookimpl
@@ -105,7 +107,7 @@ def gem_doctor(abilities: list[Ability]) -> None:
 
 @hookspec(historic=True)
 def gem_configure(config: Mapping[str, Any]) -> None:
-    """Hear the run's settings; a plugin loaded later still hears them.
+    """Receive the run's settings. A plugin that is loaded later receives them when it is loaded.
 
     Example:
         @hookimpl
@@ -116,7 +118,7 @@ def gem_configure(config: Mapping[str, Any]) -> None:
 
 @hookspec(firstresult=True)
 def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
-    """Build an environment elsewhere, for example in a container; `None` leaves it to the next.
+    """Build an environment in another way, for example in a container; `None` leaves it to the next plugin.
 
     Example:
         @hookimpl
@@ -127,10 +129,10 @@ def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
 
 @hookspec(firstresult=True)
 def gem_env_error(error: BaseException, spec: EnvSpec | None, episode: Episode, attempt: int) -> ErrorAction | None:
-    """Say what becomes of an episode whose environment failed; `None` leaves it to the next.
+    """Decide what happens to an episode whose environment failed; `None` leaves it to the next plugin.
 
-    `attempt` counts the failures of that episode, from 1; it is above 1 only after `ErrorAction.RETRY`. Asked in the
-    process that drives the rollout, wherever the environment runs. `episode` has the turns so far.
+    `attempt` counts the failures of this episode from 1; it is above 1 only after `ErrorAction.RETRY`. `episode` has
+    the turns so far. The hook is called in the process that drives the rollout, wherever the environment runs.
 
     Example:
         @hookimpl

@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment when it does no harm."""
+"""Delaying Ctrl-C until it is safe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Hold Ctrl-C back until the block is over, so that what it keeps account of is never half done.
+    """Delay Ctrl-C until the end of the block, so that the state that it updates is always consistent.
 
-    Only the main thread is ever interrupted; elsewhere this does nothing.
+    Python interrupts only the main thread; in other threads this does nothing.
     """
     before: Any = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

@@ -1,13 +1,15 @@
 """Finding, loading and isolating plugins.
 
 Nothing is loaded at import. Asking for `game:Sokoban-v0-easy` loads the entry points named `game` and no other.
-Each plugin loads in its own `try`: a broken one is listed as broken and harms nobody.
+Each plugin loads in isolation: whatever it raises, it is listed as broken, and the others work. Only Ctrl-C passes.
 
 | environment variable | effect |
 | --- | --- |
-| `GEM_PLUGINS=a,b` | only these plugins exist, by name or by distribution |
-| `GEM_DISABLE_PLUGINS=a,b` | these do not |
+| `GEM_PLUGINS=a,b` | only these plugins are loaded; each is the name of a plugin or of a distribution |
+| `GEM_DISABLE_PLUGINS=a,b` | these plugins are not loaded |
 | `GEM_STRICT_PLUGINS=1` | a broken plugin raises instead of being listed as broken |
+
+A name in the first two that fits nothing installed is logged as a warning.
 """
 
 from __future__ import annotations
@@ -18,13 +20,23 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pluggy
 
 from gem_core import hookspecs
-from gem_core.errors import DuplicateIdError, PluginApiError, PluginError, PluginLoadError, near_matches
+from gem_core.errors import (
+    DuplicateIdError,
+    NamespaceError,
+    PluginApiError,
+    PluginError,
+    PluginLoadError,
+    boundary,
+    located,
+    near_matches,
+)
 from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
 
 GROUP = "gem_core.plugins"
@@ -41,8 +53,8 @@ _COLLECT: dict[str, type[Spec]] = {
 
 
 @dataclass(frozen=True)
-class Offer(Generic[_S]):
-    """A spec and where it came from."""
+class Registration(Generic[_S]):
+    """A spec and the distribution that declares it."""
 
     spec: _S
     provenance: Provenance
@@ -50,31 +62,41 @@ class Offer(Generic[_S]):
 
 @dataclass
 class Plugin:
-    """One entry point and what became of it."""
+    """One entry point and its state."""
 
     provenance: Provenance
     status: str = "not loaded"
     """`not loaded`, `ok`, `disabled` or `broken`."""
-    error: Exception | None = None
+    error: PluginError | None = None
     """Why it is broken."""
+    disabled_by: str = ""
+    """Which environment variable disabled it, and how."""
     module: Any = None
-    offers: dict[str, list[Offer[Spec]]] = field(default_factory=dict[str, list[Offer[Spec]]])
-    """What it offers, by collect hook."""
+    registrations: dict[str, list[Registration[Spec]]] = field(default_factory=dict[str, list[Registration[Spec]]])
+    """Its specs, by collect hook."""
 
     @property
     def name(self) -> str:
         """Name of its entry point: the namespace of its ids."""
         return self.provenance.plugin
 
+    @property
+    def reason(self) -> str:
+        """Why it is broken or disabled; empty where it is neither."""
+        return self.disabled_by if self.error is None else str(self.error)
+
 
 class PluginManager:
-    """All plugins of one process; `gem_core` uses one, tests make their own.
+    """All plugins of one process. `gem_core` uses one manager; a test makes its own.
 
     Args:
-        discover: lists the entry points; the default reads the installed distributions, once, when first needed.
+        discover: lists the entry points; the default reads the installed distributions. Called once, on first use.
     """
 
     def __init__(self, discover: Callable[[], Iterable[importlib.metadata.EntryPoint]] | None = None) -> None:
+        self.around: Callable[[str], AbstractContextManager[Any]] = nullcontext
+        """Makes a context for each call into a plugin that may take long, from words such as `"loading gem-maze 1.0"`.
+        The command line replaces it, to name a plugin that hangs."""
         self._discover = discover or _installed_entry_points
         self._hooks = pluggy.PluginManager(hookspecs.PROJECT)
         self._hooks.add_hookspecs(hookspecs)
@@ -82,20 +104,26 @@ class PluginManager:
         self._enabled_names: list[str] = []
         self._configs: list[Mapping[str, Any]] = []
         self._loading = threading.RLock()
-        self._in_process: dict[str, list[Offer[Spec]]] = {hook: [] for hook in _COLLECT}
-        self._builtin_offers: dict[str, list[Offer[Spec]]] | None = None
+        self._in_process: dict[str, list[Registration[Spec]]] = {hook: [] for hook in _COLLECT}
+        self._builtin_registrations: dict[str, list[Registration[Spec]]] | None = None
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def _entries(self) -> list[tuple[importlib.metadata.EntryPoint, Plugin]]:
         entries = [(entry, Plugin(_provenance(entry))) for entry in self._discover()]
+        for problem in _selection_problems([plugin.provenance for _, plugin in entries]):
+            _log.warning("%s", problem)
         return sorted(entries, key=lambda pair: (pair[1].name, pair[1].provenance.distribution))
 
     def plugins(self) -> list[Plugin]:
         """Every plugin installed, in name order, loaded or not."""
         with self._loading:
             return [plugin for _, plugin in self._entries]
+
+    def selection_problems(self) -> list[str]:
+        """Names in `GEM_PLUGINS` and `GEM_DISABLE_PLUGINS` that fit nothing installed, one sentence each."""
+        return _selection_problems([plugin.provenance for plugin in self.plugins()])
 
     def load(self, name: str) -> list[Plugin]:
         """Load the entry points of that name, each in isolation.
@@ -116,41 +144,37 @@ class PluginManager:
         return [plugin for _, plugin in found]
 
     def load_all(self) -> list[Plugin]:
-        """Load every plugin, each in isolation; what `gem-core list` shows."""
+        """Load every plugin, each in isolation."""
         for name in sorted({plugin.name for plugin in self.plugins()}):
             self.load(name)
         return self.plugins()
 
     def _load(self, entry: importlib.metadata.EntryPoint, plugin: Plugin) -> None:
-        if not _allowed(plugin.provenance):
-            plugin.status = "disabled"
+        if disabled_by := _disabled_by(plugin.provenance):
+            plugin.status, plugin.disabled_by = "disabled", disabled_by
             return
         try:
-            plugin.module = _import(entry, plugin)
-            plugin.offers = self._register(plugin.module, plugin.provenance)
+            with self.around(f"loading {plugin.provenance}"):
+                plugin.module = _import(entry, plugin.provenance)
+                plugin.registrations = self._register(plugin.module, plugin.provenance)
             plugin.status = "ok"
-        except Exception as error:
+        except PluginError as error:
             plugin.status, plugin.error = "broken", error
             _log.warning("%s is broken and was left out: %s", plugin.provenance, error)
 
-    def _register(self, module: Any, provenance: Provenance) -> dict[str, list[Offer[Spec]]]:
+    def _register(self, module: Any, provenance: Provenance) -> dict[str, list[Registration[Spec]]]:
         name = f"{provenance.plugin} ({provenance.distribution})"
         if self._hooks.is_registered(module):
             raise PluginLoadError(f"{provenance}: its module is already plugin {self._hooks.get_name(module)!r}")
         try:
-            self._hooks.register(module, name)
-            self._check_hooks(module)
-            return self._collect(module, provenance)
-        except PluginError:
-            self._unregister(module)
+            with _load_boundary(f"{provenance}: registering it failed", passing=(PluginError,)):
+                self._hooks.register(module, name)
+                self._check_hooks(module)
+                return self._collect(module, provenance)
+        except BaseException:
+            if self._hooks.is_registered(module):
+                self._hooks.unregister(module)
             raise
-        except (Exception, SystemExit) as error:
-            self._unregister(module)
-            raise PluginLoadError(f"{provenance}: registering it failed: {type(error).__name__}: {error}") from error
-
-    def _unregister(self, module: Any) -> None:
-        if self._hooks.is_registered(module):
-            self._hooks.unregister(module)
 
     def _check_hooks(self, plugin: object) -> None:
         for hook in self._hooks.get_hookcallers(plugin) or ():
@@ -158,64 +182,64 @@ class PluginManager:
             if not hook.has_spec() and not all(one.optionalhook for one in own):
                 known = [name for name in vars(hookspecs) if name.startswith("gem_")]
                 raise PluginLoadError(
-                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, and there is no such hook."
+                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, which is no hook of gem-core."
                     f"{near_matches(hook.name, known)}"
                 )
 
-    def _collect(self, module: Any, provenance: Provenance) -> dict[str, list[Offer[Spec]]]:
-        offers: dict[str, list[Offer[Spec]]] = {}
+    def _collect(self, module: Any, provenance: Provenance) -> dict[str, list[Registration[Spec]]]:
+        registrations: dict[str, list[Registration[Spec]]] = {}
         for hook, kind in _COLLECT.items():
             for implementation in self._implementations(hook, of=module):
                 specs = list(_call(implementation, {}))
                 for spec in specs:
                     _check_spec(spec, kind, hook, provenance)
-                offers[hook] = [Offer(spec, provenance) for spec in specs]
-        return offers
+                registrations[hook] = [Registration(spec, provenance) for spec in specs]
+        return registrations
 
     def _implementations(self, hook: str, of: Any = None) -> list[pluggy.HookImpl]:
         implementations: list[pluggy.HookImpl] = getattr(self._hooks.hook, hook).get_hookimpls()
         return [one for one in implementations if of is None or one.plugin is of]
 
-    # -- offers ----------------------------------------------------------------------------------------------------
+    # -- registrations ---------------------------------------------------------------------------------------------
 
-    def offers(self, hook: str, namespace: str) -> list[Offer[Any]]:
-        """What the built-ins, `register()` and the plugins of one namespace offer through a collect hook."""
+    def registrations(self, hook: str, namespace: str) -> list[Registration[Any]]:
+        """The specs that the core, `register()` and the plugins of one namespace give to a collect hook."""
         own = [*self._builtins()[hook], *self._in_process[hook]]
         plugins = self.load(namespace) if namespace else []
-        return own + [offer for plugin in plugins for offer in plugin.offers.get(hook, [])]
+        return own + [one for plugin in plugins for one in plugin.registrations.get(hook, [])]
 
-    def all_offers(self, hook: str) -> list[Offer[Any]]:
-        """What anything installed offers through a collect hook. Loads every plugin."""
+    def all_registrations(self, hook: str) -> list[Registration[Any]]:
+        """Every spec given to a collect hook. Loads every plugin."""
         own = [*self._builtins()[hook], *self._in_process[hook]]
-        return own + [offer for plugin in self.load_all() for offer in plugin.offers.get(hook, [])]
+        return own + [one for plugin in self.load_all() for one in plugin.registrations.get(hook, [])]
 
-    def find(self, hook: str, name: str) -> Offer[Any] | None:
-        """The one offer of that id, loading only its namespace.
+    def find(self, hook: str, name: str) -> Registration[Any] | None:
+        """The registration of an id, or `None`. Loads only the plugins of its namespace.
 
         Raises:
-            DuplicateIdError: two distributions offer it.
+            DuplicateIdError: two distributions declare it.
         """
-        found = [offer for offer in self.offers(hook, namespace_of(name)) if offer.spec.id == name]
+        found = [one for one in self.registrations(hook, namespace_of(name)) if one.spec.id == name]
         if len(found) > 1:
-            claims = " and ".join(str(offer.provenance) for offer in found)
+            claims = " and ".join(str(registration.provenance) for registration in found)
             raise DuplicateIdError(
                 f"{name!r} is claimed by {claims}. Uninstall one, or name its distribution in GEM_DISABLE_PLUGINS."
             )
         return found[0] if found else None
 
     def add(self, hook: str, spec: Spec) -> None:
-        """Add a spec from this process; a later one of the same id replaces it, as notebooks need."""
-        kept = [offer for offer in self._in_process[hook] if offer.spec.id != spec.id]
-        self._in_process[hook] = [*kept, Offer(spec, Provenance(IN_PROCESS, IN_PROCESS, "0"))]
+        """Add a spec from this process. A later spec of the same id replaces it: notebook cells run again."""
+        kept = [one for one in self._in_process[hook] if one.spec.id != spec.id]
+        self._in_process[hook] = [*kept, Registration(spec, Provenance(IN_PROCESS, IN_PROCESS, "0"))]
 
-    def _builtins(self) -> dict[str, list[Offer[Spec]]]:
+    def _builtins(self) -> dict[str, list[Registration[Spec]]]:
         with self._loading:
-            if self._builtin_offers is None:
+            if self._builtin_registrations is None:
                 from gem_core import builtin
 
                 provenance = Provenance(hookspecs.PROJECT, "gem-core", _own_version())
-                self._builtin_offers = {hook: [] for hook in _COLLECT} | self._register(builtin, provenance)
-            return self._builtin_offers
+                self._builtin_registrations = {hook: [] for hook in _COLLECT} | self._register(builtin, provenance)
+            return self._builtin_registrations
 
     # -- hooks -----------------------------------------------------------------------------------------------------
 
@@ -223,7 +247,7 @@ class PluginManager:
         """Add an object with hook implementations, for example a `Recorder`, to this process.
 
         Raises:
-            PluginError: it implements a hook that does not exist, most likely a misspelt one.
+            PluginError: it implements a hook that does not exist; the message names the nearest one.
         """
         self._hooks.register(plugin, name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}"))
         try:
@@ -233,14 +257,14 @@ class PluginManager:
             raise
 
     def unregister(self, plugin: object) -> None:
-        """Take such an object out again."""
+        """Remove an object that `register` added."""
         self._hooks.unregister(plugin)
 
     def enable(self, *names: str) -> None:
-        """Load plugins and let them decide (`gem_make_env`, `gem_env_error`), the first named first, and listen.
+        """Load plugins and let them decide (`gem_make_env`, `gem_env_error`), in the order of the names.
 
         Raises:
-            PluginError: there is no such plugin, or it is broken or disabled.
+            PluginError: no plugin has this name, or it is broken or disabled.
         """
         for name in names:
             plugins = self.load(name)
@@ -249,36 +273,43 @@ class PluginManager:
                 raise PluginError(f"no plugin named {name!r} is installed; installed are: {known}")
             for plugin in plugins:
                 if plugin.status != "ok":
-                    raise PluginError(f"{plugin.provenance} cannot be enabled: it is {plugin.status}") from plugin.error
+                    raise PluginError(
+                        f"{plugin.provenance} cannot be enabled: it is {plugin.status}: {plugin.reason}"
+                    ) from plugin.error
                 if plugin.module not in self._enabled:
                     self._enabled.append(plugin.module)
                     self._enabled_names.append(name)
 
     @property
     def enabled(self) -> tuple[str, ...]:
-        """Names of the plugins that decide, the first to be asked first."""
+        """Names of the plugins that decide, in the order in which they are asked."""
         return tuple(dict.fromkeys(self._enabled_names))
 
     @property
     def configs(self) -> tuple[Mapping[str, Any], ...]:
-        """The settings that plugins were told, for another process that is to hear the same."""
+        """All settings given to `configure`, for repeating in another process."""
         return tuple(self._configs)
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Tell all plugins, also those loaded later, the run's settings (`gem_configure`).
+        """Give the run's settings to all plugins, including those loaded later (`gem_configure`).
 
         Raises:
             PluginError: a plugin refused them.
         """
-        try:
+        with boundary(
+            lambda error: PluginError(f"a plugin refused the settings {dict(config)!r}{located(error)}"), passing=()
+        ):
             self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
-        except (Exception, SystemExit) as error:
-            raise PluginError(f"a plugin refused the settings {dict(config)!r}: {error}") from error
         self._configs.append(config)
 
     def decide(self, hook: str, **arguments: Any) -> Any:
-        """The first answer that is not `None` from the plugins that `enable()` named, asked in that order."""
-        # Not through pluggy, which asks in the order of loading: an earlier `make` must not change who decides.
+        """The first answer that is not `None` from the plugins that `enable()` named, asked in that order.
+
+        Raises:
+            PluginError: a plugin raised something that is no `Exception`, such as `SystemExit`; its own `Exception`
+                passes unchanged.
+        """
+        # pluggy would ask in the order of loading. An earlier `make` must not change which plugin decides.
         for module in self._enabled:
             for implementation in self._implementations(hook, of=module):
                 answer = _call(implementation, arguments)
@@ -287,20 +318,23 @@ class PluginManager:
         return None
 
     def notify(self, hook: str, **arguments: Any) -> None:
-        """Tell every listener; an exception is logged against its plugin and goes no further."""
+        """Call every listener. What a listener raises is logged with its plugin's name and stops nothing."""
         for implementation in self._implementations(hook):
             try:
-                _call(implementation, arguments)
+                with self.around(f"waiting for {hook} of plugin {implementation.plugin_name!r}"):
+                    _call(implementation, arguments)
             except Exception:
-                _log.exception("plugin %r failed in %s; the run goes on", implementation.plugin_name, hook)
+                _log.exception("plugin %r failed in %s; the run continues", implementation.plugin_name, hook)
 
 
 def _call(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
     try:
         return implementation.function(*(arguments[name] for name in implementation.argnames))
-    except SystemExit as error:  # a plugin ends no process
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # callers handle an Exception; nothing else of a plugin may end the process
         hook = implementation.function.__name__
-        raise PluginError(f"plugin {implementation.plugin_name!r} called sys.exit({error}) in {hook}") from error
+        raise PluginError(f"plugin {implementation.plugin_name!r} failed in {hook}{located(error)}") from error
 
 
 def _installed_entry_points() -> Iterable[importlib.metadata.EntryPoint]:
@@ -318,26 +352,39 @@ def _provenance(entry: importlib.metadata.EntryPoint) -> Provenance:
     return Provenance(entry.name, distribution.name, distribution.version)
 
 
-def _allowed(provenance: Provenance) -> bool:
-    allow, block = (_names(os.environ.get(key, "")) for key in ("GEM_PLUGINS", "GEM_DISABLE_PLUGINS"))
+def _disabled_by(provenance: Provenance) -> str:
+    """Which environment variable disables a plugin, as a clause; empty where none does."""
     names = {provenance.plugin, provenance.distribution}
-    return not names & block and (not allow or bool(names & allow))
+    if names & _listed("GEM_DISABLE_PLUGINS"):
+        return "named in GEM_DISABLE_PLUGINS"
+    only = _listed("GEM_PLUGINS")
+    return "not named in GEM_PLUGINS" if only and not names & only else ""
 
 
-def _names(value: str) -> set[str]:
-    return {name.strip() for name in value.split(",") if name.strip()}
+def _listed(variable: str) -> set[str]:
+    return {name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()}
 
 
-def _import(entry: importlib.metadata.EntryPoint, plugin: Plugin) -> Any:
-    try:
+def _selection_problems(installed: Iterable[Provenance]) -> list[str]:
+    known = {name for one in installed for name in (one.plugin, one.distribution)}
+    return [
+        f"{variable} names {name!r}, which is neither an installed plugin nor a distribution of one."
+        f"{near_matches(name, sorted(known))}"
+        for variable in ("GEM_PLUGINS", "GEM_DISABLE_PLUGINS")
+        for name in sorted(_listed(variable) - known)
+    ]
+
+
+def _load_boundary(what: str, passing: tuple[type[PluginError], ...] = ()) -> AbstractContextManager[None]:
+    return boundary(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
+
+
+def _import(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:
+    with _load_boundary(f"{provenance}: importing {entry.value!r} failed"):
         module = entry.load()
-    except (Exception, SystemExit) as error:  # a module that is a script exits
-        raise PluginLoadError(
-            f"{plugin.provenance}: importing {entry.value!r} failed: {type(error).__name__}: {error}"
-        ) from error
-    wanted = getattr(module, "GEM_PLUGIN_API", None)
+        wanted = getattr(module, "GEM_PLUGIN_API", None)
     if wanted is not None:
-        _check_api(wanted, plugin.provenance)
+        _check_api(wanted, provenance)
     return module
 
 
@@ -346,9 +393,9 @@ def _check_api(wanted: Any, provenance: Provenance) -> None:
 
     try:
         agrees = hookspecs.PLUGIN_API in SpecifierSet(wanted)
-    except Exception as error:  # a text that is no range, or no text
+    except Exception as error:  # not a range, or not even a string
         raise PluginApiError(
-            f"{provenance}: GEM_PLUGIN_API = {wanted!r} is no range of versions. Write one such as '>=1,<2'."
+            f"{provenance}: GEM_PLUGIN_API = {wanted!r} is not a range of versions. Write one such as '>=1,<2'."
         ) from error
     if not agrees:
         raise PluginApiError(
@@ -362,8 +409,10 @@ def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenanc
         raise PluginLoadError(f"{provenance}: {hook} gave {spec!r}, which is not a {kind.__name__}")
     builtin = provenance.plugin == hookspecs.PROJECT
     if not builtin and kind is not AdapterSpec and spec.namespace != provenance.plugin:
-        raise PluginLoadError(
-            f"{provenance}: id {spec.id!r} is outside its namespace; its ids start with {provenance.plugin + ':'!r}"
+        raise NamespaceError(
+            f"{provenance}: id {spec.id!r} is outside its namespace. Begin the id with {provenance.plugin + ':'!r}, "
+            f"or name the entry point {spec.namespace!r}.",
+            spec.id,
         )
 
 

@@ -7,12 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from gem_core.env import Env
-from gem_core.errors import EnvError, EnvKwargsError, GemError, NotFoundError, ToolError, near_matches
-from gem_core.plugins import Offer, manager
-from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, namespace_of
+from gem_core.errors import (
+    EnvError,
+    EnvKwargsError,
+    GemError,
+    NamespaceError,
+    NotFoundError,
+    ToolError,
+    boundary,
+    described,
+    near_matches,
+)
+from gem_core.plugins import Registration, manager
+from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of
 
 if TYPE_CHECKING:
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
 
 def register(
@@ -22,7 +32,7 @@ def register(
     kwargs: Mapping[str, Any] | None = None,
     tags: tuple[str, ...] = (),
 ) -> EnvSpec:
-    """Make an environment known to this process, for notebooks and tests; a package declares a plugin instead.
+    """Register an environment in this process, for notebooks and tests; a package declares a plugin instead.
 
     Args:
         env_id: `namespace:Name-vN`; registering an id again replaces it.
@@ -31,14 +41,14 @@ def register(
         tags: words to filter by.
 
     Raises:
-        EnvError: the id has no namespace, or belongs to an installed plugin.
+        EnvError: the id has no namespace or no name, or belongs to an installed plugin.
     """
     namespace = namespace_of(env_id)
     if not namespace or env_id.endswith(":"):
         raise EnvError(f"environment id {env_id!r} is not of the form 'namespace:Name', for example 'demo:Maze-v0'")
     spec = EnvSpec(env_id, entry_point, dict(kwargs or {}), tags)
     for plugin in manager.load(namespace):
-        if any(offer.spec.id == env_id for offer in plugin.offers.get("gem_envs", [])):
+        if any(one.spec.id == env_id for one in plugin.registrations.get("gem_envs", [])):
             raise EnvError(f"{env_id!r} belongs to {plugin.provenance}. Register yours under another id.")
     manager.add("gem_envs", spec)
     return spec
@@ -48,8 +58,8 @@ def spec(env_id: str) -> EnvSpec:
     """The spec of an id; loads only the plugin of its namespace.
 
     Raises:
-        NotFoundError: nobody offers it; the message names near matches and what to install.
-        DuplicateIdError: two distributions offer it.
+        NotFoundError: nothing installed declares it; the message names near matches and what to install.
+        DuplicateIdError: two distributions declare it.
     """
     return _find("gem_envs", "environment", env_id).spec
 
@@ -75,33 +85,32 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
         NotFoundError, DuplicateIdError: see `spec`.
         EnvKwargsError: the environment has no such keyword argument; the message names the near match.
         MissingExtraError: something it needs is not installed.
-        EnvError: its constructor raised.
+        EnvError: its constructor raised, or gave something else than an `Env`.
     """
     return build(spec(env_id) if isinstance(env_id, str) else env_id, kwargs)
 
 
 def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Callable[[Env], Env]] = ()) -> Env:
-    """Build from a spec, and wrap in this order; what `make` does once it has found one. Raises as `make`."""
+    """Build an environment from a spec and apply the wrappers in this order. Raises as `make`."""
     merged = {**env_spec.kwargs, **kwargs}
-    try:
+    with boundary(lambda error: _not_built(env_spec, merged, error)):
         env = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
         if env is None:
-            constructor = env_spec.resolve()
-            _check_kwargs(env_spec.id, constructor, merged)
-            _check_types(env_spec.id, constructor, merged)
-            env = constructor(**merged)
-    except GemError:
-        raise
-    except ModuleNotFoundError as error:
-        raise env_spec.missing(error) from error
-    except (Exception, SystemExit) as error:
-        raise EnvError(f"{env_spec.id} could not be built with {merged!r}: {type(error).__name__}: {error}") from error
+            env = _construct(env_spec, merged)
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
-    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra)
+    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra, builder=build)
     for wrap in wrappers:
-        env = wrap(env)
+        env = _wrapped(env_spec.id, wrap, env)
     return env
+
+
+def _wrapped(env_id: str, wrap: Callable[[Env], Env], env: Env) -> Env:
+    with boundary(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {described(error)}")):
+        wrapped = wrap(env)
+    if not isinstance(wrapped, Env):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise EnvError(f"{env_id}: the wrapper {wrap!r} gave {wrapped!r}, which is not a gem_core.Env")
+    return wrapped
 
 
 def make_tool(tool_id: str, **kwargs: Any) -> Tool:
@@ -115,36 +124,41 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
         NotFoundError, DuplicateIdError: see `spec`.
         EnvKwargsError: it has no such keyword argument; the message names the near match.
         MissingExtraError: something it needs is not installed.
-        ToolError: its constructor raised.
+        ToolError: its constructor raised, or gave something else than a `Tool`.
     """
-    from gem_core.tools import Tool
+    from gem_core.tool import Tool
 
-    tool_spec = _find("gem_tools", "tool", tool_id).spec
-    try:
-        constructor = tool_spec.resolve()
-        _check_kwargs(tool_id, constructor, kwargs)
-        _check_types(tool_id, constructor, kwargs)
-        tool = constructor(**kwargs)
-    except GemError:
-        raise
-    except ModuleNotFoundError as error:
-        raise tool_spec.missing(error) from error
-    except (Exception, SystemExit) as error:
-        raise ToolError(f"{tool_id} could not be built with {kwargs!r}: {type(error).__name__}: {error}") from error
+    tool_spec: ToolSpec = _find("gem_tools", "tool", tool_id).spec
+    with boundary(lambda error: _not_built(tool_spec, kwargs, error)):
+        tool = _construct(tool_spec, kwargs)
     if not isinstance(tool, Tool):
         raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} gave {tool!r}, which is not a gem_core.tools.Tool")
     tool.spec = tool_spec
     return tool
 
 
+def _construct(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any]) -> Any:
+    constructor = wanted.resolve()
+    _check_kwargs(wanted.id, constructor, kwargs)
+    _check_types(wanted.id, constructor, kwargs)
+    return constructor(**kwargs)
+
+
+def _not_built(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any], error: BaseException) -> GemError:
+    if isinstance(error, ModuleNotFoundError):
+        return wanted.missing(error)
+    kind = ToolError if isinstance(wanted, ToolSpec) else EnvError
+    return kind(f"{wanted.id} could not be built with {dict(kwargs)!r}: {described(error)}")
+
+
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
-    """Plain values against plain annotations, which is what a configuration file gets wrong."""
+    """Check plain values against plain annotations: a configuration file can give a text for a number."""
     try:
         hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor)
-    except Exception:  # names that only a type checker sees
+    except Exception:  # annotations that only a type checker can resolve
         return
     for name, value in kwargs.items():
         accepted = set(get_args(hints.get(name))) or {hints.get(name)}
@@ -167,30 +181,38 @@ def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[
             )
 
 
-def _find(hook: str, what: str, name: str) -> Offer[Any]:
-    offer = manager.find(hook, name)
-    if offer is None:
+def _find(hook: str, what: str, name: str) -> Registration[Any]:
+    found = manager.find(hook, name)
+    if found is None:
         raise NotFoundError(_not_found(hook, what, name))
-    return offer
+    return found
 
 
 def _not_found(hook: str, what: str, name: str) -> str:
     namespace = namespace_of(name)
     plugins = manager.load(namespace) if namespace else []
-    broken = [plugin for plugin in plugins if plugin.status != "ok"]
-    if broken:
-        off = "see GEM_PLUGINS and GEM_DISABLE_PLUGINS"
-        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.error or off}" for plugin in broken)
+    if unusable := [plugin for plugin in plugins if plugin.status != "ok"]:
+        reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.reason}" for plugin in unusable)
         return f"no {what} {name!r}: {reasons}"
-    own = [offer.spec.id for offer in manager.offers(hook, namespace)]
-    # Without a known namespace the cost of loading every plugin is worth a good hint.
-    known = own if plugins else [offer.spec.id for offer in manager.all_offers(hook)]
+    own = [one.spec.id for one in manager.registrations(hook, namespace)]
+    # An unknown namespace is worth the cost of loading every plugin: only then can the message name the right one.
+    known = own if plugins else [one.spec.id for one in manager.all_registrations(hook)]
     hint = near_matches(name, known) or _same_name_elsewhere(name, known)
     if namespace and not plugins and not any(namespace_of(one) == namespace for one in own):
-        installed = ", ".join(sorted({plugin.name for plugin in manager.plugins()})) or "none"
-        hint += f" No plugin named {namespace!r} is installed (installed: {installed}): install what offers it."
+        hint += _no_such_namespace(namespace)
     listing = "`gem-core list` shows them all." if hook == "gem_envs" else f"Known: {', '.join(known)}."
     return f"no {what} {name!r}.{hint} {listing}"
+
+
+def _no_such_namespace(namespace: str) -> str:
+    for plugin in manager.plugins():
+        if isinstance(plugin.error, NamespaceError) and namespace_of(plugin.error.spec_id) == namespace:
+            return f" An installed plugin declares this namespace and is broken: {plugin.error}"
+    installed = ", ".join(sorted({plugin.name for plugin in manager.plugins()})) or "none"
+    return (
+        f" No plugin named {namespace!r} is installed (installed: {installed}). "
+        f"Install the distribution that provides {namespace!r}."
+    )
 
 
 def _same_name_elsewhere(name: str, known: list[str]) -> str:

@@ -1,18 +1,20 @@
-"""What plugins declare: frozen data, so that nothing is imported before it is used."""
+"""Specs: frozen data that plugins declare, so that nothing is imported before it is used."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError
+from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which installed distribution something came from; recorded with every run."""
+    """The installed distribution that a spec came from; recorded with every run."""
 
     plugin: str
     """Name of the entry point, or `gem_core` / `<in-process>`."""
@@ -27,7 +29,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Spec:
-    """Common to all that a plugin offers by name."""
+    """The base of everything that a plugin declares by name."""
 
     id: str
     """`namespace:Name`; the namespace is the name of the plugin's entry point. Built-ins have no namespace."""
@@ -59,26 +61,43 @@ class Spec:
         module_name, _, attribute = self.entry_point.partition(":")
         if not module_name or not attribute:
             raise PluginError(f"{self.id}: entry point {self.entry_point!r} is not 'package.module:attribute'")
-        try:
+        with boundary(lambda error: self._not_imported(module_name, error)):
             module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            raise self.missing(error) from error
-        except GemError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise PluginLoadError(
-                f"{self.id}: importing {module_name!r} failed: {type(error).__name__}: {error}"
-            ) from error
         try:
             return getattr(module, attribute)
         except AttributeError as error:
             raise PluginError(f"{self.id}: module {module_name!r} has no attribute {attribute!r}") from error
 
+    def _not_imported(self, module: str, error: BaseException) -> GemError:
+        if not isinstance(error, ModuleNotFoundError) or not error.name:
+            return PluginLoadError(f"{self.id}: importing {module!r} failed{located(error)}")
+        named = f"{module}.".startswith(f"{error.name}.")
+        if named and _is_only_part_missing(error.name):
+            return PluginError(
+                f"{self.id}: its entry point {self.entry_point!r} names the module {error.name!r}, which does not exist"
+            )
+        return self.missing(error)
+
     def missing(self, error: ModuleNotFoundError) -> MissingExtraError:
-        """The error that says what to install for the module that was not found."""
+        """The error that names the module that was not found, the import, and what to install."""
         extra: str | None = getattr(self, "extra", None)
-        remedy = f'pip install "gem-core[{extra}]"' if extra else f"install the distribution that has {error.name!r}"
-        return MissingExtraError(f"{self.id} needs the module {error.name!r}, which is not installed. Next: {remedy}")
+        name = error.name or str(error)
+        package = name.partition(".")[0]
+        place = raised_at(error)
+        imported = f" (imported at {place})" if place else ""
+        state, remedy = "is not installed", f"install the package that provides {package!r}"
+        if _is_only_part_missing(name):
+            state = f"the installed package {package!r} does not have"
+            remedy = f"install the version of {package!r} that this plugin was written for"
+        if extra:
+            remedy = f'pip install "gem-core[{extra}]"'
+        return MissingExtraError(f"{self.id} needs the module {name!r}{imported}, which {state}. Next: {remedy}")
+
+
+def _is_only_part_missing(module: str) -> bool:
+    """The package at the top of the module's name is installed, without that module."""
+    package = module.partition(".")[0]
+    return package != module and (package in sys.modules or importlib.util.find_spec(package) is not None)
 
 
 @dataclass(frozen=True)
@@ -91,6 +110,8 @@ class EnvSpec(Spec):
     """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
     extra: str | None = None
     """Name of the gem-core extra that installs what it needs."""
+    builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
+    """Builds another environment of this spec with other keyword arguments; set on the spec of a built one."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +145,13 @@ class AdapterSpec(Spec):
     extra: str | None = None
     """Name of the gem-core extra that installs it."""
     clone: str | None = None
-    """The repository, for a framework that is on no package index and used from a clone: `distribution` is then the
-    name of its package, and its version that in the `setup.py` beside the package."""
+    """The repository of a framework that is on no package index and is used from a clone. Then `distribution` is the
+    name of its package, and the version is that in the `setup.py` next to the package."""
 
 
 @dataclass(frozen=True)
 class Ability:
-    """Something that a machine can do or cannot, as `gem-core doctor` shows it."""
+    """A capability of the machine, present or missing, for `gem-core doctor`."""
 
     name: str
     available: bool

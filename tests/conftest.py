@@ -15,5 +15,5 @@ settings.load_profile("unhurried")
 def _grading_ends_with_its_tests() -> Iterator[None]:
     """Other tests look for processes that were left behind."""
     yield
-    if pool := sys.modules.get("gem_core.grading.pool"):
-        pool.close_pool()
+    if grading := sys.modules.get("gem_grading.grading"):
+        grading.close_server()

@@ -4,14 +4,14 @@ A `TurnBatch` holds the turns of one rank; an estimator turns it into a float (N
 order. What concerns all ranks goes through a `Gather`, so nothing here knows a training framework.
 """
 
-from gem_core.advantages.batch import TurnBatch
-from gem_core.advantages.compute import advantages_and_returns, compute_advantages, turn_batch
+from gem_core.advantages.compute import advantages_and_returns, compute_advantages
 from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
 from gem_core.advantages.gae import gae
 from gem_core.advantages.groups import drgrpo, grpo, rloo
 from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
+from gem_core.turn_batch import TurnBatch
 
 __all__ = [
     "Gather",
@@ -28,5 +28,4 @@ __all__ = [
     "reinforce",
     "returns_to_go",
     "rloo",
-    "turn_batch",
 ]

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.advantages.moments import Moments
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-
-if TYPE_CHECKING:
-    from gem_core.episode import Episode
-
-
-def turn_batch(
-    episodes: Sequence[Episode], *, group_offset: int = 0, values: Sequence[Sequence[float]] | None = None
-) -> TurnBatch:
-    """The turns of a rank's episodes, in order.
-
-    Args:
-        episodes: the episodes; those without turns contribute none.
-        group_offset: added to every group, to keep groups of different ranks apart.
-        values: a critic's value for each turn of each episode.
-    """
-    rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
-    return TurnBatch.from_rewards(rewards, [episode.group + group_offset for episode in episodes], values)
+from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def compute_advantages(

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.advantages.moments import Moments
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
+from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def reinforce(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import check_fraction, discounted_sums
 from gem_core.errors import AdvantageError
+from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def gae(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, lam: float = 0.95) -> FloatArray:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
 from gem_core.advantages.moments import Moments
-from gem_core.advantages.ranks import FloatArray, Gather, IntArray, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
+from gem_core.turn_batch import FloatArray, IntArray, TurnBatch
 
 _log = logging.getLogger("gem_core.advantages")
 

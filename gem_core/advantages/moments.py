@@ -14,7 +14,8 @@ from functools import reduce
 
 import numpy as np
 
-from gem_core.advantages.ranks import FloatArray, Gather, gather_local
+from gem_core.advantages.ranks import Gather, gather_local
+from gem_core.turn_batch import FloatArray
 
 EPSILON = 1e-9
 """Added to a standard deviation before dividing by it; upstream GEM's value."""
@@ -25,36 +26,23 @@ CONSTANT_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, extremes, mean and spread of a set of numbers.
-
-    The mean is kept as its height above the smallest number, so that a large offset common to all numbers
-    costs no digits. The spread is kept as the root of Chan's M2, so that numbers too large or too small to
-    square still work.
-
-    Args:
-        count: how many numbers.
-        minimum: the smallest, 0 if there are none.
-        maximum: the largest, 0 if there are none.
-        height: mean minus `minimum`.
-        norm: square root of M2, the sum of squared deviations from the mean.
-    """
+    """Count, extremes, mean and spread of a set of numbers; zeros for no numbers."""
 
     count: int
     minimum: float
     maximum: float
-    height: float
-    norm: float
+    mean: float
+    m2: float
+    """Sum of squared deviations from the mean."""
 
     @classmethod
     def of(cls, numbers: FloatArray) -> Moments:
         """The moments of a one-dimensional array, which may be empty."""
         if not numbers.size:
             return cls(0, 0.0, 0.0, 0.0, 0.0)
-        minimum = float(numbers.min())
-        heights = numbers - minimum
-        height = float(heights.mean())
-        norm = math.hypot(*(heights - height).tolist())  # hypot scales before it squares
-        return cls(numbers.size, minimum, float(numbers.max()), height, norm)
+        mean = float(numbers.mean())
+        deviations = numbers - mean
+        return cls(numbers.size, float(numbers.min()), float(numbers.max()), mean, float(deviations @ deviations))
 
     @staticmethod
     def over_ranks(numbers: FloatArray, gather: Gather = gather_local) -> Moments:
@@ -67,26 +55,19 @@ class Moments:
         if not (self.count and other.count):
             return self if self.count else other
         count = self.count + other.count
-        minimum = min(self.minimum, other.minimum)
-        height = self.height + (self.minimum - minimum)
-        gap = other.height + (other.minimum - minimum) - height
+        gap = other.mean - self.mean
         return Moments(
             count,
-            minimum,
+            min(self.minimum, other.minimum),
             max(self.maximum, other.maximum),
-            height + gap * other.count / count,
-            math.hypot(self.norm, other.norm, gap * math.sqrt(self.count * other.count / count)),
+            self.mean + gap * other.count / count,
+            self.m2 + other.m2 + gap * gap * self.count * other.count / count,
         )
 
     @property
-    def mean(self) -> float:
-        """The arithmetic mean, 0 if there are no numbers."""
-        return self.minimum + self.height
-
-    @property
     def std(self) -> float:
-        """The population standard deviation, 0 if there are no numbers."""
-        return self.norm / math.sqrt(self.count) if self.count else 0.0
+        """The population standard deviation."""
+        return math.sqrt(self.m2 / self.count) if self.count else 0.0
 
     @property
     def constant(self) -> bool:
@@ -95,9 +76,7 @@ class Moments:
 
     def deviations(self, numbers: FloatArray) -> FloatArray:
         """Members of the set minus its mean, exact zeros if the set is constant. Shapes (n,)."""
-        if self.constant:
-            return np.zeros_like(numbers)
-        return (numbers - self.minimum) - self.height
+        return np.zeros_like(numbers) if self.constant else numbers - self.mean
 
     def standardized(self, numbers: FloatArray) -> FloatArray:
         """Their deviations divided by `std` + `EPSILON`. Shapes (n,)."""

@@ -8,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
+from gem_core.turn_batch import FloatArray
 
 Gather: TypeAlias = Callable[[FloatArray], Sequence[FloatArray]]
 """Takes this rank's one-dimensional float64 array and returns every rank's, in the same order on all ranks.

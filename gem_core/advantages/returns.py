@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gem_core.advantages.batch import TurnBatch
-from gem_core.advantages.ranks import FloatArray
 from gem_core.errors import AdvantageError
+from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def returns_to_go(batch: TurnBatch, gamma: float = 1.0) -> FloatArray:

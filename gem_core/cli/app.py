@@ -1,4 +1,4 @@
-"""The commands and their options, whole, in one file. What they do is imported when they run."""
+"""All commands and their options. Their implementations are imported when a command runs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from gem_core.cli.terminal import fail, first_line, prints_aside, say, warn
-from gem_core.errors import GemError
+from gem_core.cli.terminal import fail, first_line, plugins_at_work, say, warn
+from gem_core.errors import GemError, PluginError, boundary
 
 
 class PluginGroup(TyperGroup):
-    """The built-in commands, and those of plugins once the help lists them or an unknown command is asked for.
+    """The built-in commands and those of plugins.
 
-    The context is `Any` here because typer made its type private.
+    Plugins are loaded only for the help and for a command that is not built in. The context is `Any` because typer
+    made its type private.
     """
 
     _asked_plugins = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; loads plugins only for one that is not built in."""
+        """The command of that name."""
         if cmd_name not in self.commands:
             self._add_plugin_commands()
         return super().get_command(ctx, cmd_name)
@@ -33,12 +34,20 @@ class PluginGroup(TyperGroup):
         return super().list_commands(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; an error of this project is a message for the user, not a traceback."""
+        """Run. The user sees an error of this project as a message, without a traceback."""
         try:
             return super().main(*args, **kwargs)
         except GemError as error:
             fail(error)
             raise SystemExit(1) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; Ctrl-C ends any of them with exit status 130."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("\nInterrupted.")
+            raise typer.Exit(130) from None
 
     def _add_plugin_commands(self) -> None:
         if self._asked_plugins:
@@ -46,7 +55,7 @@ class PluginGroup(TyperGroup):
         self._asked_plugins = True
         for name, command in _plugin_commands():
             if name in self.commands:
-                warn(f"a plugin's command {name!r} was left out: there is one of that name already")
+                warn(f"a plugin's command {name!r} was left out: another command has this name")
             else:
                 self.commands[name] = command
 
@@ -55,21 +64,24 @@ def _plugin_commands() -> Iterator[tuple[str, Any]]:
     from gem_core.plugins import manager
 
     offered = typer.Typer()
-    with prints_aside():
+    with plugins_at_work(manager):
         plugins = manager.load_all()
         manager.notify("gem_commands", cli=offered)
     for plugin in plugins:
         if plugin.status == "broken":
-            warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` says more")
+            warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` shows why")
     for part in _parts(offered):
         try:
-            yield from get_group(part).commands.items()
-        except Exception as error:  # typer looks at a command's parameters only now
-            warn(f"a plugin's command was left out: {first_line(error)}")
+            with boundary(lambda error: PluginError(f"{type(error).__name__}: {first_line(error)}"), passing=()):
+                commands = get_group(part).commands  # reads the parameters of each command
+        except PluginError as error:
+            warn(f"a plugin's command was left out: {error}")
+        else:
+            yield from commands.items()
 
 
 def _parts(offered: typer.Typer) -> Iterator[typer.Typer]:
-    """One Typer per command or group, so that a bad one harms no other."""
+    """One Typer per command or group, so that a bad one does not break the others."""
     for command in offered.registered_commands:
         part = typer.Typer()
         part.registered_commands.append(command)
@@ -111,7 +123,7 @@ def gem_core(
 
 
 @app.command("list")
-def list_offers(
+def list_registrations(
     pattern: Annotated[
         str | None, typer.Argument(help="Only ids that contain this text, or match it if it has * or ?.")
     ] = None,
@@ -121,9 +133,9 @@ def list_offers(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the environments and tools of every plugin."""
-    from gem_core.cli.listing import show_offers
+    from gem_core.cli.listing import show_registrations
 
-    show_offers(pattern, tag or [], json)
+    show_registrations(pattern, tag or [], json)
 
 
 @app.command()
@@ -140,12 +152,7 @@ def play(
     """Play an environment in the terminal."""
     from gem_core.cli.play import ask, draw, parse_settings, play_episodes
 
-    kwargs = parse_settings(settings or [])
-    try:
-        play_episodes(env_id, kwargs, draw if random else ask, seed, episodes)
-    except KeyboardInterrupt:
-        say("\nInterrupted.")
-        raise typer.Exit(130) from None
+    play_episodes(env_id, parse_settings(settings or []), draw if random else ask, seed, episodes)
 
 
 @app.command()

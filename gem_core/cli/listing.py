@@ -1,4 +1,4 @@
-"""`gem-core list`: every environment and tool that is installed, and the plugins that could not offer theirs."""
+"""`gem-core list`: every environment and tool, and the plugins that are broken or disabled."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gem_core.cli.terminal import Row, first_line, print_json, print_table, prints_aside, say
+from gem_core.cli.terminal import Row, first_line, plugins_at_work, print_json, print_table, say, warn
 from gem_core.errors import near_matches
-from gem_core.plugins import Offer, Plugin, manager
+from gem_core.plugins import Plugin, Registration, manager
 from gem_core.specs import EnvSpec, ToolSpec
 
 _HOOKS = {"environments": "gem_envs", "tools": "gem_tools"}
 
 
-def show_offers(pattern: str | None, tags: Sequence[str], as_json: bool) -> None:
-    """Print the environments and tools that fit, and every plugin that is broken or disabled."""
+def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) -> None:
+    """Print the environments and tools that match, and every plugin that is broken or disabled."""
     everything = {what: _records(hook) for what, hook in _HOOKS.items()}
+    for problem in manager.selection_problems():
+        warn(problem)
     found = {what: [one for one in records if _fits(one, pattern, tags)] for what, records in everything.items()}
     if as_json:
         print_json({**found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
@@ -31,16 +33,16 @@ def show_offers(pattern: str | None, tags: Sequence[str], as_json: bool) -> None
 
 
 def _records(hook: str) -> list[dict[str, Any]]:
-    """Everything that is offered through a hook, in the order of ids. Loads every plugin."""
-    with prints_aside():
-        offers: list[Offer[EnvSpec | ToolSpec]] = manager.all_offers(hook)
-    claims = Counter(offer.spec.id for offer in offers)
-    records = (_record(offer, claims[offer.spec.id]) for offer in offers)
+    """Every registration of a collect hook, in the order of ids. Loads every plugin."""
+    with plugins_at_work(manager):
+        registrations: list[Registration[EnvSpec | ToolSpec]] = manager.all_registrations(hook)
+    claims = Counter(one.spec.id for one in registrations)
+    records = (_record(one, claims[one.spec.id]) for one in registrations)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))
 
 
 def plugin_record(plugin: Plugin) -> dict[str, str | None]:
-    """What is known about a plugin."""
+    """A plugin for JSON output."""
     return {
         "plugin": plugin.name,
         "distribution": plugin.provenance.distribution,
@@ -51,18 +53,20 @@ def plugin_record(plugin: Plugin) -> dict[str, str | None]:
 
 
 def plugin_rows(plugins: Iterable[Plugin]) -> list[Row]:
-    """The same for a table: one line each, which also says why a plugin is disabled."""
-    return [{**plugin_record(plugin), "error": _reason(plugin)} for plugin in plugins]
+    """Plugins for a table: one line each, with the reason why a plugin is broken or disabled."""
+    return [
+        {**plugin_record(plugin), "error": first_line(plugin.reason) if plugin.reason else ""} for plugin in plugins
+    ]
 
 
-def _record(offer: Offer[EnvSpec | ToolSpec], claims: int) -> dict[str, Any]:
+def _record(registration: Registration[EnvSpec | ToolSpec], claims: int) -> dict[str, Any]:
     return {
-        "id": offer.spec.id,
-        "plugin": offer.provenance.plugin,
-        "distribution": offer.provenance.distribution,
-        "version": offer.provenance.version,
+        "id": registration.spec.id,
+        "plugin": registration.provenance.plugin,
+        "distribution": registration.provenance.distribution,
+        "version": registration.provenance.version,
         "status": "duplicate" if claims > 1 else "ok",
-        "tags": list(offer.spec.tags),
+        "tags": list(registration.spec.tags),
     }
 
 
@@ -72,9 +76,3 @@ def _fits(record: dict[str, Any], pattern: str | None, tags: Sequence[str]) -> b
 
 def _matches(env_id: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(env_id, pattern) if any(char in pattern for char in "*?[") else pattern in env_id
-
-
-def _reason(plugin: Plugin) -> str:
-    if plugin.status == "disabled":
-        return "named in GEM_DISABLE_PLUGINS, or not named in GEM_PLUGINS"
-    return first_line(plugin.error) if plugin.error else ""

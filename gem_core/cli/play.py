@@ -6,32 +6,32 @@ import ast
 import contextlib
 import json
 import sys
-import traceback
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import typer
 
-from gem_core.cli.terminal import first_line, printable, say
+from gem_core.cli.terminal import first_line, plugins_at_work, printable, say
 from gem_core.env import Env, Info, shown_text
-from gem_core.errors import EnvFailure, GemError
+from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
+from gem_core.plugins import manager
 from gem_core.registry import build, spec
 
-Player: TypeAlias = Callable[[Env, str], str | None]
-"""Chooses an action for an environment, given a prompt; `None` means that the player left."""
+ActionSource: TypeAlias = Callable[[Env, str], str | None]
+"""Chooses an action for an environment, given a prompt; `None` ends the game."""
 
 
 @dataclass
 class Outcome:
-    """How an episode went."""
+    """The result of an episode."""
 
     turns: int = 0
     total: float = 0.0
     success: bool | None = None
-    """`None` where the environment did not say."""
+    """`None` if the environment did not report it."""
     ending: str | None = None
-    """`terminated`, `truncated` or both; `None` while it goes on."""
+    """`terminated`, `truncated` or both; `None` for an episode that has not ended."""
 
     def __str__(self) -> str:
         success = {True: "yes", False: "no", None: "unknown"}[self.success]
@@ -40,24 +40,26 @@ class Outcome:
 
 
 def play_episodes(
-    env_id: str, kwargs: Mapping[str, Any], player: Player, seed: int | None, episodes: int
+    env_id: str, kwargs: Mapping[str, Any], choose: ActionSource, seed: int | None, episodes: int
 ) -> list[Outcome]:
-    """Play, and print what happens; ends early where the player leaves.
+    """Play episodes and print them; ends early if `choose` gives `None`.
 
     Args:
         env_id: the environment.
         kwargs: override its keyword arguments.
-        player: `ask` or `draw`.
-        seed: of the first episode; the later ones go on with its generator.
+        choose: `ask` or `draw`.
+        seed: seeds the first episode; later episodes continue its generator.
         episodes: how many to play.
 
     Raises:
-        GemError: the environment is not known, cannot be built, or failed.
+        GemError: the environment is unknown, cannot be built, or failed.
     """
     outcomes: list[Outcome] = []
-    with _failures_named(env_id), build(spec(env_id), kwargs) as env:
+    with plugins_at_work(manager):
+        env_spec = spec(env_id)
+    with _failures_named(env_id), build(env_spec, kwargs) as env:
         for number in range(1, episodes + 1):
-            outcome = _play_episode(env, player, seed if number == 1 else None)
+            outcome = _play_episode(env, choose, seed if number == 1 else None)
             outcomes.append(outcome)
             say(f"Episode {number}: {outcome}", bold=True)
             if outcome.ending is None:
@@ -69,7 +71,7 @@ def play_episodes(
 
 
 def ask(env: Env, prompt: str) -> str | None:
-    """A person types the action; the end of the input means that they left."""
+    """Read the action from a person; the end of the input ends the game."""
     _edit_lines()
     try:
         action = input(prompt)
@@ -77,19 +79,19 @@ def ask(env: Env, prompt: str) -> str | None:
         say("\nEnd of input.")
         return None
     if not sys.stdin.isatty():
-        say(action)  # so that a transcript shows what a terminal would
+        say(action)  # a terminal echoes input; a transcript has to show it too
     return action
 
 
 def _edit_lines() -> None:
-    # Python's own line editor, and the earlier actions on the arrow keys; a platform may lack it.
+    # Line editing, with earlier actions on the arrow keys; some platforms lack the module.
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 def draw(env: Env, prompt: str) -> str | None:
-    """The environment draws a valid action."""
+    """Take a random valid action of the environment."""
     action = env.sample_random_action()
     say(f"{prompt}{action}")
     return action
@@ -99,7 +101,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Keyword arguments from `key=value`; a value that is neither JSON nor a Python literal is text.
 
     Raises:
-        typer.BadParameter: one has no `=`, or no key.
+        typer.BadParameter: a setting has no `=`, or no key.
     """
     kwargs: dict[str, Any] = {}
     for setting in settings:
@@ -117,12 +119,12 @@ def _value(text: str) -> Any:
     return text
 
 
-def _play_episode(env: Env, player: Player, seed: int | None) -> Outcome:
+def _play_episode(env: Env, choose: ActionSource, seed: int | None) -> Outcome:
     outcome = Outcome()
     observation, info = env.reset(seed=seed)
     _show(env, observation, info)
     while outcome.ending is None:
-        action = player(env, f"turn {outcome.turns + 1}> ")
+        action = choose(env, f"turn {outcome.turns + 1}> ")
         if action is None:
             break
         observation, reward, terminated, truncated, info = env.step(action)
@@ -141,7 +143,7 @@ def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
     picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
-    if picture:  # what the text does not show anyway
+    if picture:  # lines that the text does not already show
         say("\n".join(picture), dim=True)
 
 
@@ -155,13 +157,13 @@ def _print_totals(outcomes: Sequence[Outcome]) -> None:
 
 @contextlib.contextmanager
 def _failures_named(env_id: str) -> Generator[None]:
-    # Its author wants to know where, its player no more than one line.
+    # One line is enough for a player; the author of the environment needs the place.
     try:
         yield
-    except (GemError, BrokenPipeError):  # the latter: whoever read our output went away
+    except (GemError, KeyboardInterrupt, BrokenPipeError):  # BrokenPipeError: the reader of our output has closed it
         raise
-    except (Exception, SystemExit) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise EnvFailure(
-            f"{env_id} failed: {type(error).__name__}: {first_line(error)} ({place.filename}, line {place.lineno})"
-        ) from error
+    except BaseException as error:
+        place = raised_at(error)
+        where = f" ({place})" if place else ""
+        cause = f"{type(error).__name__}: {first_line(error)}{where}"
+        raise EnvFailure(env_id, None, FailureKind.RAISED, cause) from error

@@ -1,4 +1,4 @@
-"""What reaches the terminal. Text of environments and plugins is shown literally: it is data, never markup."""
+"""Output to the terminal. Text of environments and plugins is shown literally: it is data, never markup."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
+
+if TYPE_CHECKING:
+    from gem_core.plugins import PluginManager
+
+PATIENCE = 2.0
+"""Seconds after which a plugin that is still at work is named."""
 
 Row: TypeAlias = Mapping[str, str | None]
 """The cells of a row by the name of their column."""
 
-# Controls but newline and tab, which could drive the terminal; bidirectional overrides, which could make a line read
-# as another; lone surrogates, which no encoding can write.
+# Control characters except newline and tab, which could drive the terminal; bidirectional overrides, which could
+# disguise a line; lone surrogates, which no encoding can write.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _STATUS_COLOURS = {"ok": "green", "yes": "green", "broken": "red", "duplicate": "red", "disabled": "yellow"}
 
 
 def printable(text: str) -> str:
-    """The text with whatever a terminal would act upon written as an escape, such as `\\x1b`."""
+    """The text with the characters that control a terminal written as escapes, such as `\\x1b`."""
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
@@ -51,9 +58,30 @@ def fail(error: object) -> None:
     say(f"Error: {error}", err=True, fg="red")
 
 
-def prints_aside() -> contextlib.AbstractContextManager[Any]:
-    """What plugins print meanwhile goes to stderr: standard output is for what was asked for, perhaps JSON."""
-    return contextlib.redirect_stdout(sys.stderr)
+@contextlib.contextmanager
+def plugins_at_work(manager: PluginManager) -> Generator[None]:
+    """Send what plugins print to stderr, as standard output may be JSON; name a plugin that hangs."""
+    before, manager.around = manager.around, _named_when_slow
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        manager.around = before
+
+
+@contextlib.contextmanager
+def _named_when_slow(activity: str) -> Generator[None]:
+    hint = "Set GEM_DISABLE_PLUGINS to the names of plugins that are to be left out."
+    timer = threading.Timer(PATIENCE, say, [f"Still {activity} ... {hint}"], {"err": True, "fg": "yellow"})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nInterrupted while {activity}. {hint}", err=True)
+        raise
+    finally:
+        timer.cancel()
 
 
 def print_json(document: Any) -> None:
@@ -62,7 +90,7 @@ def print_json(document: Any) -> None:
 
 
 def print_table(title: str, rows: Sequence[Row]) -> None:
-    """Print rows that have the same columns; where there are none, nothing at all."""
+    """Print rows that have the same columns. Without rows, print nothing, not even the title."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -76,7 +104,7 @@ def print_table(title: str, rows: Sequence[Row]) -> None:
         table.add_row(*(_cell(column, value) for column, value in row.items()))
     say(title, bold=True)
     console = Console()
-    # Into a pipe or a file a row stays one line, as grep wants it. On a narrow terminal wrapped rows read better than
+    # In a pipe or a file a row stays one line, so that grep works. On a narrow terminal wrapped rows read better than
     # columns a few letters wide.
     console.width = max(console.width, 100) if sys.stdout.isatty() else 10_000
     console.print(table)
@@ -90,15 +118,15 @@ def _cell(column: str, value: Any) -> Any:
 
 
 def prepare() -> None:
-    """Make this process's streams and logs fit for a terminal; for the console script, not for use in a program."""
+    """Set up the streams and logs of this process for a terminal. Only the console script calls this."""
     _set_errors(sys.stdin, "replace")
     _set_errors(sys.stdout, "backslashreplace")
-    # Broken plugins are logged as warnings; they have their place in the output itself.
+    # Broken plugins are logged as warnings, and the commands show them in their own output.
     logging.getLogger("gem_core").addHandler(_ToTerminal(logging.ERROR))
 
 
 def _set_errors(stream: Any, errors: str) -> None:
-    # A character that the terminal's encoding lacks, or a byte that is none, is no reason to end.
+    # A character that the terminal's encoding lacks, or an invalid byte, must not end the command.
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors=errors)
 

@@ -4,7 +4,7 @@ Two drivers share one bookkeeper (`Conversation`): `BatchCollector` asks a polic
 `EpisodeRunner` runs one coroutine per episode.
 """
 
-from gem_core.episode import Completion, Episode, EpisodeSummary, Run, StopReason, Turn
+from gem_core.episode import Completion, Episode, EpisodeSummary, Run, StopReason, TokenSequence, Turn
 from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.collector import Batch, BatchCollector
 from gem_core.rollout.conversation import Conversation
@@ -12,12 +12,10 @@ from gem_core.rollout.metrics import batch_metrics, episode_metrics
 from gem_core.rollout.policy import AsyncPolicy, Policy
 from gem_core.rollout.recorder import Recorder, read_episodes, recording
 from gem_core.rollout.runner import EpisodeRunner
-from gem_core.rollout.sequences import NOT_SAMPLED, Sequence, merge_turns
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate, Tokenizer
 
 __all__ = [
-    "NOT_SAMPLED",
     "AsyncPolicy",
     "Batch",
     "BatchCollector",
@@ -32,13 +30,12 @@ __all__ = [
     "Recorder",
     "RolloutSettings",
     "Run",
-    "Sequence",
     "StopReason",
+    "TokenSequence",
     "Tokenizer",
     "Turn",
     "batch_metrics",
     "episode_metrics",
-    "merge_turns",
     "read_episodes",
     "recording",
 ]

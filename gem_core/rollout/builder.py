@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 
 from gem_core.env import Info
-from gem_core.episode import Completion, Episode, StopReason, Turn
+from gem_core.episode import (
+    Completion,
+    Episode,
+    Logprobs,
+    StopReason,
+    TokenIds,
+    Turn,
+    as_logprobs,
+    as_token_ids,
+)
 from gem_core.errors import PolicyError
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.settings import RolloutSettings
@@ -29,8 +38,8 @@ class EpisodeBuilder:
         episode.task = info.get("task")
         self._settings = settings
         self._conversation = Conversation(template, settings.history)
+        episode.sequences = self._conversation.sequences
         self._message = self._conversation.observe(observation, info)
-        self._prompt = self._conversation.prompt()
         self._pending: Turn | None = None
         self.over = False
         if "error" in info:
@@ -39,9 +48,9 @@ class EpisodeBuilder:
             self._check_context(observation, info)
 
     @property
-    def prompt(self) -> list[int]:
-        """Token ids to sample from next; the policy's to keep, for samplers that append to them."""
-        return list(self._prompt)
+    def prompt(self) -> TokenIds:
+        """Token ids to sample from next, as a copy that the policy may change."""
+        return self._conversation.prompt()
 
     @property
     def action(self) -> str | None:
@@ -52,16 +61,16 @@ class EpisodeBuilder:
         """Take what the policy sampled; returns the action for the environment.
 
         Raises:
-            PolicyError: no token, or not one log-probability per token, finite or NaN.
+            PolicyError: no token, something that is not a token id, or not one log-probability per token, finite or
+                NaN.
         """
-        _check(completion)
-        response = self._conversation.respond(completion.ids)
+        response = self._conversation.respond(_checked_ids(completion), _checked_logprobs(completion))
+        span = self._conversation.response
+        assert span is not None
         invalid = completion.truncated and self._settings.truncated_is_invalid
         self._pending = Turn(
+            *span,
             observation=self._message,
-            prompt_ids=self._prompt,
-            response_ids=list(completion.ids),
-            logprobs=completion.logprobs,
             response=response,
             action="" if invalid else response,
             truncated=completion.truncated,
@@ -87,12 +96,11 @@ class EpisodeBuilder:
             self._end(_stop_reason(transition, info), observation, info)
             return
         self._message = self._conversation.observe(observation, info)
-        self._prompt = self._conversation.prompt()
         self._check_context(observation, info)
 
     def _check_context(self, observation: str, info: Info) -> None:
         limit = self._settings.max_context_tokens
-        if limit is not None and len(self._prompt) + self._settings.max_response_tokens > limit:
+        if limit is not None and self._conversation.prompt_length + self._settings.max_response_tokens > limit:
             self._end(StopReason.CONTEXT_FULL, observation, info)
 
     def _end(self, reason: StopReason, observation: str, info: Info) -> None:
@@ -110,19 +118,27 @@ def _stop_reason(transition: Transition, info: Info) -> StopReason:
     return StopReason.TRUNCATED if transition.truncated else StopReason.TERMINATED
 
 
-def _check(completion: Completion) -> None:
+def _checked_ids(completion: Completion) -> TokenIds:
     if not completion.ids:
         raise PolicyError("the policy gave a completion without any token; an engine gives at least the end of turn")
-    logprobs = completion.logprobs
-    if logprobs is None:
-        return
-    if len(logprobs) != len(completion.ids):
-        raise PolicyError(f"the policy gave {len(logprobs)} log-probabilities for {len(completion.ids)} tokens")
     try:
-        infinite = any(map(math.isinf, logprobs))
+        return as_token_ids(completion.ids)
+    except (TypeError, OverflowError):
+        raise PolicyError(f"the policy gave something that is not a token id: {completion.ids!r:.200}") from None
+
+
+def _checked_logprobs(completion: Completion) -> Logprobs | None:
+    numbers = completion.logprobs
+    if numbers is None:
+        return None
+    if len(numbers) != len(completion.ids):
+        raise PolicyError(f"the policy gave {len(numbers)} log-probabilities for {len(completion.ids)} tokens")
+    try:
+        infinite = any(map(math.isinf, numbers))
     except TypeError:
         raise PolicyError(
-            f"the policy gave a log-probability that is no number: {logprobs}; use NaN for none"
+            f"the policy gave a log-probability that is no number: {numbers!r:.200}; use NaN for none"
         ) from None
     if infinite:
-        raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {logprobs}")
+        raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {numbers!r:.200}")
+    return as_logprobs(numbers)

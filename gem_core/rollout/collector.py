@@ -17,7 +17,7 @@ from gem_core.rollout.policy import Policy
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
-from gem_core.vector import Autoreset, Fault, Transition, VectorEnv
+from gem_core.vector import Autoreset, Fault, Task, Transition, VectorEnv
 
 
 @dataclass
@@ -102,7 +102,7 @@ class BatchCollector:
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
         self._batch = Batch()
-        vec.judge = self._judge
+        vec.on_failure = self._on_failure
 
     def collect_round(self) -> Batch:
         """Play one episode in every environment, ones already under way included.
@@ -228,7 +228,7 @@ class BatchCollector:
         try:
             self._arrived.update(self._vec.recv(at_least))
         except EnvFailure:
-            self._arrived.update(self._vec.salvage())
+            self._arrived.update(self._vec.take_completed())
             self._take_arrived()  # recorders want the episode that stopped the run most of all
             raise
         self._batch.env_seconds += time.perf_counter() - started
@@ -275,29 +275,29 @@ class BatchCollector:
 
     def _open_episode(self, slot: int) -> EpisodeBuilder:
         observation, info = self._openings.pop(slot)
-        episode = self._new_episode(slot, info["episode"], info["seed"])
+        episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot))
         builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
         self._live[slot] = builder
         return builder
 
-    def _new_episode(self, slot: int, number: int, seed: int) -> Episode:
+    def _new_episode(self, slot: int, number: int, seed: int, task: Task) -> Episode:
         env_id = self._vec.env_ids[slot]
         return Episode(
             env_id=env_id,
             seed=seed,
             slot=slot,
             number=number,
-            group=self._group(slot, number),
+            group=task.number,
             turns=[],
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
 
-    def _judge(self, fault: Fault) -> ErrorAction:
-        episode = self._live[fault.index].episode if fault.index in self._live else None
+    def _on_failure(self, fault: Fault) -> ErrorAction:
+        episode = self._live[fault.slot].episode if fault.slot in self._live else None
         if episode is None or episode.number != fault.episode:  # its opening failed
-            episode = self._new_episode(fault.index, fault.episode, fault.seed)
-        action = self._session.judge(self._vec.failures, episode, fault)
+            episode = self._new_episode(fault.slot, fault.episode, fault.seed, fault.task)
+        action = self._session.on_failure(self._vec.failures, episode, fault)
         if action is ErrorAction.DROP:
             self._to_drop.add(_key(episode))
         return action
@@ -318,10 +318,6 @@ class BatchCollector:
         if len(self._groups.get(group, ())) + self._missing.get(group, 0) == self._vec.group_size:
             self._batch.episodes += self._groups.pop(group, [])
             self._missing.pop(group, None)
-
-    def _group(self, slot: int, number: int) -> int:
-        size = self._vec.group_size
-        return number * (self._vec.num_envs // size) + slot // size
 
 
 def _key(episode: Episode) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import msgspec
 from gem_core.episode import Episode
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
+from gem_core.rollout.records import recorded, restored
 
 
 class Recorder:
@@ -21,7 +21,7 @@ class Recorder:
 
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
     an info by their `repr`, lone surrogates escaped, NaN as null. Read back with `read_episodes`, which gives NaN again
-    where a log-probability is null.
+    where a log-probability is null; `gem_core.rollout.records` has the format.
 
     Args:
         path: appended to; its folder is made.
@@ -59,41 +59,23 @@ def recording(path: str | Path) -> Generator[Recorder]:
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:
-    """The episodes of a recording, in the order they ended.
+    """The episodes of a recording, in the order they ended; recordings of 0.1.0 included.
 
     Raises:
-        msgspec.ValidationError, msgspec.DecodeError: a line is not an episode.
+        msgspec.ValidationError, msgspec.DecodeError: a line is not an episode, or one of a later version.
     """
     with Path(path).open("rb") as lines:
         for line in lines:
-            yield _decode(line)
-
-
-class _Turn(msgspec.Struct):
-    logprobs: list[float | None] | None
-
-
-class _Turns(msgspec.Struct):
-    turns: list[_Turn]
-
-
-def _decode(line: bytes) -> Episode:
-    try:
-        return msgspec.json.decode(line, type=Episode)
-    except msgspec.ValidationError:
-        written = msgspec.json.decode(line, type=_Turns)
-        episode = msgspec.json.decode(line)
-        for turn, found in zip(episode["turns"], written.turns, strict=True):
-            turn["logprobs"] = found.logprobs and [math.nan if one is None else one for one in found.logprobs]
-        return msgspec.convert(episode, Episode)
+            yield restored(msgspec.json.decode(line, type=dict[str, Any]))
 
 
 def _encode(episode: Episode) -> bytes:
+    record = recorded(episode)
     try:
-        return msgspec.json.encode(episode, enc_hook=repr)
+        return msgspec.json.encode(record, enc_hook=repr)
     except (UnicodeEncodeError, TypeError):
         # Rare: lone surrogates in a text, or dict keys that JSON does not have.
-        return msgspec.json.encode(_plain(episode))
+        return msgspec.json.encode(_plain(record))
 
 
 def _plain(value: Any) -> Any:

@@ -11,25 +11,25 @@ from gem_core.episode import Episode, StopReason
 from gem_core.errors import ClosedError
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.rollout.builder import EpisodeBuilder
-from gem_core.rollout.exchange import Exchange
 from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, Backend, Fault, make_vec
+from gem_core.vector import Autoreset, Backend, Fault, Task, make_vec
+from gem_core.vector.asynchronous import AsyncVectorEnv
 
 
 class EpisodeRunner:
     """Plays episodes concurrently on a vector of environments; nothing ever blocks the event loop.
 
     Args:
-        env_ids: the environment, several, or `{id: weight}`; weights share out the environments, while whoever calls
-            `run` says which one plays.
+        env_ids: the environment, several, or `{id: weight}`; weights decide how many environments each id has; the
+            task decides which id plays.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
-        seed: the episode of task `i` has the seed `derive_seed(seed, i, 0)`, as environment `i` of a vector has.
-        max_concurrent: so many episodes at once, each in an environment of its own; further ones wait.
+        seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
+        max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
 
     Raises:
@@ -68,55 +68,51 @@ class EpisodeRunner:
             workers=workers,
             failures=failures,
         )
-        self._vec.judge = self._judge
-        self._exchange = Exchange(self._vec)
+        self._vec.on_failure = self._on_failure
+        self._envs = AsyncVectorEnv(self._vec)
         self._free: dict[str, list[int]] = {}
-        for place, env_id in enumerate(self._vec.env_ids):
-            self._free.setdefault(env_id, []).append(place)
+        for slot, env_id in enumerate(self._vec.env_ids):
+            self._free.setdefault(env_id, []).append(slot)
         self._live: dict[int, Episode] = {}
         self._dropped: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self._slots: dict[str, asyncio.Semaphore] = {}
         self._closed = False
         self._session = Session([*self._free], settings)
 
-    async def run(
-        self, policy: AsyncPolicy, task: int, env_id: str | None = None, *, row: int | None = None
-    ) -> Episode | None:
+    async def run(self, policy: AsyncPolicy, task: Task | int) -> Episode | None:
         """Play one episode of a task. Cancelling it waits for the call under way.
 
         Args:
             policy: samples the completion of one prompt; each episode may have its own.
-            task: decides the seed; episodes of one task form a group.
-            env_id: which of the environments; may be left out where there is one.
-            row: what an environment over data is told as its task, where several share the tasks and each is to go
-                through all of its data; by default `task`.
+            task: what to play, for example an entry of a `TaskTable`; a number is enough where there is one
+                environment. Episodes of one task form a group.
 
         Returns:
-            The episode, or `None` where its environment failed and it is to be dropped.
+            The episode, or `None` where its environment failed and the failure policy drops it.
 
         Raises:
-            ValueError: no such environment here, or several and none named.
+            ValueError: no such environment here, or a number where there are several.
             PolicyError: the policy broke its contract. What the policy itself raises passes through.
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            EnvFailure: a failure that stops the run; see `FailurePolicy`.
             ClosedError: the runner is closed.
             RuntimeError: another event loop plays with it at the same time.
         """
         if self._closed:
             raise ClosedError(f"the runner of {', '.join(self._free)} is closed; build a new one")
-        chosen = self._choose(env_id)
-        async with self._semaphore(chosen):
-            place = self._free[chosen].pop()
+        chosen = self._task(task)
+        async with self._semaphore(chosen.env_id):
+            slot = self._free[chosen.env_id].pop()
             try:
-                return await self._play(policy, task, chosen, place, task if row is None else row)
+                return await self._play(policy, chosen, slot)
             finally:
-                self._live.pop(place, None)
-                self._dropped.discard(place)
-                self._free[chosen].append(place)
+                self._live.pop(slot, None)
+                self._dropped.discard(slot)
+                self._free[chosen.env_id].append(slot)
 
-    async def run_all(self, policy: AsyncPolicy, tasks: Sequence[int], env_id: str | None = None) -> list[Episode]:
+    async def run_all(self, policy: AsyncPolicy, tasks: Sequence[Task | int]) -> list[Episode]:
         """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
-        running = [asyncio.ensure_future(self.run(policy, task, env_id)) for task in tasks]
+        running = [asyncio.ensure_future(self.run(policy, task)) for task in tasks]
         try:
             episodes = await asyncio.gather(*running)
         except BaseException:
@@ -133,15 +129,17 @@ class EpisodeRunner:
         """
         if not self._closed:
             self._closed = True
-            self._exchange.close()
+            self._envs.close()
             self._session.close(error)
 
-    def _choose(self, env_id: str | None) -> str:
-        if env_id is None and len(self._free) == 1:
-            return next(iter(self._free))
-        if env_id is None or env_id not in self._free:
-            raise ValueError(f"env_id={env_id!r}, but this runner plays {', '.join(self._free)}; name one of them")
-        return env_id
+    def _task(self, task: Task | int) -> Task:
+        if isinstance(task, int) and len(self._free) == 1:
+            return Task(task, next(iter(self._free)), task)
+        if isinstance(task, int) or task.env_id not in self._free:
+            raise ValueError(
+                f"this runner plays {', '.join(self._free)}, not {task!r}; pass a Task with one of these ids"
+            )
+        return task
 
     def _semaphore(self, env_id: str) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
@@ -151,31 +149,31 @@ class EpisodeRunner:
                     f"the runner of {', '.join(self._free)} is at work in another event loop; build one per loop"
                 )
             self._loop = loop
-            self._places = {one: asyncio.Semaphore(len(places)) for one, places in self._free.items()}
-        return self._places[env_id]
+            self._slots = {one: asyncio.Semaphore(len(slots)) for one, slots in self._free.items()}
+        return self._slots[env_id]
 
-    async def _play(self, policy: AsyncPolicy, task: int, env_id: str, place: int, row: int) -> Episode | None:
-        episode = self._live[place] = Episode(
-            env_id=env_id,
-            seed=derive_seed(self._seed, task, 0),
-            slot=task,
-            group=task,
+    async def _play(self, policy: AsyncPolicy, task: Task, slot: int) -> Episode | None:
+        episode = self._live[slot] = Episode(
+            env_id=task.env_id,
+            seed=derive_seed(self._seed, task.number),
+            slot=task.number,
+            group=task.number,
             turns=[],
-            provenance=self._session.origin(env_id),
+            provenance=self._session.origin(task.env_id),
             run=self._session.run.id,
         )
-        opening = await self._exchange.reset(place, task, row)
+        opening = await self._envs.reset(slot, task)
         builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
         while not builder.over:
             completion = await policy(builder.prompt)
-            builder.record(await self._exchange.step(place, builder.act(completion)))
+            builder.record(await self._envs.step(slot, builder.act(completion)))
         self._session.end(episode)
-        if episode.stop_reason is StopReason.ENV_ERROR and self._exchange.error is not None:
-            raise self._exchange.error
-        return None if place in self._dropped else episode
+        if episode.stop_reason is StopReason.ENV_ERROR and self._envs.error is not None:
+            raise self._envs.error
+        return None if slot in self._dropped else episode
 
-    def _judge(self, fault: Fault) -> ErrorAction:
-        action = self._session.judge(self._vec.failures, self._live[fault.index], fault)
+    def _on_failure(self, fault: Fault) -> ErrorAction:
+        action = self._session.on_failure(self._vec.failures, self._live[fault.slot], fault)
         if action is ErrorAction.DROP:
-            self._dropped.add(fault.index)
+            self._dropped.add(fault.slot)
         return action

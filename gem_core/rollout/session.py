@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from gem_core.episode import Episode, Run, StopReason
-from gem_core.errors import EnvFailure
-from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
+from gem_core.errors import EnvFailure, FailureKind
+from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
-from gem_core.registry import provenance, spec
+from gem_core.registry import provenance
 from gem_core.rollout.settings import RolloutSettings
-from gem_core.vector import Fault
+from gem_core.vector.faults import Fault, judge_failure
 
 MAX_BARREN_EPISODES = 20
 """So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.
@@ -41,7 +41,7 @@ class Session:
         """Distribution and version behind an environment."""
         return self._origin[env_id]
 
-    def judge(self, policy: FailurePolicy, episode: Episode, fault: Fault) -> ErrorAction:
+    def on_failure(self, policy: FailurePolicy, episode: Episode, fault: Fault) -> ErrorAction:
         """What becomes of an episode whose environment failed: a plugin's word (`gem_env_error`), or the policy's.
 
         Args:
@@ -50,7 +50,7 @@ class Session:
             fault: the failure.
         """
         failed = msgspec.structs.replace(episode, error=fault.error, stop_reason=StopReason.ENV_ERROR)
-        return judge_failure(policy, failed, spec(episode.env_id), fault.attempt, repeatable=fault.repeatable)
+        return judge_failure(policy, fault, failed)
 
     def end(self, episode: Episode) -> None:
         """Announce an ended episode, kept or not.
@@ -65,9 +65,12 @@ class Session:
         self._barren[env_id] = 0 if episode.turns else self._barren[env_id] + 1
         if self._barren[env_id] >= MAX_BARREN_EPISODES:
             raise EnvFailure(
-                f"{env_id}: {MAX_BARREN_EPISODES} episodes in a row ended before their first turn; the last one ended "
-                f"with {episode.stop_reason.value} (seed {episode.seed}). Raise max_context_tokens if its first "
-                "observation is too long, or repair the environment."
+                env_id,
+                episode.seed,
+                FailureKind.NO_TURNS,
+                f"{MAX_BARREN_EPISODES} episodes in a row ended before their first turn, the last one with "
+                f"{episode.stop_reason.value}. Allow longer contexts if its first observation does not fit, or fix the "
+                "environment.",
             )
 
     def close(self, error: BaseException | None = None) -> None:

@@ -1,15 +1,15 @@
-"""The conformance kit: does an environment keep what `gem_core.Env` promises?
+"""The conformance kit: tests of the contract of `gem_core.Env`.
 
     from gem_core.testing import EnvConformance
 
     class TestFork(EnvConformance):
         env_id = "maze:Fork-v0"
 
-gives a package one pytest test per promise. `check_env("maze:Fork-v0")` asks for all of them in one call, without
-pytest. Both report in sentences that say what happened, what was given and what to do.
+gives a package one pytest test per promise. `check_env("maze:Fork-v0")` checks all of them in one call, without
+pytest. Both report what happened, what was given and what to do.
 
 Installing gem-core also gives pytest the fixture `gem_plugin_manager` (`gem_core.testing.fixtures`), for tests of
-plugins that must not depend on what else is installed. The names below are loaded on first use.
+plugins that must not depend on other installed plugins. The names below are loaded on first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ConformanceError", "EnvConformance", "IsolatedPluginManager", "check
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy, because every pytest run of whoever installs gem-core imports this package for its fixtures.
+    # Lazy, because every pytest run where gem-core is installed imports this package for its fixtures.
     if name not in _HOME:
         raise AttributeError(f"module 'gem_core.testing' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"gem_core.testing.{_HOME[name]}"), name)

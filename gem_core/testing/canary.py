@@ -1,1 +1,1 @@
-"""Imported by nothing. An absurd action holds code that imports it: if it was, an environment evaluated the action."""
+"""No module imports this one. An adversarial action contains code that does, which shows if an action was evaluated."""

@@ -1,4 +1,4 @@
-"""Asking an environment for all that `gem_core.Env` promises: in one call, or as pytest tests."""
+"""Checking an environment against the contract of `gem_core.Env`: in one call, or as pytest tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gem_core.testing.play import Subject
 
 
 class ConformanceError(AssertionError):
-    """An environment breaks a promise of `gem_core.Env`; the message lists all that is wrong."""
+    """An environment breaks the contract of `gem_core.Env`; the message lists every problem."""
 
 
 def check_env(env_id: str, **kwargs: Any) -> None:
@@ -23,7 +23,8 @@ def check_env(env_id: str, **kwargs: Any) -> None:
         kwargs: override the spec's keyword arguments, for example to make episodes short.
 
     Raises:
-        ConformanceError: it does not; one line per problem says what happened, what was given and what to do.
+        ConformanceError: the environment breaks the contract; one line per problem says what happened, what was given
+            and what to do.
         NotFoundError, DuplicateIdError: as `gem_core.spec`.
 
     Example:
@@ -31,13 +32,13 @@ def check_env(env_id: str, **kwargs: Any) -> None:
         >>> check_env("game:GuessTheNumber-v0-easy")
     """
     subject = Subject(env_id, kwargs)
-    # What the other checks say of an environment that cannot be reset and stepped is noise.
+    # If an environment cannot be reset and stepped, reports of the other checks are noise.
     _ask(subject, checks.FIRST)
     _ask(subject, [check for check in checks.CHECKS if check not in checks.FIRST])
 
 
 class EnvConformance:
-    """One pytest test per promise of `gem_core.Env`; a subclass says of which environment.
+    """One pytest test per promise of `gem_core.Env`; a subclass names the environment.
 
     Example:
         >>> class TestFork(EnvConformance):
@@ -51,7 +52,7 @@ class EnvConformance:
     """Keyword arguments that override its spec's."""
 
     def check(self, one: checks.Check) -> None:
-        """Ask for one promise. Raises `ConformanceError` as `check_env`."""
+        """Run one check. Raises `ConformanceError` as `check_env`."""
         __tracebackhide__ = True
         _ask(Subject(self.env_id, dict(self.kwargs)), [one])
 
@@ -63,6 +64,10 @@ class EnvConformance:
         """An argument that the constructor does not name is an error."""
         self.check(checks.keyword_arguments)
 
+    def test_order(self) -> None:
+        """A step without an episode is refused, and so is an option that `reset` does not have."""
+        self.check(checks.order)
+
     def test_reset(self) -> None:
         """`reset` gives a text and a dict, with a seed and without."""
         self.check(checks.reset)
@@ -72,7 +77,7 @@ class EnvConformance:
         self.check(checks.step)
 
     def test_info(self) -> None:
-        """Infos are JSON, keep what they said, and the keys that the engine reads have their types."""
+        """Infos are JSON and never change later, and the keys that the engine reads have their types."""
         self.check(checks.info)
 
     def test_success(self) -> None:
@@ -92,7 +97,7 @@ class EnvConformance:
         self.check(checks.seeds_differ)
 
     def test_global_random(self) -> None:
-        """The global generators of `random` and `numpy.random` are neither moved nor listened to."""
+        """The global generators of `random` and `numpy.random` are neither moved nor used."""
         self.check(checks.global_random)
 
     def test_own_state(self) -> None:
@@ -108,7 +113,7 @@ class EnvConformance:
         self.check(checks.pickling)
 
     def test_saved_state(self) -> None:
-        """`set_state` goes back to what `get_state` saved, more than once; environments may refuse both."""
+        """`set_state` restores what `get_state` saved, more than once; environments may refuse both."""
         self.check(checks.saved_state)
 
     def test_spawning(self) -> None:
@@ -119,9 +124,9 @@ class EnvConformance:
         """`close` is safe before the first reset, in the middle of an episode, and twice."""
         self.check(checks.closing)
 
-    def test_absurd(self) -> None:
-        """No action raises, however absurd, and none is evaluated; the episode goes on or ends as usual."""
-        self.check(checks.absurd)
+    def test_adversarial(self) -> None:
+        """No action raises, whatever it contains, and none is evaluated; the episode continues or ends as usual."""
+        self.check(checks.adversarial)
 
     def test_long(self) -> None:
         """An action of a million characters is answered in time."""
@@ -130,14 +135,16 @@ class EnvConformance:
 
 def _ask(subject: Subject, wanted: Iterable[checks.Check]) -> None:
     __tracebackhide__ = True
-    spec(subject.env_id)  # an id that nobody knows is the caller's mistake, not the environment's
+    spec(subject.env_id)  # an unknown id is the caller's mistake, not the environment's
     problems: list[str] = []
     cause: BaseException | None = None
     for check in wanted:
         try:
             for problem in check(subject):
                 problems.append(f"{check.__name__}: {problem}.")
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an environment may raise SystemExit, or pytest's Skipped
             problems.append(f"{check.__name__}: raised {type(error).__name__}: {error}")
             cause = cause or error
     if problems:

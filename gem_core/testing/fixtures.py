@@ -1,6 +1,6 @@
 """The pytest plugin that comes with gem-core.
 
-Every pytest run of whoever installs gem-core imports this module, so it imports nothing but pytest, which is there.
+Every pytest run where gem-core is installed imports this module, so it imports only pytest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def gem_plugin_manager() -> IsolatedPluginManager:
-    """A plugin manager of its own that sees only what the test adds; see `IsolatedPluginManager`.
+    """A plugin manager that sees only the plugins that the test adds; see `IsolatedPluginManager`.
 
     Example:
         def test_offers(gem_plugin_manager):

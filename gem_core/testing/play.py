@@ -12,28 +12,27 @@ from gem_core.env import Env
 from gem_core.registry import make
 
 MAX_TURNS = 200
-"""Turns after which random play stops where an environment sets no limit of its own."""
+"""Turns after which random play stops if the environment sets no limit."""
 
 SEEDS = (0, 1, 2**63 - 1)
-"""0, which `if seed:` takes for none, and the largest that the engine gives, which is too large for numpy's legacy
-generator."""
+"""0, which `if seed:` takes for no seed, and the largest seed of the engine, too large for numpy's legacy generator."""
 
 _EARLIER = "prev_ep_"
-"""Keys of a reset's info about the episode before it begin so."""
+"""Prefix of the keys in a reset's info that describe the previous episode."""
 
 Trace: TypeAlias = list[tuple[Any, ...]]
-"""What an episode showed: a tuple for the reset and one for each turn."""
+"""The observable part of an episode: a tuple for the reset and one for each turn."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked."""
+    """The environment under test."""
 
     env_id: str
     kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def make(self, **more: Any) -> Env:
-        """Build one."""
+        """Build an instance."""
         return make(self.env_id, **self.kwargs, **more)
 
 
@@ -51,7 +50,7 @@ def play(env: Env, seed: int | None, actions: Iterable[str] | None = None) -> Tr
 
 
 def go_on(env: Env, actions: Iterable[str] | None = None) -> Trace:
-    """Play an episode on from where it stands. Arguments as `play`."""
+    """Continue an episode. Arguments as `play`."""
     trace: Trace = []
     for action in random_actions(env) if actions is None else actions:
         observation, reward, terminated, truncated, info = env.step(action)
@@ -62,14 +61,14 @@ def go_on(env: Env, actions: Iterable[str] | None = None) -> Trace:
 
 
 def go_midway(env: Env, seed: int) -> None:
-    """Bring an environment to the middle of an episode, or to its start where one turn ends it."""
+    """Bring an environment to the middle of an episode, or to its start if one turn ends it."""
     env.reset(seed=seed)
     if ended(go_on(env, [env.sample_random_action()])):
         env.reset(seed=seed)
 
 
 def random_actions(env: Env) -> Iterator[str]:
-    """Random valid actions, drawn as they are needed."""
+    """Random valid actions, drawn on demand."""
     for _ in range(MAX_TURNS):
         yield env.sample_random_action()
 
@@ -85,7 +84,7 @@ def ended(trace: Trace) -> bool:
 
 
 def as_json(info: object) -> str:
-    """The info as text, for comparison; what JSON cannot say is reduced to its type."""
+    """The info as text, for comparison. A value that JSON does not support becomes its type."""
     try:
         return json.dumps(info, sort_keys=True, default=lambda value: type(value).__name__)
     except (TypeError, ValueError, RecursionError):
@@ -93,7 +92,7 @@ def as_json(info: object) -> str:
 
 
 def difference(one: Trace, other: Trace) -> str | None:
-    """Where two traces part, as the end of a sentence, or `None`."""
+    """The first difference of two traces, as the end of a sentence, or `None`."""
     for turn, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return f"{f'turn {turn}' if turn else 'reset'} gave {left!r:.160} and then {right!r:.160}"

@@ -18,7 +18,7 @@ class IsolatedPluginManager(PluginManager):
         >>> from gem_core.testing import IsolatedPluginManager
         >>> manager = IsolatedPluginManager()
         >>> manager.add_plugin("maze", my_mazes.plugin)
-        >>> [offer.spec.id for offer in manager.offers("gem_envs", "maze")]
+        >>> [registration.spec.id for registration in manager.registrations("gem_envs", "maze")]
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class IsolatedPluginManager(PluginManager):
     def add_plugin(
         self, namespace: str, plugin: object | str, *, distribution: str = "test-plugin", version: str = "1.0"
     ) -> None:
-        """Let an object take part as if a distribution declared it.
+        """Add an object as if a distribution declared it.
 
         Args:
             namespace: the entry point's name, with which its ids start.
@@ -38,7 +38,7 @@ class IsolatedPluginManager(PluginManager):
             version: that distribution's version.
 
         Raises:
-            PluginError: the manager has looked for plugins before.
+            PluginError: the manager has already looked for plugins.
         """
         if self._read:
             raise PluginError(

@@ -1,4 +1,4 @@
-"""Watching a constructor do what it must not."""
+"""Watching what a constructor does: connections, processes and threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NoReturn
+from typing import Any
 from unittest import mock
 
 _NETWORK, _PROCESS = "reached for the network", "started a process"
@@ -25,28 +25,49 @@ _FORBIDDEN: tuple[tuple[Any, str, str], ...] = (
 )
 
 
-@contextmanager
-def watched() -> Generator[list[str], None, None]:
-    """Refuse connections and new processes, and hand out a list of what was tried.
+class _Watch:
+    """What the thread that made the watch does, and the threads that it starts."""
 
-    Threads cannot be refused without breaking whoever waits for one, so those left behind are named afterwards.
+    def __init__(self) -> None:
+        self.deeds: list[str] = []
+        self._threads = {threading.current_thread()}
+
+    def refusing(self, original: Callable[..., Any], deed: str) -> Callable[..., Any]:
+        """The function, refused to the watched threads; all other threads call the original."""
+
+        def refuse(*arguments: Any, **named: Any) -> Any:
+            if threading.current_thread() not in self._threads:
+                return original(*arguments, **named)
+            # Noted as well as raised: a constructor that catches the error has still broken its promise.
+            self.deeds.append(deed)
+            raise OSError(f"refused by gem_core.testing: the constructor {deed}")
+
+        return refuse
+
+    def noting_threads(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`Thread.start`, which notes the threads that a watched thread starts."""
+
+        def start(thread: threading.Thread) -> None:
+            # Noted but not refused: code that waits for a thread which never runs would wait forever.
+            if threading.current_thread() in self._threads:
+                self.deeds.append(f"started the thread {thread.name!r}")
+                self._threads.add(thread)
+            original(thread)
+
+        return start
+
+
+@contextmanager
+def watched() -> Generator[list[str]]:
+    """Refuse connections and processes to this thread, note the threads that it starts, and give the list of both.
+
+    Calls of other threads are none of the constructor's doing: they work as usual and are not noted.
     """
-    deeds: list[str] = []
-    before = set(threading.enumerate())
+    watch = _Watch()
     with ExitStack() as stack:
         for owner, name, deed in _FORBIDDEN:
             if hasattr(owner, name):
-                call = f"{owner.__name__}.{name}"
-                stack.enter_context(mock.patch.object(owner, name, _refuse(f"{deed} ({call})", deeds)))
-        yield deeds
-    started = [thread for thread in threading.enumerate() if thread not in before]
-    deeds.extend(f"started the thread {thread.name!r}" for thread in started)
-
-
-def _refuse(deed: str, deeds: list[str]) -> Callable[..., NoReturn]:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        # Noted as well as raised: a constructor that falls back to something else has tried all the same.
-        deeds.append(deed)
-        raise OSError(f"refused by gem_core.testing: the constructor {deed}")
-
-    return refuse
+                refusing = watch.refusing(getattr(owner, name), f"{deed} ({owner.__name__}.{name})")
+                stack.enter_context(mock.patch.object(owner, name, refusing))
+        stack.enter_context(mock.patch.object(threading.Thread, "start", watch.noting_threads(threading.Thread.start)))
+        yield watch.deeds

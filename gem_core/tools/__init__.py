@@ -5,13 +5,15 @@
 
     env = ToolEnv(make("math:Sample"), ["python:Interpreter"], max_tool_uses=5)
 
-A `Tool` offers one or more `Function`s. A `Toolbox` holds tools for many environments, and calls them within their
-limits. `ToolEnv` wraps an environment: responses that contain a call go to the tools, all others to the environment.
+A `Tool` offers one or more `Function`s. A `Toolbox` holds tools for many environments and calls them within their
+limits; a `ToolSession` is one environment's use of a toolbox. `ToolEnv` wraps an environment: a response that contains
+a call goes to the tools, every other response to the environment.
 """
 
+from gem_core.tool import CallContext, Function, Tool, ToolResult
 from gem_core.tools.env import ToolEnv
 from gem_core.tools.functions import FunctionTool
-from gem_core.tools.tool import CallContext, Function, Tool, ToolResult
+from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
 
-__all__ = ["CallContext", "Function", "FunctionTool", "Tool", "ToolEnv", "ToolResult", "Toolbox"]
+__all__ = ["CallContext", "Function", "FunctionTool", "Tool", "ToolEnv", "ToolResult", "ToolSession", "Toolbox"]

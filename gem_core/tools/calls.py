@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from gem_core.errors import near_matches
-from gem_core.tools.tool import Function
+from gem_core.tool import Function
 
 Form: TypeAlias = Literal["text", "native"]
 

@@ -10,8 +10,9 @@ import msgspec
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import ToolError
+from gem_core.tool import Function, Tool
 from gem_core.tools.calls import Call, Form, find_call, written
-from gem_core.tools.tool import Function, Tool
+from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
 
 _LAST_USE = "That was the last tool call of this episode. Answer now without tools."
@@ -84,7 +85,7 @@ class ToolEnv(Wrapper):
         _refuse_two(env)
         self.form: Form = form
         self.max_tool_uses = max_tool_uses
-        self._session = (tools if isinstance(tools, Toolbox) else Toolbox(tools)).session()
+        self._session = ToolSession(tools if isinstance(tools, Toolbox) else Toolbox(tools))
         self._rewards = {False: tool_reward + tool_success_reward, True: tool_reward + tool_execute_error_reward}
         self._instruction = instruction
         self._uses = self._successes = 0

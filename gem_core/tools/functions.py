@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from gem_core.errors import ToolError
-from gem_core.tools.tool import CallContext, Function, Tool, ToolOutput, ToolResult
+from gem_core.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 
 
 class FunctionTool(Tool):

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from gem_core.errors import ToolError
+from gem_core.tool import Function, Tool
 from gem_core.tools.calls import argument_problem
-from gem_core.tools.tool import Function, Tool
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _TAG = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")

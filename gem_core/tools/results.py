@@ -9,7 +9,7 @@ import msgspec
 
 from gem_core.env import RESERVED
 from gem_core.errors import ToolError
-from gem_core.tools.tool import ToolResult
+from gem_core.tool import ToolResult
 
 _MOST_INFO = 1 << 20
 """Bytes of a result's info as JSON."""

@@ -6,18 +6,16 @@ import contextlib
 import secrets
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gem_core.errors import ClosedError, ToolError
+from gem_core.tool import Function, ToolResult
 from gem_core.tools.calls import Call
-from gem_core.tools.tool import Function, ToolResult
-
-if TYPE_CHECKING:
-    from gem_core.tools.toolbox import Toolbox
+from gem_core.tools.toolbox import Toolbox
 
 
 class ToolSession:
-    """One environment's way to its tools. A copy of an environment gets a way of its own."""
+    """One environment's use of a toolbox. A copy of an environment gets a session of its own."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -29,7 +27,7 @@ class ToolSession:
 
     @property
     def begun(self) -> bool:
-        """Was there an episode?"""
+        """Whether an episode was started."""
         return self._episode is not None
 
     @property
@@ -39,7 +37,7 @@ class ToolSession:
 
     @property
     def functions(self) -> list[Function]:
-        """What the tools offer."""
+        """What the tools offer; empty before the first episode."""
         return self._functions
 
     def begin(self) -> None:
@@ -52,13 +50,13 @@ class ToolSession:
         """Carry out a call. Raises `ClosedError` where no episode is under way."""
         if self._episode is None:
             raise ClosedError("a tool was called where no episode is under way; call reset() first")
-        # A copy's first call, or one in a fork; the call itself says what is wrong.
+        # A copy's first call, or a call in a fork, opens the tools. If that fails, the call's result says why.
         with contextlib.suppress(ToolError):
             self._toolbox.attach(self._user)
         return self._toolbox.call(call, self._episode)
 
     def close(self) -> None:
-        """The environment is closed."""
+        """End the episode, and give up the toolbox; its last user's end closes the tools."""
         self._end_episode()
         self._toolbox.detach(self._user)
 
@@ -69,10 +67,10 @@ class ToolSession:
 
     @classmethod
     def copied(cls, toolbox: Toolbox, functions: list[Function], begun: bool) -> ToolSession:
-        """One that goes on where another one stands."""
+        """A session that continues where another one is."""
         session = cls(toolbox)
         session._functions = functions
-        # What a tool keeps for an episode has no copy, so an episode with such a tool cannot go on.
+        # What a tool keeps for an episode cannot be copied, so an episode with such a tool ends here.
         session._episode = secrets.token_hex(8) if begun and not toolbox.keeps_state else None
         return session
 
@@ -89,6 +87,6 @@ def _copied(*state: Any) -> ToolSession:
 
 
 def _left(toolbox: Toolbox, user: str) -> None:
-    # Wherever the garbage collector found the environment, an event loop or within a lock, this must not wait.
-    with contextlib.suppress(RuntimeError):  # at exit no thread can be started any more, and the tools are closed
+    # The garbage collector runs this anywhere: on an event loop, or while a lock is held. So it must not wait.
+    with contextlib.suppress(RuntimeError):  # at exit no thread can be started, and the toolbox closes its tools then
         threading.Thread(target=toolbox.detach, args=(user,), name="gem-tools-left", daemon=True).start()

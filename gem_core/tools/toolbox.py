@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import copy
 import inspect
 import os
 import secrets
@@ -16,13 +15,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from gem_core.errors import ToolError
+from gem_core.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 from gem_core.tools.background import EventLoop, TimeLimit, within
 from gem_core.tools.calls import Call
 from gem_core.tools.offers import checked_offers
 from gem_core.tools.results import checked, failed, said, shown
-from gem_core.tools.session import ToolSession
-from gem_core.tools.slots import Slots
-from gem_core.tools.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 
 _T = TypeVar("_T")
 _OPEN_SECONDS, _CLOSE_SECONDS = 60.0, 10.0
@@ -32,18 +29,18 @@ class Toolbox:
     """Tools for all environments of a vector.
 
     Give one toolbox to all environments, for example by `partial(ToolEnv, tools=toolbox)` among the wrappers of
-    `make_vec`: in one process they then share its connections, and on one machine its limit. Nothing is opened before
-    the first reset, and everything is closed with the last environment; a toolbox can be used again afterwards.
+    `make_vec`: the environments of one process then share its connections and its limit. Nothing is opened before the
+    first reset, and everything is closed with the last environment; a toolbox can be used again afterwards.
 
-    Copies and pickles of a toolbox are that toolbox in the same process; in another process there is one more, however
-    many environments bring it along.
+    In one process, a copy or an unpickled copy of a toolbox is the toolbox itself. Each further process has one
+    toolbox of its own, however many environments carry a copy there.
 
     Args:
         tools: tools, or ids of tools.
         max_output: characters of a result that the model sees; the middle of a longer one is cut, and the cut marked.
-        max_concurrent: calls at the same time, over all environments and processes of this machine; others wait, and
-            their time does not run. A call that was given up at its time limit does not count any more. `None` means
-            no limit.
+        max_concurrent: calls at the same time, over all environments of a process; other calls wait, and their time
+            limits start after the wait. A call that was given up at its time limit does not count any more. `None`
+            means no limit.
 
     Raises:
         ToolError: no tool, something that is none, or a limit below 1.
@@ -57,11 +54,16 @@ class Toolbox:
             raise ToolError(f"a toolbox needs a list of tools or of their ids, not {tools!r}")
         if type(max_output) is not int or max_output < 1:
             raise ToolError(f"max_output must be a whole number of characters, at least 1, not {max_output!r}")
-        slots = None if max_concurrent is None else Slots(max_concurrent)
-        self._start(secrets.token_hex(8), [_tool(one) for one in tools], max_output, slots)
+        if max_concurrent is not None and (type(max_concurrent) is not int or max_concurrent < 1):
+            raise ToolError(
+                f"max_concurrent must be a whole number of calls, at least 1, or None, not {max_concurrent!r}"
+            )
+        self._start(secrets.token_hex(8), [_tool(one) for one in tools], max_output, max_concurrent)
 
-    def _start(self, name: str, tools: list[Tool], max_output: int, slots: Slots | None) -> None:
-        self._name, self._tools, self._max_output, self._slots = name, tools, max_output, slots
+    def _start(self, name: str, tools: list[Tool], max_output: int, max_concurrent: int | None) -> None:
+        self._name, self._tools, self._max_output, self._max_concurrent = name, tools, max_output, max_concurrent
+        self._turns = threading.BoundedSemaphore(max_concurrent) if max_concurrent else contextlib.nullcontext()
+        # Reentrant: opening closes what it opened when a tool fails, and the last user's `detach` closes the tools.
         self._lock = threading.RLock()
         self._users: set[str] = set()
         self._opened: list[Tool] = []
@@ -73,10 +75,6 @@ class Toolbox:
     def keeps_state(self) -> bool:
         """Does a tool keep something from one call of an episode to the next?"""
         return any(tool.keeps_state for tool in self._tools)
-
-    def session(self) -> ToolSession:
-        """The way of one environment to these tools."""
-        return ToolSession(self)
 
     def attach(self, user: str) -> list[Function]:
         """Open the tools where they are not yet; returns what they offer.
@@ -112,8 +110,10 @@ class Toolbox:
     def close(self) -> None:
         """Close the tools now, whoever uses them; the next reset or call opens them again. Safe to call twice."""
         if not self._lock.acquire(timeout=_OPEN_SECONDS):
-            return  # a tool hangs while it is opened or closed elsewhere, and so ends with the process
+            return  # a tool hangs in another thread while it is opened or closed; it ends with the process
         try:
+            # The loop ends last, because a tool's `close` may be a coroutine. A tool's holder is removed after `close`:
+            # before it, another toolbox could open the tool while this one still closes it.
             for tool in self._opened:
                 self._quietly(tool.close)
                 _holders.pop(id(tool), None)
@@ -128,19 +128,21 @@ class Toolbox:
 
     def _outcome(self, call: Call, episode: str) -> ToolResult:
         try:
-            with self._in_use(), self._slots.taken() if self._slots else contextlib.nullcontext():
+            # In use first: while this call waits for its turn, the end of the last other user must not close the tools.
+            with self._in_use(), self._turns:
                 return checked(self._called(call, episode))
         except ToolError as error:
             return failed(str(error))
-        except KeyboardInterrupt:  # the caller's; a tool's own is a ToolError by now
+        except KeyboardInterrupt:  # the caller's Ctrl-C: `background` turns a tool's own into a ToolError
             raise
-        except BaseException as error:
+        except BaseException as error:  # SystemExit too: a tool's failure is an observation and ends no training
             return failed(said(error))
 
     def _called(self, call: Call, episode: str) -> ToolOutput:
         if call.function not in self._homes:
             raise ToolError(f"the tool {call.function!r} is not offered any more")
         tool, _ = self._homes[call.function]
+        # The clock starts here, after the wait for a turn. A thread's time and its coroutine's share one deadline.
         deadline = time.monotonic() + tool.timeout
         work = partial(tool.call, call.function, call.arguments, CallContext(tool.timeout, episode))
         here = tool.keeps_time or inspect.iscoroutinefunction(tool.call)
@@ -152,7 +154,8 @@ class Toolbox:
 
     @contextlib.contextmanager
     def _in_use(self) -> Generator[None]:
-        # A call is a user too, so that no other environment's end closes the tools under it.
+        # Each call is a user of its own: the last environment may be closed while one of its calls still runs, and the
+        # tools must stay open until that call returns.
         user = secrets.token_hex(8)
         self.attach(user)
         try:
@@ -163,7 +166,7 @@ class Toolbox:
     def _awaited(self, value: _T | Awaitable[_T], seconds: float) -> _T:
         if not inspect.isawaitable(value):
             return cast("_T", value)
-        with self._lock:
+        with self._lock:  # two calls at once must not start two loops: connections belong to one
             self._loop = self._loop or EventLoop()
         return self._loop.run(value, max(seconds, 0.0))
 
@@ -173,6 +176,7 @@ class Toolbox:
         taken: set[tuple[str, str]] = set()
         try:
             for tool in self._tools:
+                # Held and listed before it is asked: a tool that fails half open is closed as well.
                 self._hold(tool)
                 self._opened.append(tool)
                 for function in self._offers(tool):
@@ -182,7 +186,7 @@ class Toolbox:
             raise
 
     def _hold(self, tool: Tool) -> None:
-        # Whoever closed it first would close it for both, and an event loop cannot use another one's connections.
+        # The first of two toolboxes to close would close it for both, and connections are bound to one event loop.
         if type(tool).close is not Tool.close and _holders.setdefault(id(tool), self) is not self:
             raise ToolError(f"{tool!r} is open in another toolbox. Give all environments one Toolbox([...]).")
 
@@ -210,8 +214,8 @@ class Toolbox:
             self._awaited(within(_CLOSE_SECONDS, step), _CLOSE_SECONDS)
 
     def forked(self) -> None:
-        """In a fork: what is open, and whoever holds a lock, is the parent's."""
-        self._start(self._name, self._tools, self._max_output, copy.copy(self._slots))
+        """In a fork: start anew, because open tools and locks that are held belong to the parent."""
+        self._start(self._name, self._tools, self._max_output, self._max_concurrent)
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -222,16 +226,16 @@ class Toolbox:
         return self  # copies of an environment share it
 
     @classmethod
-    def restored(cls, name: str, tools: list[Tool], max_output: int, slots: Slots | None) -> Toolbox:
-        """The toolbox of that name, as one is unpickled: the one that is here already, or a new one."""
+    def restored(cls, name: str, tools: list[Tool], max_output: int, max_concurrent: int | None) -> Toolbox:
+        """The toolbox of that name when a copy is unpickled: this process's, or a new one where it has none."""
         known = _toolboxes.get(name)
         if known is None:
             known = cls.__new__(cls)
-            known._start(name, tools, max_output, slots)
+            known._start(name, tools, max_output, max_concurrent)
         return known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._name, self._tools, self._max_output, self._slots)
+        return _restored, (self._name, self._tools, self._max_output, self._max_concurrent)
 
     def __repr__(self) -> str:
         return f"<Toolbox {self._tools}>"

@@ -12,7 +12,7 @@ from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.training.settings import RunSettings, Split
-from gem_core.vector import make_vec, share_places
+from gem_core.vector import make_vec
 
 
 def build_runner(
@@ -75,16 +75,13 @@ def build_collector(
         TemplateError: the tokenizer cannot carry a conversation.
     """
     prepare_process(settings)
-    number, processes = shard
-    tasks = width // group_size
-    places = share_places(settings.weights(split), tasks * processes)
     vec = make_vec(
-        places[number * tasks : (number + 1) * tasks],
+        settings.weights(split),
         width,
         backend=settings.vector_backend,
         workers=settings.vector_workers,
         failures=settings.failures,
-        seed=derive_seed(settings.seed, split, number),
+        seed=derive_seed(settings.seed, split),
         group_size=group_size,
         shard=shard,
         wrappers=settings.load_wrappers(),

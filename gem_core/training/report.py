@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
@@ -13,12 +15,11 @@ from typing import Any
 
 import msgspec
 
-from gem_core.errors import MissingExtraError
-
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
 """Metrics on the live line and on the curve, and what they are called there."""
 
 _METRICS = "metrics.jsonl"
+_CURVE = "curve.png"
 
 
 class RunReport:
@@ -46,7 +47,7 @@ class RunReport:
         self.updates = updates
         self.title = title
         self._folder = Path(folder) if folder is not None else None
-        self.history = self._kept(done) if done > 0 else []
+        self.history = _read(self._folder / _METRICS, done) if self._folder and done > 0 else []
         self._behind = True
         """Whether metrics.jsonl has something else than these, apart from the newest."""
         self._live = live
@@ -93,15 +94,6 @@ class RunReport:
         self.history[at].update(metrics)
         self._store(newest=newest)
 
-    def _kept(self, done: int) -> list[dict[str, float]]:
-        """What metrics.jsonl has of so many updates, and of an evaluation before the first."""
-        try:
-            text = "" if self._folder is None else (self._folder / _METRICS).read_text(errors="replace")
-        except FileNotFoundError:
-            return []
-        lines = {line["step"]: line for line in map(_decoded, text.splitlines()) if line.get("step", math.inf) <= done}
-        return [lines[step] for step in sorted(lines)]
-
     def _store(self, *, newest: bool) -> None:
         """All metrics, or only the newest line, which costs the same however many there are."""
         if self._folder is None:
@@ -126,29 +118,69 @@ class RunReport:
         try:
             if self._behind:
                 _replace(self._folder / _METRICS, self.history)
-            self.save_curve(self._folder / "curve.png")
-            said = f"Wrote curve.png and metrics.jsonl to {self._folder}/"
-        except (OSError, MissingExtraError) as error:
+        except OSError as error:
             said = f"The report could not be written to {self._folder}/: {error}"
+        else:
+            said = _save_curve(self._folder, self.title, self.history)
         self._console.print(said, markup=False, highlight=False)
 
-    def save_curve(self, path: str | Path) -> None:
-        """The learning curve as a PNG.
 
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-        """
-        try:
-            from matplotlib.figure import Figure  # not pyplot: no display, no global state
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("the learning curve needs matplotlib. Next: pip install matplotlib") from error
-        keys = [key for key in SHOWN if any(key in line for line in self.history)]
+@contextmanager
+def curve_at_the_end(folder: str | Path | None, title: str) -> Generator[None, None, None]:
+    """Draw the curve of a training whose report is in another process, whatever ends the training.
+
+    After Ctrl-C, Ray and Launchpad kill the process that has the report before it can `save`. By then metrics.jsonl has
+    every update, so the process that the user stopped draws curve.png from it, where it is missing or older.
+
+    Args:
+        folder: the report's; `None` where there is no report.
+        title: what is being trained.
+    """
+    try:
+        yield
+    finally:
+        if folder is not None:
+            _catch_up(Path(folder), title)
+
+
+def _catch_up(folder: Path, title: str) -> None:
+    """Draw curve.png where metrics.jsonl is newer."""
+    metrics, curve = folder / _METRICS, folder / _CURVE
+    try:
+        if metrics.exists() and not (curve.exists() and curve.stat().st_mtime >= metrics.stat().st_mtime):
+            print(_save_curve(folder, title, _read(metrics)), flush=True)
+    except OSError as error:  # must not hide what ended the training
+        print(f"{curve} could not be drawn: {error}", flush=True)
+
+
+def _save_curve(folder: Path, title: str, history: Sequence[Mapping[str, float]]) -> str:
+    """Draw curve.png, at once or not at all; a sentence that says so. Raises nothing, see `RunReport.save`."""
+    try:
+        from matplotlib.figure import Figure  # not pyplot: no display, no global state
+
+        keys = [key for key in SHOWN if any(key in line for line in history)]
         figure: Any = Figure(figsize=(4 * max(len(keys), 1), 3.2), layout="constrained")
-        figure.suptitle(self.title)
+        figure.suptitle(title)
         for position, key in enumerate(keys):
-            _draw(figure.add_subplot(1, len(keys), position + 1), self.history, key)
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(str(path), dpi=120)
+            _draw(figure.add_subplot(1, len(keys), position + 1), history, key)
+        new = folder / f"{_CURVE}.{os.getpid()}"  # another process may be drawing it, too
+        figure.savefig(new, dpi=120, format="png")
+        new.replace(folder / _CURVE)
+    except ModuleNotFoundError:
+        return f"{folder}/{_CURVE} could not be drawn without matplotlib. Next: pip install matplotlib"
+    except OSError as error:
+        return f"{folder}/{_CURVE} could not be written: {error}"
+    return f"Wrote {_CURVE} and {_METRICS} to {folder}/"
+
+
+def _read(path: Path, updates: float = math.inf) -> list[dict[str, float]]:
+    """What metrics.jsonl has of the first updates, and of an evaluation before them."""
+    try:
+        text = path.read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    lines = {line["step"]: line for line in map(_decoded, text.splitlines()) if line.get("step", math.nan) <= updates}
+    return [lines[step] for step in sorted(lines)]
 
 
 def _write(path: Path, lines: Sequence[Mapping[str, float]], mode: str) -> None:
@@ -172,7 +204,7 @@ def _decoded(line: str) -> dict[str, float]:
         return {}
 
 
-def _draw(axes: Any, history: list[dict[str, float]], key: str) -> None:
+def _draw(axes: Any, history: Sequence[Mapping[str, float]], key: str) -> None:
     steps = [line["step"] for line in history if key in line]
     values = [line[key] for line in history if key in line]
     axes.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)

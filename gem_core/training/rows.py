@@ -1,48 +1,126 @@
-"""Episodes as sequences to train on, and where turns stand in them."""
+"""Episodes as rows to train on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from gem_core.rollout import NOT_SAMPLED, Turn, merge_turns
-from gem_core.rollout import Sequence as TokenSequence
-from gem_core.training.settings import RowKind
+import msgspec
+
+from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, as_logprobs
+
+RowKind = Literal["episode", "turn"]
+"""What a row is: as much of an episode as continues id by id, or one turn."""
 
 
 class TurnSpan(NamedTuple):
-    """Where a turn's response stands among the tokens of a row: from `start` to before `end`."""
+    """A turn, and where its response is among the ids of a row: positions `start` to before `end`."""
 
-    turn: int
+    position: int
+    """Of the turn in its episode."""
     start: int
     end: int
+    reward: float
+    truncated: bool
+    """The token limit cut the response off."""
 
 
-def view_sequences(turns: Sequence[Turn], row: RowKind) -> list[TokenSequence]:
-    """An episode's turns as sequences.
+class Row(msgspec.Struct, frozen=True):
+    """Token ids, and the turns that are trained on."""
+
+    ids: TokenIds
+    """The first prompt and everything after it, up to the end of the last response."""
+    prompt_length: int
+    """Number of ids before the first response."""
+    logprobs: Logprobs | None
+    """One for each id, 0 where it was not sampled; `None` where the engine gave none for a response."""
+    turns: list[TurnSpan]
+    """In the order of their positions."""
+
+    @property
+    def prompt_ids(self) -> list[int]:
+        """The ids before the first response."""
+        return self.ids[: self.prompt_length].tolist()
+
+    @property
+    def completion_ids(self) -> list[int]:
+        """The ids from the first response on."""
+        return self.ids[self.prompt_length :].tolist()
+
+    @property
+    def completion_logprobs(self) -> list[float] | None:
+        """Log-probabilities of `completion_ids`."""
+        return None if self.logprobs is None else self.logprobs[self.prompt_length :].tolist()
+
+    @property
+    def mask(self) -> list[int]:
+        """1 for each id that was sampled in one of the turns, 0 for the rest."""
+        mask = [0] * len(self.ids)
+        for turn in self.turns:
+            mask[turn.start : turn.end] = [1] * (turn.end - turn.start)
+        return mask
+
+    @property
+    def completion_mask(self) -> list[int]:
+        """The mask of `completion_ids`."""
+        return self.mask[self.prompt_length :]
+
+
+def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
+    """The rows of an episode, in the order of their turns; none for an episode without turns.
 
     Args:
-        turns: of one episode.
-        row: `episode` for as few as exact prefixes allow, as a rule one; `turn` for one per turn.
+        episode: as it was played.
+        kind: `episode` for a row per token sequence, which is one row where every prompt has the whole history; `turn`
+            for a row per turn.
     """
-    if row == "episode":
-        return merge_turns(turns)
+    spans = [
+        (turn.sequence, TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated))
+        for position, turn in enumerate(episode.turns)
+    ]
+    if kind == "turn":
+        return [_row(episode.sequences[number], [span]) for number, span in spans]
     return [
-        TokenSequence(turn.prompt_ids, turn.response_ids, [index] * len(turn.response_ids), turn.logprobs)
-        for index, turn in enumerate(turns)
+        _row(episode.sequences[number], [span for _, span in group])
+        for number, group in groupby(spans, lambda pair: pair[0])
     ]
 
 
-def turn_spans(turn_of: Sequence[int], start: int = 0) -> Iterator[TurnSpan]:
-    """Where turns stand.
+def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
+    """Cut rows between turns until their number is a multiple, for frameworks that train on full batches only.
+
+    The parts of a row share its turns, and each has all tokens before its last one. A loss that sums over tokens is the
+    same before and after. Where there are too few turns to cut, rows without a turn fill up.
 
     Args:
-        turn_of: of each token the turn, or `NOT_SAMPLED`.
-        start: the position of the first of these tokens.
+        rows: of a batch.
+        multiple: the number of rows is to be a multiple of this.
+
+    Returns:
+        The rows, each with the index of the row that it came from.
     """
-    for turn, tokens in groupby(turn_of):
-        end = start + len([*tokens])
-        if turn != NOT_SAMPLED:
-            yield TurnSpan(turn, start, end)
-        start = end
+    parts = list(enumerate(rows))
+    while len(parts) % multiple:
+        longest = max(range(len(parts)), key=lambda index: len(parts[index][1].turns))
+        source, row = parts[longest]
+        middle = (len(row.turns) + 1) // 2
+        if middle < len(row.turns):
+            parts[longest] = source, _with_turns(row, row.turns[:middle])
+        parts.append((source, _with_turns(row, row.turns[middle:])))
+    return parts
+
+
+def _row(sequence: TokenSequence, turns: list[TurnSpan]) -> Row:
+    start, end = turns[0].start, turns[-1].end
+    known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
+    # In a row of one turn, the responses before it are part of the prompt.
+    logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
+    return Row(sequence.ids[:end], start, logprobs, turns)
+
+
+def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:
+    """A row with some of its turns; without any, it keeps the two tokens that a row needs to predict one."""
+    end = turns[-1].end if turns else 2
+    return Row(row.ids[:end], row.prompt_length, None if row.logprobs is None else row.logprobs[:end], turns)

@@ -24,10 +24,10 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import RolloutSettings
 from gem_core.training.report import RunReport
-from gem_core.vector import make_vec, share_places, weights_of
+from gem_core.training.rows import RowKind
+from gem_core.vector import make_vec, share_slots, weights_of
 
 Split = Literal["train", "eval"]
-RowKind = Literal["episode", "turn"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -318,7 +318,7 @@ class RunSettings:
         for name, split, places in wanted:
             try:
                 if places is not None:
-                    share_places(self.weights(split), places)
+                    share_slots(self.weights(split), places)
             except ValueError as error:
                 raise SettingsError(f"{name}: {error}") from error
         ids = [*self.train_weights, *self.eval_weights]

@@ -1,4 +1,4 @@
-"""What every vector backend does alike."""
+"""What every vector backend has in common."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
-from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy, env_failure
+from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
 from gem_core.vector.faults import Fault, cut_off, judge_alone, log_failure
-from gem_core.vector.seat import Seat
+from gem_core.vector.slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector.statistics import EnvStatistics
+from gem_core.vector.tasks import Task, TaskPlan, is_whole_number
 
 
 class VectorEnv(ABC):
@@ -25,24 +26,22 @@ class VectorEnv(ABC):
     in one. A backend implements `_submit`, `_gather`, `_wake` and `_shut_down`, and nothing else.
 
     Args:
-        seats: where each environment stands, in order.
+        plan: which tasks the slots play.
         autoreset: when an ended environment starts its next episode.
-        group_size: so many neighbours in a row play the same seeds.
         failures: what becomes of environments that fail.
     """
 
-    def __init__(
-        self, seats: Sequence[Seat], *, autoreset: Autoreset, group_size: int, failures: FailurePolicy
-    ) -> None:
-        self.env_ids = tuple(seat.env_id for seat in seats)
+    def __init__(self, plan: TaskPlan, *, autoreset: Autoreset, failures: FailurePolicy) -> None:
+        starts = first_starts(plan)
+        self.plan = plan
+        self.env_ids = tuple(start.task.env_id for start in starts)
         self.autoreset = autoreset
-        self.group_size = group_size
         self.failures = failures
         self.statistics = {env_id: EnvStatistics() for env_id in self.env_ids}
         """What each environment id did so far."""
-        self.judge: Callable[[Fault], ErrorAction] = partial(judge_alone, failures)
+        self.on_failure: Callable[[Fault], ErrorAction] = partial(judge_alone, failures)
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
-        self._seats = list(seats)
+        self._states = [SlotState(start.task.env_id, start) for start in starts]
         self._breaker = CircuitBreaker(failures)
         self._stop: Exception | None = None
         self._woken = False
@@ -56,41 +55,55 @@ class VectorEnv(ABC):
         return len(self.env_ids)
 
     @property
+    def group_size(self) -> int:
+        """Neighboring slots that play the same task."""
+        return self.plan.group_size
+
+    def task(self, slot: int) -> Task:
+        """The task of the episode under way in a slot, or of the last one; before the first reset, of the first.
+
+        With same-step autoreset, an ended episode has given way to the next one by the time its end is received.
+        """
+        return self._states[slot].start.task
+
+    @property
     def pending(self) -> frozenset[int]:
-        """The environments whose answer has not been received."""
+        """The slots whose answer has not been received."""
         return frozenset([*self._calls, *self._results])
 
     # -- playing ---------------------------------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, indices: Sequence[int] | None = None) -> tuple[list[str], list[Info]]:
-        """Start the next episode of the environments given, side by side.
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, slots: Sequence[int] | None = None
+    ) -> tuple[list[str], list[Info]]:
+        """Start the next episode in the slots given, side by side.
 
         Args:
-            seed: a new seed for the vector; episode numbers start again at 0.
-            indices: which environments; all by default.
+            seed: an integer is a new seed of the run, and episode numbers start again at 0. A list has one seed per
+                slot, for the environment itself and for this episode only.
+            slots: which slots; all by default.
 
         Returns:
-            Observations and infos in the order of `indices`. `info["seed"]` and `info["episode"]` name the episode.
+            Observations and infos in the order of `slots`. `info["seed"]` and `info["episode"]` name the episode.
 
         Raises:
             ClosedError: the vector is closed.
-            ValueError: an index out of range, given twice, or still at work.
+            ValueError: a slot out of range, given twice, or still at work; a seed that is neither of the two.
             EnvFailure: a failure that is to stop the run.
         """
-        if isinstance(indices, int):
-            raise ValueError(f"reset() takes a list of indices, not {indices}; pass indices=[{indices}]")
-        chosen = list(range(self.num_envs)) if indices is None else list(indices)
+        if isinstance(slots, int):
+            raise ValueError(f"reset() takes a list of slots, not {slots}; pass slots=[{slots}]")
+        chosen = list(range(self.num_envs)) if slots is None else list(slots)
+        seeds = _seeds(seed, len(chosen))
         self._check_none_pending()
-        self._claim(chosen)
-        for index in chosen if seed is not None else ():
-            self._seats[index].seed, self._seats[index].episode = seed or 0, -1
-        self._start_episodes(chosen)
+        self._check_free(chosen)
+        self._start_episodes({slot: self._reset_call(slot, seeds, place) for place, slot in enumerate(chosen)})
         try:
             results = self._wait_for(len(chosen), None)
         except (EnvFailure, PluginError):
             self.drain()
             raise
-        return [results[index].observation for index in chosen], [results[index].info for index in chosen]
+        return [results[slot].observation for slot in chosen], [results[slot].info for slot in chosen]
 
     def step(
         self, actions: Sequence[str] | Mapping[int, str]
@@ -102,66 +115,67 @@ class VectorEnv(ABC):
 
         Raises:
             ClosedError: the vector is closed.
-            ValueError: not one action per environment, an action that is no text, or an index out of range or still
+            ValueError: not one action per environment, an action that is no text, or a slot out of range or still
                 at work.
             EnvFailure: a failure that is to stop the run; what the others answered is there to `recv`.
         """
         self._check_none_pending()
         if not isinstance(actions, Mapping):
             if isinstance(actions, str):  # which is a sequence of texts, too
-                raise ValueError(f"got the text {actions!r:.200} as actions; pass a list, or {{index: action}}")
+                raise ValueError(f"got the text {actions!r:.200} as actions; pass a list, or {{slot: action}}")
             if len(actions) != self.num_envs:
                 raise ValueError(
-                    f"got {len(actions)} actions for {self.num_envs} environments; pass {{index: action}} to step some"
+                    f"got {len(actions)} actions for {self.num_envs} environments; pass {{slot: action}} to step some"
                 )
             actions = dict(enumerate(actions))
         self.send(actions)
         results = self._wait_for(len(actions), None)
         if not results:
             return [], [], [], [], []
-        observations, rewards, terminated, truncated, infos = zip(*[results[index] for index in actions], strict=True)
+        observations, rewards, terminated, truncated, infos = zip(*[results[slot] for slot in actions], strict=True)
         return list(observations), list(rewards), list(terminated), list(truncated), list(infos)
 
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
         self._check_open()
         if not isinstance(actions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"send() takes {{index: action}}, not {actions!r:.200}")
-        self._claim(list(actions))
+            raise ValueError(f"send() takes {{slot: action}}, not {actions!r:.200}")
+        self._check_free(list(actions))
         if not {str}.issuperset(map(type, actions.values())):
-            actions = {index: _plain_text(index, action) for index, action in actions.items()}
+            actions = {slot: _plain_text(slot, action) for slot, action in actions.items()}
         calls: dict[int, Call] = {}
-        for index, action in actions.items():
-            seat = self._seats[index]
-            if seat.steady:
-                calls[index] = action
-            elif seat.playable:
-                calls[index] = seat.step(action)
-            elif (call := self._unplayable(index, seat)) is not None:
-                calls[index] = call
+        for slot, action in actions.items():
+            state = self._states[slot]
+            if state.steady:
+                calls[slot] = action
+            elif state.playable:
+                calls[slot] = state.step(action)
+            elif (call := self._unplayable(slot, state)) is not None:
+                calls[slot] = call
         self._start(calls)
 
-    def send_reset(
-        self, indices: Sequence[int], *, streams: Sequence[int] | None = None, tasks: Sequence[int] | None = None
-    ) -> None:
-        """Start the next episode in the environments named, without waiting.
+    def send_reset(self, slots: Sequence[int], *, tasks: Sequence[Task] | None = None) -> None:
+        """Start the next episode in the slots named, without waiting.
 
         `recv` gives each opening as a transition with no reward that ends nothing. Raises as `step`.
 
         Args:
-            indices: which environments.
-            streams: for each, a sequence of seeds to begin at its first episode, instead of going on with its own:
-                `derive_seed(seed, stream, 0)`.
-            tasks: for each stream, the task that an environment over data is told; by default the stream's number.
+            slots: which slots.
+            tasks: a task of the run for each, in place of the slot's own next one. Its episode has number 0, and the
+                next episodes of that slot move on from there, by one round each.
         """
-        if streams is not None and len(streams) != len(indices):
-            raise ValueError(f"got {len(streams)} streams of seeds for {len(indices)} environments")
-        if tasks is not None and (streams is None or len(tasks) != len(streams)):
-            raise ValueError(f"got {len(tasks)} tasks for {len(streams or ())} streams of seeds; give one for each")
-        self._claim(indices)
-        for index, stream, task in zip(indices, streams or (), tasks or streams or (), strict=False):
-            self._seats[index].switch(stream, task)
-        self._start_episodes(indices)
+        if tasks is None:
+            self._check_free(slots)
+            self._start_episodes({slot: self._states[slot].next_start for slot in slots})
+            return
+        if len(tasks) != len(slots):
+            raise ValueError(f"got {len(tasks)} tasks for {len(slots)} slots; give one for each")
+        self._check_free(slots)
+        for slot, task in zip(slots, tasks, strict=True):
+            if task.env_id != self.env_ids[slot]:
+                raise ValueError(f"slot {slot} has {self.env_ids[slot]}, which cannot play {task}")
+        starts = {slot: start_of_task(self.plan, task) for slot, task in zip(slots, tasks, strict=True)}
+        self._start_episodes({slot: partial(self._states[slot].start_with, start) for slot, start in starts.items()})
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
         """Wait until at least so many of the turns sent have come back, and take all that have.
@@ -185,7 +199,7 @@ class VectorEnv(ABC):
             raise ValueError(f"recv(at_least={at_least}), but {under_way} turns are under way")
         return self._wait_for(at_least, timeout, wakeable=True)
 
-    def salvage(self) -> dict[int, Transition]:
+    def take_completed(self) -> dict[int, Transition]:
         """What has come back, after `recv` raised; does not wait, and raises for no failure."""
         self._check_open()
         self._stop = None
@@ -237,103 +251,111 @@ class VectorEnv(ABC):
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
-    def _start_episodes(self, indices: Sequence[int]) -> None:
-        for index in indices:
-            if (seat := self._seats[index]).playable:  # it has not failed so far, so it counts as one that did not
-                self._breaker.success(seat.env_id)
-                self.statistics[seat.env_id].abandoned += 1
-        self._start({index: self._seats[index].next_start() for index in indices})
+    def _reset_call(self, slot: int, seeds: int | Sequence[int] | None, place: int) -> Callable[[], Reset]:
+        state = self._states[slot]
+        if seeds is None:
+            return state.next_start
+        if isinstance(seeds, Sequence):
+            return partial(state.next_start, seeds[place])
+        return partial(state.start_with, start_of(self.plan, slot, 0, seed=seeds))
+
+    def _start_episodes(self, starts: Mapping[int, Callable[[], Reset]]) -> None:
+        for slot in starts:
+            if (state := self._states[slot]).playable:  # it has not failed so far, so it counts as one that did not
+                self._breaker.success(state.env_id)
+                self.statistics[state.env_id].abandoned += 1
+        self._start({slot: start() for slot, start in starts.items()})
 
     def _start(self, calls: Mapping[int, Call]) -> None:
         self._calls.update(calls)
         if calls:
             self._submit(calls)
 
-    def _arrive(self, index: int, outcome: Outcome) -> None:
-        """Take the outcome of the call under way at `index`."""
-        call, seat = self._calls.pop(index), self._seats[index]
+    def _arrive(self, slot: int, outcome: Outcome) -> None:
+        """Take the outcome of the call under way at `slot`."""
+        call, state = self._calls.pop(slot), self._states[slot]
         if type(outcome) is Transition:
             turn: Any = call
-            seat.played(turn if type(turn) is str else turn.action, outcome)
+            state.played(turn if type(turn) is str else turn.action, outcome)
             if outcome.terminated or outcome.truncated:
-                self._end_episode(index, seat, outcome)
+                self._end_episode(slot, state, outcome)
             else:
-                self._results[index] = outcome
+                self._results[slot] = outcome
         elif isinstance(outcome, Failure):
-            self._fail(index, seat, call, outcome)
+            self._fail(slot, state, call, outcome)
         else:
             opening: Any = outcome
-            seat.opened(opening)
-            self._open_episode(index, seat, opening)
+            state.opened(opening)
+            self._open_episode(slot, state, opening)
 
-    def _end_episode(self, index: int, seat: Seat, transition: Transition, *, failed: bool = False) -> None:
-        if seat.error is None:  # otherwise it was counted when it failed to begin
-            self._count_episode(seat, transition, failed)
-        seat.over, seat.steady, seat.error = True, False, None
+    def _end_episode(self, slot: int, state: SlotState, transition: Transition, *, failed: bool = False) -> None:
+        if state.error is None:  # otherwise it was counted when it failed to begin
+            self._count_episode(state, transition, failed)
+        state.over, state.steady, state.error = True, False, None
         if self.autoreset is not Autoreset.SAME_STEP:
-            self._results[index] = transition
+            self._results[slot] = transition
             return
-        seat.ended = transition
-        call = seat.next_start()
+        state.ended = transition
+        call = state.next_start()
         if failed:  # otherwise the member is at it already
-            self._start({index: call})
+            self._start({slot: call})
         else:
-            self._calls[index] = call
+            self._calls[slot] = call
 
-    def _open_episode(self, index: int, seat: Seat, opening: ResetResult) -> None:
-        ended, seat.ended = seat.ended, None
+    def _open_episode(self, slot: int, state: SlotState, opening: ResetResult) -> None:
+        ended, state.ended = state.ended, None
         observation, info = opening
         alone = Transition(observation, 0.0, False, False, info)
-        self._results[index] = alone if ended is None else merged(ended, opening)
+        self._results[slot] = alone if ended is None else merged(ended, opening)
 
-    def _fail(self, index: int, seat: Seat, call: Call, failure: Failure) -> None:
-        seat.lose()
-        seat.attempts += 1
+    def _fail(self, slot: int, state: SlotState, call: Call, failure: Failure) -> None:
+        state.lose()
+        state.attempts += 1
+        start = state.start
         fault = Fault(
-            index, seat.env_id, seat.episode_seed, seat.episode, failure.error, seat.attempts, failure.repeatable
+            slot, state.env_id, start.seed, start.episode, start.task, failure.kind, failure.error, state.attempts
         )
         wrong = None
         try:
-            action = self.judge(fault)
+            action = self.on_failure(fault)
         except PluginError as error:  # it stops the run, and costs nobody's answer
             action, wrong = ErrorAction.RAISE, error
-        log_failure(seat.env_id, failure, action)
-        self.statistics[seat.env_id].failures += 1
+        log_failure(state.env_id, failure, action)
+        self.statistics[state.env_id].failures += 1
         if action is ErrorAction.RETRY:
-            self._start({index: self._again(index, call)})
+            self._start({slot: self._again(slot, call)})
             return
-        tripped = self._breaker.failure(seat.env_id, failure.error)
+        tripped = self._breaker.failure(state.env_id, failure.error)
         if tripped is not None or action is ErrorAction.RAISE:
-            self._stop = wrong or tripped or env_failure(seat.env_id, fault.seed, failure.error)
+            self._stop = wrong or tripped or fault.failure
         if isinstance(call, Reset):
-            opening = seat.broken(failure.error)
-            self._count_episode(seat, cut_off(failure.error), failed=True)
-            self._open_episode(index, seat, opening)
+            opening = state.broken(failure.error)
+            self._count_episode(state, cut_off(failure.error), failed=True)
+            self._open_episode(slot, state, opening)
         else:
-            self._end_episode(index, seat, cut_off(failure.error), failed=True)
+            self._end_episode(slot, state, cut_off(failure.error), failed=True)
 
-    def _again(self, index: int, call: Call) -> Call:
+    def _again(self, slot: int, call: Call) -> Call:
         """The same call, for a fresh environment."""
         if isinstance(call, Reset):
             return call
-        return self._seats[index].step(call if isinstance(call, str) else call.action)
+        return self._states[slot].step(call if isinstance(call, str) else call.action)
 
-    def _unplayable(self, index: int, seat: Seat) -> Call | None:
+    def _unplayable(self, slot: int, state: SlotState) -> Call | None:
         """Answer a step without the environment's help, or say how to open its next episode."""
-        if seat.error is not None:
-            self._end_episode(index, seat, cut_off(seat.error), failed=True)
+        if state.error is not None:
+            self._end_episode(slot, state, cut_off(state.error), failed=True)
             return None
-        if self.autoreset is Autoreset.NEXT_STEP:
-            return seat.next_start()
-        self._results[index] = cut_off("stepped after its episode ended; reset it first")
+        when = "after its episode ended" if state.begun else "before its first reset"
+        self._results[slot] = cut_off(f"stepped {when}; reset it first")
         return None
 
-    def _count_episode(self, seat: Seat, transition: Transition, failed: bool) -> None:
+    def _count_episode(self, state: SlotState, transition: Transition, failed: bool) -> None:
         if not failed:
-            self._breaker.success(seat.env_id)
-        self.statistics[seat.env_id].end(
-            len(seat.actions),
-            seat.total,
+            self._breaker.success(state.env_id)
+        self.statistics[state.env_id].end(
+            len(state.actions),
+            state.total,
             success=bool(transition.info.get("success")),
             truncated=transition.truncated,
             failed=failed,
@@ -367,19 +389,17 @@ class VectorEnv(ABC):
 
     # -- misuse ----------------------------------------------------------------------------------------------------
 
-    def _claim(self, indices: Sequence[int]) -> None:
+    def _check_free(self, slots: Sequence[int]) -> None:
         self._check_open()
-        if not all(hasattr(index, "__index__") for index in indices):
-            raise ValueError(f"environments are named by their numbers, not by {list(indices)!r:.200}")
-        named, count = set(indices), self.num_envs
-        unknown = [index for index in indices if not 0 <= index < count]
+        if not all(hasattr(slot, "__index__") for slot in slots):
+            raise ValueError(f"slots are named by their numbers, not by {list(slots)!r:.200}")
+        named, count = set(slots), self.num_envs
+        unknown = [slot for slot in slots if not 0 <= slot < count]
         if unknown:
-            raise ValueError(f"no environments {unknown}; there are {count}")
+            raise ValueError(f"no slots {unknown}; there are {count}, from 0")
         busy = sorted(named & (self._calls.keys() | self._results.keys()))
-        if busy or len(named) < len(indices):
-            raise ValueError(
-                f"environments {busy or list(indices)} are still at work or named twice; recv() them first"
-            )
+        if busy or len(named) < len(slots):
+            raise ValueError(f"slots {busy or list(slots)} are still at work or named twice; recv() them first")
 
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.
@@ -406,11 +426,21 @@ class VectorEnv(ABC):
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
 
 
+def _seeds(seed: Any, count: int) -> int | list[int] | None:
+    if seed is None or is_whole_number(seed):
+        return None if seed is None else int(seed)
+    if isinstance(seed, str | bytes) or not hasattr(seed, "__len__") or not all(map(is_whole_number, seed)):
+        raise ValueError(f"seed must be a whole number, a list with one per slot, or None, not {seed!r:.200}")
+    if len(seed) != count:
+        raise ValueError(f"got {len(seed)} seeds for {count} slots; give one for each")
+    return [int(one) for one in seed]
+
+
 def _is_seconds(value: object) -> bool:
     return isinstance(value, int | float) and value == value  # NaN is no time
 
 
-def _plain_text(index: int, action: Any) -> str:
+def _plain_text(slot: int, action: Any) -> str:
     if not isinstance(action, str):
-        raise ValueError(f"the action of environment {index} is {action!r:.200}, which is not a string")
+        raise ValueError(f"the action for slot {slot} is {action!r:.200}, which is not a string")
     return str.__str__(action)  # of a class of its own, such as numpy's

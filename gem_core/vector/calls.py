@@ -1,4 +1,4 @@
-"""What a vector and its members say to each other, in one process or between several."""
+"""What a vector and its environments say to each other, in one process or between several."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import zlib
 from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Info, ResetResult
+from gem_core.errors import FailureKind, described
 from gem_core.seeding import derive_seed
+from gem_core.vector.tasks import Task
 
 
 class Transition(NamedTuple):
@@ -32,14 +34,13 @@ new_transition: Any = tuple.__new__  # pyright: ignore[reportUnknownVariableType
 class Failure(NamedTuple):
     """A call that an environment did not answer as it should."""
 
+    kind: FailureKind
     error: str
-    """Type and text of the exception, in one line."""
+    """What happened, in one line; of an exception its type and text."""
     traceback: str = ""
     """For the log; empty where nothing was raised, as after a timeout."""
-    kind: str = ""
-    """Where it was raised, so that the log can tell kinds of failure apart."""
-    repeatable: bool = True
-    """False where a fresh environment could not be brought back to where this one stood."""
+    place: str = ""
+    """Where it was raised, so that the log can tell failures apart."""
 
 
 Outcome: TypeAlias = ResetResult | Transition | Failure
@@ -48,25 +49,26 @@ Outcome: TypeAlias = ResetResult | Transition | Failure
 class Reset(NamedTuple):
     """Start an episode; answered with observation and info."""
 
-    seed: int
-    """The vector's seed."""
-    stream: int
-    """Which sequence of seeds it belongs to; members of one group share it."""
+    run_seed: int
+    task: Task
     episode: int
-    """Number of the episode, from 0."""
-    task: int
-    """Which task, for environments that take one."""
-    stride: int
-    """How far the next episode's task is from this one's."""
+    """Number of the episode in its slot, from 0."""
+    stride: tuple[int, int]
+    """How far `number` and `index` of the next episode's task are from those of this task."""
+    given_seed: int | None = None
+    """A seed for this episode alone, in place of the one that the run derives."""
 
     @property
-    def episode_seed(self) -> int:
+    def seed(self) -> int:
         """The seed that the environment is given."""
-        return derive_seed(self.seed, self.stream, self.episode)
+        return derive_seed(self.run_seed, self.task.number) if self.given_seed is None else self.given_seed
 
     def next(self) -> Reset:
         """The start of the episode after this one."""
-        return self._replace(episode=self.episode + 1, task=self.task + self.stride)
+        task, (tasks, own) = self.task, self.stride
+        return Reset(
+            self.run_seed, Task(task.number + tasks, task.env_id, task.index + own), self.episode + 1, self.stride
+        )
 
 
 class Replay(NamedTuple):
@@ -94,22 +96,21 @@ def digest(previous: int, observation: str, reward: float) -> int:
     return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))
 
 
+class InvalidAnswer(Exception):
+    """An environment returned something that it must not."""
+
+
 def failure_of(error: BaseException) -> Failure:
     """The failure that an exception makes."""
     import traceback  # only failures need it
 
     cause = error.__cause__ or error
     place = traceback.extract_tb(cause.__traceback__)[-1:]
-    kind = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
+    where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return Failure(f"{type(error).__name__}: {_text(error)}", text, kind)
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(it cannot say what happened: its own __str__ raised)"
+    if isinstance(error, InvalidAnswer):
+        return Failure(FailureKind.INVALID, str(error), text, where)
+    return Failure(FailureKind.RAISED, described(error), text, where)
 
 
 def merged(ended: Transition, opening: ResetResult) -> Transition:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
+from gem_core.errors import EnvFailure, FailureKind, PluginError
+from gem_core.failures import MAX_ATTEMPTS, ErrorAction, FailurePolicy
+from gem_core.plugins import manager
+from gem_core.registry import spec
 from gem_core.vector.calls import Failure, Transition
+from gem_core.vector.tasks import Task
+
+if TYPE_CHECKING:
+    from gem_core.episode import Episode
 
 _log = logging.getLogger("gem_core.vector")
 _logged: set[tuple[str, str]] = set()
@@ -14,27 +21,69 @@ _logged: set[tuple[str, str]] = set()
 
 
 class Fault(NamedTuple):
-    """A failure, as it is judged."""
+    """A failure, as the vector asks what is to become of it."""
 
-    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
+    slot: int
     env_id: str
     seed: int
-    """What the environment was reset with."""
+    """The seed that the environment was reset with."""
     episode: int
+    """Number of the episode in its slot."""
+    task: Task
+    kind: FailureKind
     error: str
     attempt: int
     """Failures of this episode so far, this one included."""
-    repeatable: bool = True
-    """False where a retry cannot help: a replay showed something else than the first time."""
+
+    @property
+    def failure(self) -> EnvFailure:
+        """The same as an error."""
+        return EnvFailure(self.env_id, self.seed, self.kind, self.error)
+
+
+def judge_failure(policy: FailurePolicy, fault: Fault, episode: Episode) -> ErrorAction:
+    """What becomes of a failed episode: what an enabled plugin says (`gem_env_error`), otherwise the policy.
+
+    A retry that cannot help, because a replay has shown something else, is replaced by the policy's `then`.
+
+    Args:
+        policy: the run's.
+        fault: the failure.
+        episode: what is known of the episode, with its `error`.
+
+    Raises:
+        PluginError: a plugin answered something that is no `ErrorAction`.
+    """
+    answer = manager.decide(
+        "gem_env_error", error=fault.failure, spec=spec(fault.env_id), episode=episode, attempt=fault.attempt
+    )
+    if answer is None:
+        answer = ErrorAction.RETRY if fault.attempt <= policy.retries else policy.then
+    try:
+        action = ErrorAction(answer)
+    except ValueError:
+        raise PluginError(
+            f"gem_env_error gave {answer!r}; it must be one of {[one.value for one in ErrorAction]}"
+        ) from fault.failure
+    if action is ErrorAction.RETRY and (fault.kind is FailureKind.DIVERGED or fault.attempt >= MAX_ATTEMPTS):
+        return policy.then
+    return action
 
 
 def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
     """What becomes of a failure in a vector without a rollout, where nobody knows the episode's turns."""
-    from gem_core.episode import Episode
-    from gem_core.registry import spec
+    from gem_core.episode import Episode  # msgspec is not needed before something fails
 
-    episode = Episode(fault.env_id, fault.seed, slot=fault.index, number=fault.episode, turns=[], error=fault.error)
-    return judge_failure(policy, episode, spec(fault.env_id), fault.attempt, repeatable=fault.repeatable)
+    episode = Episode(
+        fault.env_id,
+        fault.seed,
+        slot=fault.slot,
+        number=fault.episode,
+        group=fault.task.number,
+        turns=[],
+        error=fault.error,
+    )
+    return judge_failure(policy, fault, episode)
 
 
 def cut_off(error: str) -> Transition:
@@ -47,7 +96,7 @@ def log_failure(env_id: str, failure: Failure, action: ErrorAction) -> None:
 
     An environment that fails in every episode must not train unnoticed, nor fill the log.
     """
-    kind = (env_id, failure.kind or failure.error)
+    kind = (env_id, failure.place or failure.error)
     level = logging.DEBUG if kind in _logged else logging.WARNING
     _logged.add(kind)
     _log.log(

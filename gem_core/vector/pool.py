@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Call, Failure, Outcome
-from gem_core.vector.seat import Seat
+from gem_core.vector.tasks import TaskPlan
 
 MAX_LOSSES = 5
-"""A worker that is lost so often, with no member to blame and without a single answer in between, stops the run."""
+"""A worker that is lost this often, with no environment to blame and without an answer in between, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
 _LONGEST_WAIT = 3600.0
@@ -25,14 +25,14 @@ _LONGEST_WAIT = 3600.0
 
 
 class Worker(ABC):
-    """Where some members live; it performs their calls one after the other, and may be lost.
+    """Where some environments live; it performs their calls one after the other, and may be lost.
 
     Args:
-        indices: the members that live here.
+        slots: those whose environments live here.
     """
 
-    def __init__(self, indices: Sequence[int]) -> None:
-        self.indices = tuple(indices)
+    def __init__(self, slots: Sequence[int]) -> None:
+        self.slots = tuple(slots)
 
     @abstractmethod
     def submit(self, calls: Mapping[int, Call]) -> None:
@@ -40,7 +40,7 @@ class Worker(ABC):
 
     @abstractmethod
     def running(self) -> tuple[int, float] | None:
-        """The member at work, and when its present call began on the monotonic clock."""
+        """The slot at work, and when its present call began on the monotonic clock."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -48,7 +48,7 @@ class Worker(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Ask it to close its members and stop, without waiting."""
+        """Ask it to close its environments and stop, without waiting."""
 
     @abstractmethod
     def join(self, timeout: float) -> bool:
@@ -65,26 +65,26 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
     elsewhere and brought back to where they stood by playing the same actions on the same seed.
 
     Args:
-        seats: where each environment stands.
+        plan: which tasks the slots play.
         workers: number of workers.
         settings: of `VectorEnv`.
     """
 
-    def __init__(self, seats: Sequence[Seat], workers: int, **settings: Any) -> None:
-        super().__init__(seats, **settings)
-        count = len(seats)
-        self._home = [index * workers // count for index in range(count)]
+    def __init__(self, plan: TaskPlan, workers: int, **settings: Any) -> None:
+        super().__init__(plan, **settings)
+        count = plan.num_envs
+        self._home = [slot * workers // count for slot in range(count)]
         self._workers: list[_W] = []
         self._next_check = 0.0
         self._losses: Counter[int] = Counter()
         # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
         weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
-            self._workers.append(self._start_worker([index for index in range(count) if self._home[index] == number]))
+            self._workers.append(self._start_worker([slot for slot in range(count) if self._home[slot] == number]))
 
     @abstractmethod
-    def _start_worker(self, indices: Sequence[int]) -> _W:
-        """A worker with fresh members."""
+    def _start_worker(self, slots: Sequence[int]) -> _W:
+        """A worker with fresh environments."""
 
     @abstractmethod
     def _poll(self, wanted: int, timeout: float | None) -> None:
@@ -99,8 +99,8 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             self._workers[0].submit(calls)
             return
         parts: dict[int, dict[int, Call]] = {}
-        for index, call in calls.items():
-            parts.setdefault(self._home[index], {})[index] = call
+        for slot, call in calls.items():
+            parts.setdefault(self._home[slot], {})[slot] = call
         for number, part in parts.items():
             self._workers[number].submit(part)
 
@@ -113,10 +113,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             longest = min(self._next_check - now, _LONGEST_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
 
-    def _arrive(self, index: int, outcome: Outcome) -> None:
+    def _arrive(self, slot: int, outcome: Outcome) -> None:
         if self._losses:
-            self._losses.pop(self._home[index], None)
-        super()._arrive(index, outcome)
+            self._losses.pop(self._home[slot], None)
+        super()._arrive(slot, outcome)
 
     def _check_time(self, now: float) -> float:
         """Lose the workers whose call overran the limit; returns when to look again."""
@@ -129,18 +129,18 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             if running is None:
                 continue
             if now - running[1] > limit:
-                self._lose(worker, f"TimeoutError: no answer within {limit:g} s", running[0])
+                self._lose(worker, FailureKind.TIMEOUT, f"TimeoutError: no answer within {limit:g} s", running[0])
             else:
                 soonest = min(soonest, running[1] + limit)
         return soonest
 
-    def _lose(self, worker: _W, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: _W, kind: FailureKind, error: str, blamed: int | None) -> None:
         """Replace a worker, and go on with its calls.
 
         Raises:
             EnvError: workers are lost one after the other, and no environment is to blame.
         """
-        number = self._home[worker.indices[0]]
+        number = self._home[worker.slots[0]]
         self._losses[number] += blamed is None
         if self._losses[number] >= MAX_LOSSES:
             raise EnvError(
@@ -148,17 +148,17 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
                 "Look for what ends them from outside, such as a want of memory."
             )
         worker.kill()
-        for index in worker.indices:
-            self._seats[index].lose()
-        self._workers[number] = self._start_worker(worker.indices)
+        for slot in worker.slots:
+            self._states[slot].lose()
+        self._workers[number] = self._start_worker(worker.slots)
         again: dict[int, Call] = {}
-        for index in worker.indices:
-            call = self._calls.get(index)
-            if call is not None and index != blamed:
-                again[index] = self._again(index, call)
+        for slot in worker.slots:
+            call = self._calls.get(slot)
+            if call is not None and slot != blamed:
+                again[slot] = self._again(slot, call)
         self._start(again)
         if blamed in self._calls:
-            self._arrive(blamed, Failure(error, kind=error))
+            self._arrive(blamed, Failure(kind, error, place=error))
 
     def _shut_down(self) -> None:
         for worker in self._workers:

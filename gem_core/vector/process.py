@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem_core.env import Env
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Failure, Reset
 from gem_core.vector.pool import PooledVectorEnv, Worker
@@ -38,12 +38,12 @@ class ProcessWorker(Worker):
     the main script travel by value.
 
     Args:
-        indices: the members that live here.
+        slots: those whose environments live here.
         setup: what it is told first.
     """
 
-    def __init__(self, indices: Sequence[int], setup: Setup) -> None:
-        super().__init__(indices)
+    def __init__(self, slots: Sequence[int], setup: Setup) -> None:
+        super().__init__(slots)
         self.socket, theirs = socket.socketpair()
         self.ready = False
         self.began = time.monotonic()
@@ -172,7 +172,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
     """One process per core unless `workers` says otherwise; each serves several environments, one after the other.
 
     Args:
-        homes: how to build each member.
+        homes: how to build the environment of each slot.
         builders: builds the environments, per id.
         args, settings: of `PooledVectorEnv`.
 
@@ -199,8 +199,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             self.close()
             raise
 
-    def _start_worker(self, indices: Sequence[int]) -> ProcessWorker:
-        worker = ProcessWorker(indices, make_setup(self._homes, self._builders, indices))
+    def _start_worker(self, slots: Sequence[int]) -> ProcessWorker:
+        worker = ProcessWorker(slots, make_setup(self._homes, self._builders, slots))
         self._selector.register(worker.socket, selectors.EVENT_READ, worker)
         self._watch(worker)  # a large setup does not fit the socket at once
         return worker
@@ -263,17 +263,18 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if message == READY:
             worker.ready = True
             return
-        for index, outcome in unpacked(message):
-            self._arrive(index, outcome)
+        for slot, outcome in unpacked(message):
+            self._arrive(slot, outcome)
 
     def _bury(self, worker: ProcessWorker) -> None:
         cause = worker.cause_of_death()
         if not worker.ready:
             raise EnvError(f"a worker process {cause} before it could start; its own output says more")
         running = worker.running()
-        self._lose(worker, f"ChildProcessError: its process {cause}", running[0] if running else None)
+        blamed = running[0] if running else None
+        self._lose(worker, FailureKind.LOST, f"ChildProcessError: its process {cause}", blamed)
 
-    def _lose(self, worker: ProcessWorker, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: ProcessWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
         worker.stop()
         with contextlib.suppress(EOFError):
             for message in worker.messages():  # what it had sent before it was lost
@@ -282,7 +283,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             self._selector.unregister(worker.socket)
         if blamed is not None and worker.opening and not isinstance(self._calls.get(blamed), Reset):
             blamed = None  # its answer was lost; a replay sends it before it opens the next episode
-        super()._lose(worker, error, blamed)
+        super()._lose(worker, kind, error, blamed)
 
     def _shut_down(self) -> None:
         super()._shut_down()
@@ -310,11 +311,11 @@ def _by_value(thing: Any, name: str, hint: str) -> bytes:
         raise EnvError(f"{name} cannot be sent to a worker process: {type(error).__name__}: {error}. {hint}") from error
 
 
-def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], indices: Sequence[int]) -> Setup:
-    """What a worker with these members needs. Raises as `pickled_builders`."""
+def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], slots: Sequence[int]) -> Setup:
+    """What a worker with these environments needs. Raises as `pickled_builders`."""
     from gem_core.plugins import manager
 
-    mine = {index: homes[index] for index in indices}
+    mine = {slot: homes[slot] for slot in slots}
     wanted = {home.env_id for home in mine.values()}
     return Setup(
         mine,

@@ -18,14 +18,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from gem_core.env import Env
-from gem_core.errors import EnvError, MissingExtraError
+from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of
-from gem_core.vector.member import Member
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
-from gem_core.vector.seat import Seat
+from gem_core.vector.tasks import TaskPlan
 from gem_core.vector.worker import Home, Setup
 
 try:
@@ -36,7 +35,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 NOBODY = -1
-"""Index of a question to the actor itself, in the place of a member's."""
+"""Index of a question to the actor itself, in the place of a slot's."""
 IDLE_SECONDS = 1.0
 """After so long without calls, an actor is asked whether it is still there before it gets another one."""
 SHOWN_CHARACTERS = 200
@@ -46,34 +45,31 @@ _rays_threads: set[int] = set()
 
 
 class EnvHost:
-    """What runs in an actor: members, and one task per call, so that each answer is there as soon as it can be.
+    """What runs in an actor: environments, and one task per call, so that each answer is there as soon as it can be.
 
     Args:
-        setup: the members.
+        setup: the environments.
         path: where the vector's process finds modules; what is missing here is added.
     """
 
     def __init__(self, setup: Setup, path: Sequence[str]) -> None:
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        self._members: dict[int, Member] = {}
-        self._failure: Failure | None = None
-        try:
-            self._members = setup.members()
-        except (Exception, SystemExit) as error:  # Ray's own account of it would be hard to read
-            self._failure = failure_of(error)
+        hosted = setup.hosted()
+        self._failure = hosted if isinstance(hosted, Failure) else None
+        self._hosted = {} if isinstance(hosted, Failure) else hosted
 
     def ready(self) -> Failure | None:
-        """Why the members could not be built, if they could not."""
+        """Why the environments could not be built, if they could not."""
         return self._failure
 
-    def answer(self, index: int, call: Call) -> bytes:
+    def answer(self, slot: int, call: Call) -> bytes:
         """The pickled outcome of a call."""
-        return pickle.dumps(self._members[index].answer(call), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(self._hosted[slot].answer(call), pickle.HIGHEST_PROTOCOL)
 
     def close(self) -> None:
         """Close the environments."""
-        for member in self._members.values():
-            member.close()
+        for hosted in self._hosted.values():
+            hosted.close()
 
 
 class RayWorker(Worker):
@@ -87,16 +83,16 @@ class RayWorker(Worker):
     had a single call. Its successor therefore gets what was under way call by call, and only then the rest in advance.
 
     Args:
-        indices: the members that live here.
+        slots: those whose environments live here.
         actor: the handle of an `EnvHost`.
         limit: seconds that one turn may take.
-        inbox: takes this worker, the member's index and the answer.
+        inbox: takes this worker, the slot and the answer.
     """
 
-    def __init__(self, indices: Sequence[int], actor: Any, limit: float, inbox: Inbox) -> None:
-        super().__init__(indices)
+    def __init__(self, slots: Sequence[int], actor: Any, limit: float, inbox: Inbox) -> None:
+        super().__init__(slots)
         self.ready = False
-        """It was placed, and has built its members."""
+        """It was placed, and has built its environments."""
         self.began = self._since = time.monotonic()
         self._actor = actor
         self._limit = limit
@@ -115,21 +111,21 @@ class RayWorker(Worker):
         if not self._expected and time.monotonic() - self._since > IDLE_SECONDS:
             self._ask(NOBODY, self._actor.ready.remote())  # if it died meanwhile, none of these calls is to blame
         if not self._careful:
-            for index, call in calls.items():
-                self._send(index, call)
+            for slot, call in calls.items():
+                self._send(slot, call)
         elif self.ready:
             self._held.update(calls)
         else:
             self._suspects.extend(calls.items())
 
     def running(self) -> tuple[int, float] | None:
-        for index, extra in list(self._unanswered.items()):
-            return None if index == NOBODY else (index, self._since + extra)
+        for slot, extra in list(self._unanswered.items()):
+            return None if slot == NOBODY else (slot, self._since + extra)
         return None
 
-    def take(self, index: int) -> Future[Any]:
-        """The answer that has come in for this member; it is not expected any more."""
-        answer = self._expected.pop(index)
+    def take(self, slot: int) -> Future[Any]:
+        """The answer that has come in for this slot; it is not expected any more."""
+        answer = self._expected.pop(slot)
         if self._suspects:
             self._send(*self._suspects.popleft())
         elif self._careful:
@@ -138,16 +134,16 @@ class RayWorker(Worker):
         return answer
 
     def answered(self) -> Iterator[int]:
-        """The members whose answers have come in, and were not taken."""
-        for index, answer in list(self._expected.items()):
-            if index != NOBODY and answer.done() and answer.exception() is None:
-                yield index
+        """The environments whose answers have come in, and were not taken."""
+        for slot, answer in list(self._expected.items()):
+            if slot != NOBODY and answer.done() and answer.exception() is None:
+                yield slot
 
     def culprit(self) -> int | None:
-        """Of an actor that died: the member that was at work, if that is certain."""
+        """Of an actor that died: the slot that was at work, if that is certain."""
         # All fail now, but what was answered before may still be on its way.
         wait(self._expected.values(), LOOK_SECONDS)
-        failed = [index for index, answer in self._expected.items() if not answer.done() or answer.exception()]
+        failed = [slot for slot, answer in self._expected.items() if not answer.done() or answer.exception()]
         return failed[0] if len(failed) == 1 and failed != [NOBODY] else None
 
     def kill(self) -> None:
@@ -168,27 +164,27 @@ class RayWorker(Worker):
         self.kill()  # it would go on, with nothing to do
         return closed
 
-    def _send(self, index: int, call: Call) -> None:
+    def _send(self, slot: int, call: Call) -> None:
         # Nothing is heard of a replay's turns, so it has the time of all of them, the first reset included.
         extra = self._limit * (len(call.actions) + 1) if isinstance(call, Replay) else 0.0
-        self._ask(index, self._actor.answer.remote(index, call), extra)
+        self._ask(slot, self._actor.answer.remote(slot, call), extra)
 
-    def _ask(self, index: int, ref: Any, extra: float = 0.0) -> None:
+    def _ask(self, slot: int, ref: Any, extra: float = 0.0) -> None:
         if not self._unanswered:
             self._since = time.monotonic()
-        self._unanswered[index] = extra
+        self._unanswered[slot] = extra
         answer: Future[Any] = ref.future()
-        self._expected[index] = answer
-        answer.add_done_callback(partial(self._hear, index, threading.get_ident()))
+        self._expected[slot] = answer
+        answer.add_done_callback(partial(self._hear, slot, threading.get_ident()))
 
-    def _hear(self, index: int, asked_in: int, answer: Future[Any]) -> None:
+    def _hear(self, slot: int, asked_in: int, answer: Future[Any]) -> None:
         # In a thread of Ray's, unless the answer was there at once. The time comes first, or the next call would
         # seem to have begun with this one.
         self._since = time.monotonic()
-        self._unanswered.pop(index, None)
+        self._unanswered.pop(slot, None)
         if threading.get_ident() != asked_in:
             _rays_threads.add(threading.get_ident())
-        self._inbox.put((self, index, answer))
+        self._inbox.put((self, slot, answer))
 
 
 Answer: TypeAlias = tuple[RayWorker, int, Future[Any]]
@@ -207,16 +203,16 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     is reserved, as by a trainer's placement groups, they wait for room, for up to `START_SECONDS`. Time limits count
     from when an actor runs.
 
-    An actor that dies with several calls under way is replaced, and the calls are made again, one by one; the member
-    whose call ends the actor again has failed. So where a node was lost, nobody has.
+    An actor that dies with several calls under way is replaced, and the calls are made again, one by one. The
+    environment whose call ends the actor again has failed. So the loss of a node makes no environment fail.
 
     Modules of the environments, plugins included, must be importable on every node: installed, on a shared disk, or
     sent with `ray.init(runtime_env=...)`. What the main script or a notebook defines travels by value.
 
     Args:
-        homes: how to build each member.
+        homes: how to build the environment of each slot.
         builders: builds the environments, per id.
-        seats: where each environment stands.
+        plan: which tasks the slots play.
         workers: number of actors; at most one per environment.
         settings: of `PooledVectorEnv`.
 
@@ -228,7 +224,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self,
         homes: Sequence[Home],
         builders: Mapping[str, Callable[[], Env]],
-        seats: Sequence[Seat],
+        plan: TaskPlan,
         workers: int | None,
         **settings: Any,
     ) -> None:
@@ -242,17 +238,17 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._inbox: Inbox = queue.SimpleQueue()
         self._arrived: deque[Answer] = deque()
         try:
-            super().__init__(seats, min(workers or _cpus(), len(seats)), **settings)
+            super().__init__(plan, min(workers or _cpus(), plan.num_envs), **settings)
             while not all(worker.ready for worker in self._workers):
                 self._poll(1, LOOK_SECONDS)
         except BaseException:
             self.close()
             raise
 
-    def _start_worker(self, indices: Sequence[int]) -> RayWorker:
+    def _start_worker(self, slots: Sequence[int]) -> RayWorker:
         path = [os.path.abspath(entry) for entry in sys.path]
-        actor = self._host.remote(make_setup(self._homes, self._builders, indices), path)
-        return RayWorker(indices, actor, self.failures.timeout or 0.0, self._inbox)
+        actor = self._host.remote(make_setup(self._homes, self._builders, slots), path)
+        return RayWorker(slots, actor, self.failures.timeout or 0.0, self._inbox)
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         _check_connected()
@@ -264,9 +260,9 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
             self._check_workers()
         with uninterrupted():
             while self._arrived:
-                worker, index, answer = self._arrived.popleft()
-                if worker is self._workers[self._home[worker.indices[0]]]:  # and not one that was given up
-                    self._receive(worker, index, answer)
+                worker, slot, answer = self._arrived.popleft()
+                if worker is self._workers[self._home[worker.slots[0]]]:  # and not one that was given up
+                    self._receive(worker, slot, answer)
 
     def _listen(self, wanted: int, timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -280,23 +276,23 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _wake(self) -> None:
         self._inbox.put(None)
 
-    def _receive(self, worker: RayWorker, index: int, answer: Future[Any]) -> None:
+    def _receive(self, worker: RayWorker, slot: int, answer: Future[Any]) -> None:
         if (error := answer.exception()) is not None:
             self._bury(worker, error)
             return
-        worker.take(index)
-        if index != NOBODY:
-            self._arrive(index, pickle.loads(answer.result()))
+        worker.take(slot)
+        if slot != NOBODY:
+            self._arrive(slot, pickle.loads(answer.result()))
         elif (failure := answer.result()) is not None:
             raise EnvError(f"a Ray actor could not build its environments: {failure.error}\n{failure.traceback}")
         else:
             worker.ready = True
 
-    def _arrive(self, index: int, outcome: Outcome) -> None:
-        super()._arrive(index, outcome)
+    def _arrive(self, slot: int, outcome: Outcome) -> None:
+        super()._arrive(slot, outcome)
         ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
         if ended and self.autoreset is Autoreset.SAME_STEP:
-            self._submit({index: self._calls[index]})
+            self._submit({slot: self._calls[slot]})
 
     def _check_workers(self) -> None:
         _check_connected()
@@ -311,15 +307,16 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         if not worker.ready:
             raise EnvError(f"a Ray actor was lost before it could start: {error}") from error
         worker.kill()
-        self._lose(worker, f"{type(error).__name__}: its actor was lost. {_last_line(error)}", worker.culprit())
+        text = f"{type(error).__name__}: its actor was lost. {_last_line(error)}"
+        self._lose(worker, FailureKind.LOST, text, worker.culprit())
 
-    def _lose(self, worker: RayWorker, error: str, blamed: int | None) -> None:
+    def _lose(self, worker: RayWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
         worker.kill()
-        for index in worker.answered():  # before it was lost
-            self._arrive(index, pickle.loads(worker.take(index).result()))
-            if index == blamed:
+        for slot in worker.answered():  # before it was lost
+            self._arrive(slot, pickle.loads(worker.take(slot).result()))
+            if slot == blamed:
                 blamed = None
-        super()._lose(worker, error, blamed)
+        super()._lose(worker, kind, error, blamed)
 
 
 def _connect() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Outcome, failure_of
-from gem_core.vector.member import Member
+from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
 
 _log = logging.getLogger("gem_core.vector")
@@ -55,16 +55,16 @@ class Arrivals:
 class ThreadWorker(Worker):
     """A thread. It cannot be stopped from outside: once given up, it ends after the call that it is in."""
 
-    def __init__(self, indices: Sequence[int], members: Mapping[int, Member], arrivals: Arrivals) -> None:
-        super().__init__(indices)
-        self._members = members
-        for index, member in members.items():
-            member.tick = partial(self._begin, index)
+    def __init__(self, slots: Sequence[int], hosted: Mapping[int, HostedEnv], arrivals: Arrivals) -> None:
+        super().__init__(slots)
+        self._hosted = hosted
+        for slot, one in hosted.items():
+            one.tick = partial(self._begin, slot)
         self._arrivals = arrivals
         self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
         self._running: tuple[int, float] | None = None  # one value, as another thread reads it
         self._killed = False
-        self._thread = threading.Thread(target=self._work, name=f"gem-env-{indices[0]}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"gem-env-{slots[0]}", daemon=True)
         self._thread.start()
 
     def submit(self, calls: Mapping[int, Call]) -> None:
@@ -83,31 +83,31 @@ class ThreadWorker(Worker):
     def join(self, timeout: float) -> bool:
         self._thread.join(timeout)
         if self._thread.is_alive():
-            _log.warning("environments %s did not close within %g s; they are left behind", self.indices, CLOSE_SECONDS)
+            _log.warning("environments %s did not close within %g s; they are left behind", self.slots, CLOSE_SECONDS)
         return not self._thread.is_alive()
 
     def _work(self) -> None:
         while (calls := self._inbox.get()) is not None and not self._killed:
-            for index, call in calls.items():
+            for slot, call in calls.items():
                 if not self._killed:
-                    self._perform(index, call)
+                    self._perform(slot, call)
             self._running = None
-        for member in self._members.values():
-            member.close()
+        for hosted in self._hosted.values():
+            hosted.close()
 
-    def _perform(self, index: int, call: Call) -> None:
-        self._begin(index)
+    def _perform(self, slot: int, call: Call) -> None:
+        self._begin(slot)
         try:
-            self._members[index].perform(call, self._emit)
+            self._hosted[slot].perform(call, self._emit)
         except KeyboardInterrupt as error:  # its own: Ctrl-C goes to the main thread
-            self._members[index].close()
-            self._emit(index, failure_of(error))
+            self._hosted[slot].close()
+            self._emit(slot, failure_of(error))
 
-    def _emit(self, index: int, outcome: Outcome) -> None:
-        self._arrivals.put((self, index, outcome))
+    def _emit(self, slot: int, outcome: Outcome) -> None:
+        self._arrivals.put((self, slot, outcome))
 
-    def _begin(self, index: int, opening: bool = False) -> None:
-        self._running = (index, time.monotonic())
+    def _begin(self, slot: int, opening: bool = False) -> None:
+        self._running = (slot, time.monotonic())
 
 
 class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
@@ -117,13 +117,13 @@ class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     such a call for a few seconds at most.
     """
 
-    def __init__(self, build_member: Callable[[int], Member], *args: Any, **settings: Any) -> None:
-        self._build_member = build_member
+    def __init__(self, build_hosted: Callable[[int], HostedEnv], *args: Any, **settings: Any) -> None:
+        self._build_hosted = build_hosted
         self._arrivals = Arrivals()
         super().__init__(*args, **settings)
 
-    def _start_worker(self, indices: Sequence[int]) -> ThreadWorker:
-        return ThreadWorker(indices, {index: self._build_member(index) for index in indices}, self._arrivals)
+    def _start_worker(self, slots: Sequence[int]) -> ThreadWorker:
+        return ThreadWorker(slots, {slot: self._build_hosted(slot) for slot in slots}, self._arrivals)
 
     def _wake(self) -> None:
         self._arrivals.poke()
@@ -131,6 +131,6 @@ class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     def _poll(self, wanted: int, timeout: float | None) -> None:
         arrived = self._arrivals.take(wanted, timeout)
         with uninterrupted():
-            for worker, index, outcome in arrived:
-                if worker is self._workers[self._home[index]]:  # and no thread that was given up
-                    self._arrive(index, outcome)
+            for worker, slot, outcome in arrived:
+                if worker is self._workers[self._home[slot]]:  # and no thread that was given up
+                    self._arrive(slot, outcome)

@@ -1,4 +1,4 @@
-"""What runs in a worker process: members, a thread that sends what they answer, and nothing else."""
+"""What runs in a worker process: environments, a thread that sends what they answer, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from gem_core.env import Env
-from gem_core.vector.calls import Call, Outcome, Replay, Transition, failure_of, new_transition
-from gem_core.vector.member import Member
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of, new_transition
+from gem_core.vector.hosted import HostedEnv
 
 HEADER = struct.Struct("<Q")
 """Length of the message that follows."""
@@ -32,7 +32,7 @@ Outbox: TypeAlias = "queue.SimpleQueue[tuple[int, Outcome] | threading.Event | N
 
 
 class Home(NamedTuple):
-    """One member, as a worker builds it."""
+    """One environment, as a worker builds it."""
 
     env_id: str
     autoreset: bool
@@ -50,8 +50,16 @@ class Setup:
     configs: bytes
     """The settings that the plugins there were told, pickled."""
 
-    def members(self) -> dict[int, Member]:
-        """The members that live here, none of them built yet."""
+    def hosted(self) -> dict[int, HostedEnv] | Failure:
+        """The environments of this worker, none of them built yet; or why there can be none."""
+        try:
+            return self._hosted()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever an import raises, SystemExit included
+            return failure_of(error)
+
+    def _hosted(self) -> dict[int, HostedEnv]:
         from gem_core.plugins import manager
 
         manager.enable(*self.plugins)
@@ -59,13 +67,13 @@ class Setup:
             manager.configure(config)
         build: dict[str, Callable[[], Env]] = {key: pickle.loads(data) for key, data in self.builders.items()}
         return {
-            index: Member(index, build[home.env_id], autoreset=home.autoreset, portable=True)
-            for index, home in self.homes.items()
+            slot: HostedEnv(slot, build[home.env_id], autoreset=home.autoreset, portable=True)
+            for slot, home in self.homes.items()
         }
 
 
 class Marker:
-    """Shared memory that says which member is at work since when, even after the worker was killed.
+    """Shared memory that says which slot is at work since when, even after the worker was killed.
 
     Two integers, each written at once, so that a reader never sees half of one.
 
@@ -79,12 +87,12 @@ class Marker:
         os.ftruncate(file, 16)
         self._numbers = memoryview(mmap.mmap(file, 16)).cast("q")
 
-    def set(self, index: int, opening: bool = False) -> None:
-        """This member is at work from now on, maybe at the episode after the one that its call ended."""
+    def set(self, slot: int, opening: bool = False) -> None:
+        """This slot is at work from now on, maybe at the episode after the one that its call ended."""
         numbers = self._numbers
         numbers[0] = self._IDLE  # until both are new
         numbers[1] = time.monotonic_ns()
-        numbers[0] = 2 * index + opening
+        numbers[0] = 2 * slot + opening
 
     def clear(self) -> None:
         """Nobody is."""
@@ -134,20 +142,20 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     marker.clear()
     _keep_from_forks(stream)
     messages = _messages(stream)
-    try:
-        members = pickle.loads(next(messages)).members()
-    except (Exception, SystemExit) as error:
-        _send(stream, pickle.dumps(failure_of(error)))
+    setup: Setup = pickle.loads(next(messages))
+    hosted = setup.hosted()
+    if isinstance(hosted, Failure):
+        _send(stream, pickle.dumps(hosted))
         return
     _send(stream, pickle.dumps(READY))
     outbox: Outbox = queue.SimpleQueue()
     sender = threading.Thread(target=_send_all, args=(stream, outbox), daemon=True)
     sender.start()
-    for index, member in members.items():
-        member.tick = partial(marker.set, index)
+    for slot, one in hosted.items():
+        one.tick = partial(marker.set, slot)
 
-    def emit(index: int, outcome: Outcome) -> None:
-        outbox.put((index, outcome))
+    def emit(slot: int, outcome: Outcome) -> None:
+        outbox.put((slot, outcome))
         if isinstance(call, Replay):  # what follows may have cost it its last worker, and this answer with it
             sent = threading.Event()
             outbox.put(sent)
@@ -158,12 +166,12 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
         calls: Mapping[int, Call] | None = pickle.loads(message)
         if calls is None:
             break
-        for index, call in calls.items():
-            marker.set(index)
-            members[index].perform(call, emit)
+        for slot, call in calls.items():
+            marker.set(slot)
+            hosted[slot].perform(call, emit)
         marker.clear()
-    for member in members.values():
-        member.close()
+    for one in hosted.values():
+        one.close()
     outbox.put(None)
     sender.join()
 
@@ -194,16 +202,16 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
 
 
 def packed(outcomes: Sequence[tuple[int, Outcome]]) -> bytes:
-    """Outcomes as one message; members see to it that their infos can be sent."""
+    """Outcomes as one message; each `HostedEnv` has made sure that its infos can be sent."""
     # Plain tuples, because pickling a class for each costs four times as much.
-    plain = [(index, tuple(one) if type(one) is Transition else one) for index, one in outcomes]
+    plain = [(slot, tuple(one) if type(one) is Transition else one) for slot, one in outcomes]
     return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
 
 
 def unpacked(message: list[tuple[int, Any]]) -> Iterator[tuple[int, Outcome]]:
     """The outcomes of such a message, once it is unpickled."""
-    for index, one in message:
-        yield index, new_transition(Transition, one) if one.__class__ is tuple and len(one) == 5 else one
+    for slot, one in message:
+        yield slot, new_transition(Transition, one) if one.__class__ is tuple and len(one) == 5 else one
 
 
 def _send(stream: socket.socket, message: bytes) -> None:

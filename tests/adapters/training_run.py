@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -33,6 +34,8 @@ class TrainingRun:
     output: str
     left: list[str]
     """Processes that were still there a minute and a half after its end."""
+    temporary: list[str]
+    """Files and folders that it left in the folder for temporary ones."""
 
     @property
     def lines(self) -> list[dict[str, float]]:
@@ -61,6 +64,24 @@ class TrainingRun:
             if episode.env_id.startswith("test:"):
                 steps[episode.slot // tasks].append(episode)
         return steps
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+WITHOUT_THE_CLONE = {"PYTHONPATH": "", "WARM_START_STEPS": "100"}
+"""Environment variables with which an example finds nothing of the clone beside it."""
+
+
+def copied(name: str, folder: Path) -> str:
+    """An example, alone in an empty folder; its path."""
+    alone = folder / "alone"
+    alone.mkdir()
+    return shutil.copy(EXAMPLES / name, alone)
+
+
+def assert_leaves_nothing(run: TrainingRun) -> None:
+    """No process, and neither the model's folder nor Ray's."""
+    assert run.left == []
+    assert not [name for name in run.temporary if name.startswith(("tiny", "ray"))], run.temporary
 
 
 AnyRun = TypeVar("AnyRun", bound=TrainingRun)
@@ -95,7 +116,8 @@ def _launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environmen
                 # or environment.
                 for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
                     _kill(pid)
-    return kind(folder, code, (folder / "output.txt").read_text(errors="replace"), left)
+        files = sorted(path.name for path in Path(temporary).iterdir())
+    return kind(folder, code, (folder / "output.txt").read_text(errors="replace"), left, files)
 
 
 def left_over(text: str) -> dict[int, str]:

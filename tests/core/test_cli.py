@@ -295,7 +295,7 @@ def test_play_names_what_an_environment_raises(rude: str) -> None:
     result = run("play", rude, "--random", "--set", "raising=boom")
     assert result.exit_code == 1
     assert re.fullmatch(
-        r"Error: clitest:Rude-v0 failed: RuntimeError: boom\\x1b\[31m \(\S+test_cli.py, line \d+\)\n", result.stderr
+        r"Error: clitest:Rude-v0 failed: RuntimeError: boom\\x1b\[31m \(\S+test_cli.py:\d+\)\n", result.stderr
     )
     assert Rude.closed
 
@@ -347,7 +347,7 @@ def test_doctor_json_without_importing_torch() -> None:
 
 
 def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from gem_core.plugins import Offer
+    from gem_core.plugins import Registration
     from gem_core.specs import Provenance
 
     specs = [
@@ -357,7 +357,7 @@ def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: py
         AdapterSpec("nonsense", "x", distribution="pytest", supported="newest"),
     ]
     here = Provenance("demo", "demo", "1")
-    monkeypatch.setattr(manager, "all_offers", lambda hook: [Offer(spec, here) for spec in specs])  # pyright: ignore
+    monkeypatch.setattr(manager, "all_registrations", lambda hook: [Registration(spec, here) for spec in specs])  # pyright: ignore
     assert examine(True)
     rows = json.loads(capsys.readouterr().out)["frameworks"]
     assert [row["status"] for row in rows] == ["ok", "unsupported", "not installed", "broken"]
@@ -463,7 +463,9 @@ def test_doctor_fails_for_a_broken_plugin(plugin_env: dict[str, str]) -> None:
 def test_strict_plugins_are_an_error(plugin_env: dict[str, str]) -> None:
     done = script("list", GEM_STRICT_PLUGINS="1", **plugin_env)
     assert done.returncode == 1
-    assert "Error: wreck 1.5 (plugin 'wreck'): importing 'wreck' failed: ValueError" in done.stderr
+    assert re.search(
+        r"Error: wreck 1.5 \(plugin 'wreck'\): importing 'wreck' failed at \S+wreck.py:1: ValueError", done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
@@ -483,8 +485,8 @@ def test_plugin_commands_run(plugin_env: dict[str, str]) -> None:
     done = script("draw-maze", "--size", "5", **plugin_env)
     assert (done.returncode, done.stdout) == (0, "#####\n")
     assert "Warning: wreck 1.5 (plugin 'wreck') is broken and was left out" in done.stderr
-    assert "Warning: a plugin's command 'list' was left out: there is one of that name already" in done.stderr
-    assert "Warning: a plugin's command was left out: name 'no_such_type' is not defined" in done.stderr
+    assert "Warning: a plugin's command 'list' was left out: another command has this name" in done.stderr
+    assert "Warning: a plugin's command was left out: NameError: name 'no_such_type' is not defined" in done.stderr
     assert re.search(r"Warning: .*maze_two.*gem_commands.*ValueError: no commands today", done.stderr)
     assert "Traceback" not in done.stderr
 
@@ -528,6 +530,78 @@ from gem_core import hookimpl
 def {hook}:
     sys.exit(3)
 """
+
+
+UNRULY = """
+import asyncio, pytest
+from gem_core import hookimpl
+{line}
+@hookimpl
+def gem_doctor(abilities):
+    abilities.append("a shovel")
+    raise asyncio.CancelledError("gone")
+"""
+
+
+@pytest.mark.parametrize("command", ["list", "doctor"])
+def test_a_plugin_whose_import_is_skipped_ends_no_command(tmp_path: Path, command: str) -> None:
+    install(tmp_path, "unruly", "unruly", UNRULY.format(line="pytest.skip('no display', allow_module_level=True)"))
+    done = script(command, PYTHONPATH=str(tmp_path))
+    assert done.returncode == (1 if command == "doctor" else 0)
+    assert re.search(r"unruly +unruly +1.5 +broken .* failed at \S+unruly.py:4: Skipped: no display", done.stdout)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_plugin_whose_hook_is_cancelled_ends_no_command(tmp_path: Path) -> None:
+    install(tmp_path, "unruly", "unruly", UNRULY.format(line=""))
+    done = script("doctor", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0
+    assert "CancelledError: gone" in done.stderr
+    assert "a plugin's gem_doctor added 'a shovel', which is not a gem_core.specs.Ability" in done.stderr
+    assert "Accelerator" in done.stdout
+
+
+HANGING = """
+import threading
+from gem_core import hookimpl
+{hang}
+@hookimpl
+def gem_doctor(abilities):
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "activity"),
+    [
+        ("list", "loading sloth 1.5 (plugin 'sloth')"),
+        ("--help", "loading sloth 1.5 (plugin 'sloth')"),
+        ("doctor", "waiting for gem_doctor of plugin 'sloth (sloth)'"),
+    ],
+)
+def test_a_plugin_that_hangs_is_named_and_can_be_interrupted(tmp_path: Path, command: str, activity: str) -> None:
+    hang = "" if command == "doctor" else "threading.Event().wait()"
+    install(tmp_path, "sloth", "sloth", HANGING.format(hang=hang))
+    with subprocess.Popen(
+        [SCRIPT, command], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(f"Still {activity} ...")
+        process.send_signal(signal.SIGINT)
+        assert f"\nInterrupted while {activity}. Set GEM_DISABLE_PLUGINS" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("command", ["list", "doctor"])
+def test_a_misspelt_name_of_a_disabled_plugin_is_reported(command: str) -> None:
+    done = script(command, GEM_DISABLE_PLUGINS="serach")
+    assert "Warning: GEM_DISABLE_PLUGINS names 'serach', " in done.stderr
+    assert "Did you mean 'search'?" in done.stderr
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "gem_core", "--version"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"gem-core {VERSION}\n")
 
 
 @pytest.mark.parametrize("command", ["list", "doctor"])

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 import time
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from gem_core.rollout import (
     batch_metrics,
     episode_metrics,
 )
+from gem_core.rollout.records import recorded
 from gem_core.seeding import derive_seed
 
 if TYPE_CHECKING:
@@ -155,7 +157,7 @@ def keys(batch: Batch) -> list[tuple[int, int]]:
 
 def as_bytes(episodes: Sequence[Episode]) -> list[bytes]:
     """What two runs have in common where they went alike."""
-    return [msgspec.json.encode(msgspec.structs.replace(episode, run="")) for episode in episodes]
+    return [msgspec.json.encode(recorded(msgspec.structs.replace(episode, run=""))) for episode in episodes]
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def test_a_round_is_one_episode_of_each_environment(collect: Collect) -> None:
     for number in range(3):
         batch = collector.collect_round()
         assert keys(batch) == [(slot, number) for slot in range(6)]
-        assert [one.seed for one in batch.episodes] == [derive_seed(SEED, slot, number) for slot in range(6)]
+        assert [one.seed for one in batch.episodes] == [derive_seed(SEED, number * 6 + slot) for slot in range(6)]
         assert all(one.stop_reason is StopReason.TERMINATED and one.success for one in batch.episodes)
         assert (batch.in_flight, batch.carried_turns, batch.dropped) == (0, 0, 0)
         assert {len(one.turns) for one in batch.episodes} <= {1, 10}
@@ -176,11 +178,12 @@ def test_every_turn_holds_the_prompt_and_the_ids_of_the_policy(collect: Collect,
     policy = Babbler(words)
     batch = collect(policy=policy).collect_round()
     asked = [prompt for call in policy.calls for prompt in call]
-    turns = [turn for episode in batch.episodes for turn in episode.turns]
-    assert sorted(turn.prompt_ids for turn in turns) == sorted(asked)
-    for turn in turns:
-        completion = policy.complete(turn.prompt_ids)
-        assert (turn.response_ids, turn.logprobs) == (completion.ids, completion.logprobs)
+    turns = [(episode, turn) for episode in batch.episodes for turn in episode.turns]
+    assert sorted(episode.prompt_ids(turn).tolist() for episode, turn in turns) == sorted(asked)
+    for episode, turn in turns:
+        completion = policy.complete(episode.prompt_ids(turn))
+        assert episode.response_ids(turn).tolist() == completion.ids
+        assert episode.response_logprobs(turn) == array("f", completion.logprobs or [])
         assert turn.action == ("" if completion.truncated else turn.response)
 
 
@@ -189,7 +192,7 @@ def test_a_policy_may_append_to_its_prompts(collect: Collect, words: Any) -> Non
         def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
             completions = super().__call__(prompts)
             for prompt, completion in zip(prompts, completions, strict=True):
-                prompt += completion.ids
+                prompt.extend(completion.ids)
             return completions
 
     appended = collect(policy=Appends(words)).collect_round()
@@ -248,8 +251,8 @@ def test_carried_turns_are_those_sampled_by_earlier_calls(collect: Collect, word
         batch = collector.collect_turns(4)
         for prompts in policy.calls:
             sampled_in.update({str(prompt): call for prompt in prompts})
-        turns = [turn for episode in batch.episodes for turn in episode.turns]
-        assert batch.carried_turns == sum(sampled_in[str(turn.prompt_ids)] < call for turn in turns)
+        prompts = [episode.prompt_ids(turn).tolist() for episode in batch.episodes for turn in episode.turns]
+        assert batch.carried_turns == sum(sampled_in[str(prompt)] < call for prompt in prompts)
         carried_seen += batch.carried_turns
     assert carried_seen > 0
 
@@ -264,7 +267,7 @@ def test_short_episodes_are_not_favoured(collect: Collect) -> None:
     assert len(delivered) > 300
     # Of episodes started, half are long; at most those in flight are missing at the end.
     started = [
-        Stretch().reset(seed=derive_seed(SEED, slot, number)) and _length(derive_seed(SEED, slot, number))
+        _length(derive_seed(SEED, number * 16 + slot))
         for slot in range(16)
         for number in range(1 + max(one.number for one in delivered if one.slot == slot))
     ]
@@ -348,7 +351,7 @@ def test_a_full_context_ends_an_episode_and_the_environment_starts_the_next(coll
         reasons = {episode.stop_reason for episode in batch.episodes}
         assert reasons == {StopReason.CONTEXT_FULL, StopReason.TERMINATED}
         for episode in batch.episodes:
-            assert all(len(turn.prompt_ids) + 8 <= 60 for turn in episode.turns)
+            assert all(turn.start + 8 <= 60 for turn in episode.turns)
             assert 1 <= len(episode.turns) <= 10
             assert episode.success == (episode.stop_reason is StopReason.TERMINATED)
             assert episode.final_observation
@@ -376,7 +379,7 @@ def test_openings_that_never_fit_stop_the_run(collect: Collect, how: str, group_
 def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(
     collect: Collect, backend: str, how: str
 ) -> None:
-    bad = [derive_seed(SEED, 1, 0), derive_seed(SEED, 2, 1)]
+    bad = [derive_seed(SEED, 1), derive_seed(SEED, 1 * 4 + 2)]
     kwargs = {"bad_seeds": bad, "how": how}
     collector = collect("Fragile-v0", env_kwargs=kwargs, backend=backend)
     healthy = collect("Fragile-v0", env_kwargs={"bad_seeds": [], "how": how})
@@ -397,12 +400,12 @@ def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(
 @pytest.mark.parametrize("how", ["round", "turns"])
 def test_an_environment_that_never_starts_stops_the_run(collect: Collect, how: str) -> None:
     collector = collect("Never-v0")
-    with pytest.raises(EnvFailure, match=r"Never-v0 failed 2\d times(?s:.*)OSError: no server"):
+    with pytest.raises(EnvFailure, match=r"Never-v0 failed: 2\d times(?s:.*)OSError: no server"):
         repeatedly(collector, how)
 
 
 def test_a_slot_that_fails_now_and_then_does_not(collect: Collect) -> None:
-    bad = [derive_seed(SEED, 0, number) for number in range(12) if number % 4]
+    bad = [derive_seed(SEED, number * 2) for number in range(12) if number % 4]
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad, "how": "reset"})
     errors = [episode.error for _ in range(12) for episode in collector.collect_round().episodes if episode.slot == 0]
     assert [error is not None for error in errors] == [bool(number % 4) for number in range(12)]
@@ -425,7 +428,7 @@ def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], Pl
     module = site.add("judge", JUDGE.format(answer="DROP"))
     in_force().enable("judge")
     register()
-    bad = [derive_seed(SEED, 1, number) for number in (0, 1, 3)]
+    bad = [derive_seed(SEED, number * 2 + 1) for number in (0, 1, 3)]
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
     batches = [collector.collect_round() for _ in range(4)]
     assert [keys(batch) for batch in batches] == [[(0, 0)], [(0, 1)], [(0, 2), (1, 2)], [(0, 3)]]
@@ -442,10 +445,10 @@ def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_ru
 ) -> None:
     site.add("judge", JUDGE.format(answer="DROP"))
     in_force().enable("judge")
-    bad = [derive_seed(SEED, slot, number) for slot in range(2) for number in range(50)]
+    bad = [derive_seed(SEED, number) for number in range(100)]
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
-    with pytest.raises(EnvFailure, match=r"failed 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
+    with pytest.raises(EnvFailure, match=r"failed: 2\d times in its last 2\d episodes(?s:.*)1\. OSError: gone"):
         collector.collect_turns(1)
 
 
@@ -503,8 +506,8 @@ def test_a_plugin_can_stop_the_run(site: Site, in_force: Callable[[], PluginMana
     module = site.add("judge", JUDGE.format(answer="RAISE"))
     in_force().enable("judge")
     register()
-    collector = collect("Fragile-v0", 3, env_kwargs={"bad_seeds": [derive_seed(SEED, 1, 0)]})
-    with pytest.raises(EnvFailure, match=rf"demo-collector:Fragile-v0 \(seed {derive_seed(SEED, 1, 0)}\).*gone"):
+    collector = collect("Fragile-v0", 3, env_kwargs={"bad_seeds": [derive_seed(SEED, 1)]})
+    with pytest.raises(EnvFailure, match=rf"demo-collector:Fragile-v0 \(seed {derive_seed(SEED, 1)}\).*gone"):
         collector.collect_round()
     # The episode that stopped it is the one that recorders want most.
     assert (1, 0, "OSError: gone") in site.module(module).heard
@@ -561,10 +564,11 @@ def test_one_seed_gives_one_recording(chatml: PreTrainedTokenizerFast, env_id: s
 
 
 def test_width_does_not_change_an_episode(collect: Collect) -> None:
-    narrow, wide = collect(num_envs=2), collect(num_envs=9)
-    for _ in range(2):
-        one, other = narrow.collect_round().episodes, wide.collect_round().episodes[:2]
-        assert [episode.turns for episode in one] == [episode.turns for episode in other]
+    narrow, wide = collect(num_envs=2), collect(num_envs=10)
+    one = [episode for _ in range(5) for episode in narrow.collect_round().episodes]
+    other = wide.collect_round().episodes
+    assert [episode.group for episode in one] == [episode.group for episode in other] == [*range(10)]
+    assert [episode.turns for episode in one] == [episode.turns for episode in other]
 
 
 # -- around it ---------------------------------------------------------------------------------------------------------
@@ -618,10 +622,9 @@ def test_a_closed_collector_plays_no_more(collect: Collect) -> None:
         collector.collect_round()
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
-def test_other_autoreset_modes_are_refused(collect: Collect, autoreset: str) -> None:
-    with pytest.raises(ValueError, match=f"same-step autoreset, not '{autoreset}'"):
-        collect(autoreset=autoreset)
+def test_a_vector_without_autoreset_is_refused(collect: Collect) -> None:
+    with pytest.raises(ValueError, match="same-step autoreset, not 'disabled'"):
+        collect(autoreset="disabled")
 
 
 def test_a_tokenizer_without_a_template_starts_no_run(words: PreTrainedTokenizerFast, listener: Listener) -> None:
@@ -761,7 +764,7 @@ def test_generation_goes_on_while_one_environment_is_at_work(collect: Collect, w
 
     class OneWaits(Stretch):
         def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-            if self.seed == derive_seed(SEED, 0, 0):
+            if self.seed == derive_seed(SEED, 0):
                 assert gate.wait(30)
             return super().step(action)
 
@@ -803,7 +806,7 @@ def test_over_sampling_is_counted_and_loses_nothing(collect: Collect) -> None:
         missing = set(range(max(numbers) + 1)) - set(numbers)
         assert len(missing) <= 1 + batches[-1].surplus
     long = sum(len(one.turns) == 10 for batch in batches for one in batch.episodes)
-    started = [_length(derive_seed(SEED, slot, number)) for slot, number in delivered]
+    started = [_length(derive_seed(SEED, number * 12 + slot)) for slot, number in delivered]
     assert long == started.count(10)
     assert 0.35 < long / len(delivered) < 0.65
 
@@ -852,7 +855,7 @@ def nameless(batches: Sequence[Batch]) -> list[bytes]:
 
 @pytest.mark.parametrize("how", ["step", "reset"])
 def test_the_policy_s_last_word_holds_without_a_plugin(collect: Collect, how: str) -> None:
-    bad = [derive_seed(SEED, 1, 0)]
+    bad = [derive_seed(SEED, 1)]
     arguments: dict[str, Any] = {"env_kwargs": {"bad_seeds": bad, "how": how}}
     dropping = collect("Fragile-v0", 3, failures=FailurePolicy(then="drop"), **arguments)  # type: ignore[arg-type]
     batch = dropping.collect_round()
@@ -865,7 +868,7 @@ def test_the_policy_s_last_word_holds_without_a_plugin(collect: Collect, how: st
 def test_processes_give_the_same_recording_even_when_one_dies(chatml: PreTrainedTokenizerFast) -> None:
     gem_core.register("demo-collector:Mortal-v0", Mortal)
     recordings: list[list[bytes]] = []
-    killed = [derive_seed(SEED, 1, 0)]
+    killed = [derive_seed(SEED, 1)]
     for backend, how in (("sync", "raise"), ("thread", "raise"), ("process", "raise"), ("process", "die")):
         workers = {"workers": 2} if backend == "process" else {}
         with make_vec(

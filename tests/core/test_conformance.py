@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import multiprocessing
 import os
+import queue
 import random
 import signal
 import socket
@@ -12,10 +14,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ from gem_core.specs import EnvSpec
 from gem_core.testing import ConformanceError, EnvConformance, IsolatedPluginManager, check_env, checks
 from gem_core.testing.play import Subject
 
-GAMES = [offer.spec.id for offer in manager.offers("gem_envs", "game")]
+GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
 
 
 @pytest.mark.parametrize("env_id", GAMES)
@@ -141,6 +143,19 @@ class StartsAThread(Count):
 
 
 # keyword arguments
+
+
+class WaitsForAThread(Count):
+    """Starts threads that may have ended when the constructor returns; whether they have must not matter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        thread = threading.Thread(target=self._start_another, name="first")
+        thread.start()
+        thread.join()
+
+    def _start_another(self) -> None:
+        threading.Thread(target=print, args=("",), kwargs={"end": ""}, name="second").start()
 
 
 class SwallowsArguments(Count):
@@ -489,7 +504,7 @@ class SpawnsFresh(Count):
         return twin
 
 
-# absurd actions
+# adversarial actions
 
 
 class WantsNumbers(Count):
@@ -539,7 +554,9 @@ class BreaksLater(Count):
 
 class IsSlow(Count):
     def step(self, action: str) -> Any:
-        time.sleep(0.15 * (len(action) > 10**6 and action[0] == "x"))
+        end = time.thread_time() + 0.15 * (len(action) > 10**6 and action[0] == "x")
+        while time.thread_time() < end:
+            pass
         return super().step(action)
 
 
@@ -563,6 +580,8 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.construction, ConnectsAndFails, "constructor reached for the network (socket.connect)"),
     (checks.construction, RunsACommand, "constructor started a process (Popen.__init__)"),
     (checks.construction, StartsAProcess, "constructor started a process (BaseProcess.start)"),
+    (checks.construction, WaitsForAThread, "started the thread 'first'"),
+    (checks.construction, WaitsForAThread, "started the thread 'second'"),
     (checks.construction, StartsAThread, "constructor started the thread 'worker of Count'"),
     (checks.keyword_arguments, SwallowsArguments, "no_such_argument=1) was accepted"),
     (checks.reset, ResetsToText, "Give the tuple (observation, info)"),
@@ -620,12 +639,16 @@ BAD: list[tuple[checks.Check, type[Env], str]] = [
     (checks.spawning, SpawnsSiamese, "playing a spawned environment changed the one it came from"),
     (checks.spawning, SpawnsOther, "a spawned environment played seed 0 differently"),
     (checks.spawning, SpawnsFresh, "spawn(same_state=True) played on differently"),
-    (checks.absurd, WantsNumbers, "an action made of white space, raised ValueError"),
-    (checks.absurd, TrustsIsdigit, "an action made of digits that int() refuses, raised ValueError"),
-    (checks.absurd, Echoes, "an action made of a lone high surrogate, gave an observation that UTF-8 cannot encode"),
-    (checks.absurd, Evaluates, "an action made of code, was run as Python"),
-    (checks.absurd, RewardsLength, "an action made of deep boxes, gave the reward inf"),
-    (checks.absurd, BreaksLater, "made of nothing, was survived, but the turn after it raised AttributeError"),
+    (checks.adversarial, WantsNumbers, "an action made of white space, raised ValueError"),
+    (checks.adversarial, TrustsIsdigit, "an action made of digits that int() refuses, raised ValueError"),
+    (
+        checks.adversarial,
+        Echoes,
+        "an action made of a lone high surrogate, gave an observation that UTF-8 cannot encode",
+    ),
+    (checks.adversarial, Evaluates, "an action made of code, was run as Python"),
+    (checks.adversarial, RewardsLength, "an action made of deep boxes, gave the reward inf"),
+    (checks.adversarial, BreaksLater, "made of nothing, was survived, but the turn after it raised AttributeError"),
     (checks.long, IsSlow, "step() of 1,048,576 characters made of letters took"),
     (checks.long, RaisesWhenLong, "step() of 1,048,576 characters made of letters raised MemoryError"),
 ]
@@ -698,6 +721,88 @@ def test_a_check_leaves_the_process_as_it_was(register: Callable[[type[Env]], st
     assert os.system("true") == 0
 
 
+class MeetsOthers(Count):
+    """While it is built, reset and stepped, `work` runs in a thread that was there before."""
+
+    work: ClassVar[Callable[[], None]]
+    asked: ClassVar[queue.SimpleQueue[threading.Event | None]]
+
+    def _meet(self) -> None:
+        done = threading.Event()
+        MeetsOthers.asked.put(done)
+        assert done.wait(timeout=60)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._meet()
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        self._meet()
+        return super().reset(seed=seed)
+
+    def step(self, action: str) -> Any:
+        self._meet()
+        return super().step(action)
+
+
+@pytest.fixture
+def neighbour() -> Iterator[None]:
+    """A thread of somebody else, which does `MeetsOthers.work` whenever that environment is in the middle of a call."""
+    asked: queue.SimpleQueue[threading.Event | None] = queue.SimpleQueue()
+    MeetsOthers.asked = asked
+
+    def serve() -> None:
+        while (done := asked.get()) is not None:
+            MeetsOthers.work()
+            done.set()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield
+    asked.put(None)
+    thread.join()
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_threads_connections_and_processes_of_others_are_not_the_constructors(
+    register: Callable[[type[Env]], str],
+) -> None:
+    failures: list[BaseException] = []
+    worked: list[threading.Thread] = []
+
+    def work() -> None:
+        try:
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                socket.create_connection(server.getsockname(), timeout=60).close()
+            subprocess.run([sys.executable, "-c", ""], check=True)
+            thread = threading.Thread(target=print, args=("",), kwargs={"end": ""})
+            thread.start()
+            worked.append(thread)
+        except BaseException as error:
+            failures.append(error)
+
+    MeetsOthers.work = work
+    assert list(checks.construction(Subject(register(MeetsOthers)))) == []
+    for thread in worked:
+        thread.join()
+    assert worked
+    assert failures == []
+
+
+@pytest.mark.usefixtures("neighbour")
+def test_random_numbers_that_others_draw_are_not_the_environments(register: Callable[[type[Env]], str]) -> None:
+    drawn = itertools.count(1)
+
+    def work() -> None:
+        for _ in range(next(drawn)):
+            random.random()
+            np.random.rand()
+
+    MeetsOthers.work = work
+    assert list(checks.global_random(Subject(register(MeetsOthers)))) == []
+    assert next(drawn) > 3
+
+
 def test_what_a_plugin_builds_elsewhere_need_not_be_importable_here() -> None:
     class Elsewhere:
         @gem_core.hookimpl
@@ -732,7 +837,7 @@ def test_all_problems_are_listed_at_once(register: Callable[[type[Env]], str]) -
         "- info",
         "- success",
         "- global_random",
-        *["- absurd"] * (len(lines) - 3),
+        *["- adversarial"] * (len(lines) - 3),
     ]
 
 
@@ -773,9 +878,9 @@ def test_the_manager_refuses_to_read_what_is_installed(gem_plugin_manager: Isola
 
 def test_a_plugin_added_is_found_like_an_installed_one(gem_plugin_manager: IsolatedPluginManager) -> None:
     gem_plugin_manager.add_plugin("demo", Offers(), distribution="demo-envs", version="2.1")
-    offer = gem_plugin_manager.find("gem_envs", "demo:Count-v0")
-    assert offer is not None
-    assert str(offer.provenance) == "demo-envs 2.1 (plugin 'demo')"
+    registration = gem_plugin_manager.find("gem_envs", "demo:Count-v0")
+    assert registration is not None
+    assert str(registration.provenance) == "demo-envs 2.1 (plugin 'demo')"
 
 
 def test_a_module_is_imported_only_when_its_namespace_is_asked_for(gem_plugin_manager: IsolatedPluginManager) -> None:

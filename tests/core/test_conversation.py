@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,7 +85,7 @@ def test_with_full_history_every_prompt_continues_the_last(
     before: list[int] = []
     for number, (message, response) in enumerate(drawn):
         conversation.observe(message, {})
-        prompt = conversation.prompt()
+        prompt = conversation.prompt().tolist()
         assert starts_with(prompt, before)
         added = prompt[len(before) :]
         if number:
@@ -110,7 +112,7 @@ def test_with_k_observations_the_last_k_and_the_answers_between_stand_unchanged(
         for text, ids in [*shown, (message, [])]:
             expected += glue(tokenizer, expected, text) if expected else encode(tokenizer, header(tokenizer, text))
             expected += ids
-        assert conversation.prompt() == expected
+        assert conversation.prompt().tolist() == expected
         seen.append((message, ids_of(tokenizer, response)))
         conversation.respond(seen[-1][1])
 
@@ -130,7 +132,7 @@ def test_canonical_responses_give_the_plain_rendering_of_the_template(
         rendered = tokenizer.apply_chat_template(
             [{"role": "system", "content": "you are the goal"}, *window], tokenize=False, add_generation_prompt=True
         )
-        assert conversation.prompt() == encode(tokenizer, rendered)
+        assert conversation.prompt().tolist() == encode(tokenizer, rendered)
         ids = encode(tokenizer, answer)
         conversation.respond([*ids, tokenizer.eos_token_id] if ended or not ids else ids)
         messages.append({"role": "assistant", "content": answer})
@@ -146,22 +148,22 @@ def test_reasoning_that_the_template_would_cut_out_stays(chatml: PreTrainedToken
     conversation = Conversation(ChatTemplate(chatml))
     conversation.observe("go", {})
     ids = [*encode(chatml, "<think>\nleft?\n</think>\nleft"), chatml.eos_token_id]
-    before = conversation.prompt()
+    before = conversation.prompt().tolist()
     conversation.respond(ids)
     conversation.observe("on", {})
-    assert starts_with(conversation.prompt(), before + ids)
+    assert starts_with(conversation.prompt().tolist(), before + ids)
 
 
 def test_prompts_given_out_can_be_changed_without_harm(tokenizer: PreTrainedTokenizerFast) -> None:
     conversation = Conversation(ChatTemplate(tokenizer))
     conversation.observe("go", {})
-    expected = conversation.prompt()
-    conversation.prompt().clear()
+    expected = conversation.prompt().tolist()
+    del conversation.prompt()[:]
     response = [5, 6]
     conversation.respond(response)
     response.clear()
     conversation.observe("on", {})
-    assert starts_with(conversation.prompt(), [*expected, 5, 6])
+    assert starts_with(conversation.prompt().tolist(), [*expected, 5, 6])
 
 
 def test_prefix_suffix_and_tool_answers_are_part_of_the_message(chatml: PreTrainedTokenizerFast) -> None:
@@ -169,9 +171,34 @@ def test_prefix_suffix_and_tool_answers_are_part_of_the_message(chatml: PreTrain
     assert conversation.observe("board", {"prefix": "Rules.\n", "suffix": "Your move:"}) == "Rules.\nboard\nYour move:"
     conversation.respond([chatml.eos_token_id])
     assert conversation.observe("42", {"use_tool": True}) == "42"
-    text = chatml.decode(conversation.prompt())
+    text = chatml.decode(conversation.prompt().tolist())
     assert text.startswith("<|im_start|>user\nRules.\nboard\nYour move:<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n")
     assert text.endswith("<tool_response>\n42\n</tool_response><|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_a_list_of_tools_that_changes_starts_a_sequence_whose_prompt_shows_it(chatml: PreTrainedTokenizerFast) -> None:
+    def tool(name: str) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name, "parameters": {}}}
+
+    chatml = copy.deepcopy(chatml)
+    shown = "{% if tools %}{% for tool in tools %}[{{ tool.function.name }}]{% endfor %}{% endif %}"
+    chatml.chat_template = shown + str(chatml.chat_template)
+    conversation = Conversation(ChatTemplate(chatml))
+    conversation.observe("go", {"tools": [tool("look")]})
+    conversation.respond([5])
+    conversation.observe("on", {"tools": [tool("look")]})
+    assert len(conversation.sequences) == 1
+    first = conversation.prompt().tolist()
+    conversation.respond([6])
+    conversation.observe("further", {"tools": [tool("look"), tool("jump")]})
+    assert len(conversation.sequences) == 2
+    text = chatml.decode(conversation.prompt().tolist())
+    assert text.startswith("[look][jump]<|im_start|>")
+    # All that was said before is there, as it was sampled.
+    opening = encode(chatml, "[look]")
+    changed = encode(chatml, "[look][jump]")
+    assert starts_with(conversation.prompt().tolist(), [*changed, *first[len(opening) :], 6])
+    assert text.count("further") == 1
 
 
 # -- templates ---------------------------------------------------------------------------------------------------------
@@ -263,19 +290,23 @@ def test_turns_record_exactly_what_was_shown_and_sampled(
     prompts: list[list[int]] = []
     for number, (_, response) in enumerate(drawn):
         ids = ids_of(tokenizer, response)
-        prompts.append(list(made.prompt))
+        prompts.append(made.prompt.tolist())
         logprobs = [-random.random() for _ in ids]
         action = made.act(Completion(ids, logprobs, truncated))
         assert action == ("" if truncated else tokenizer.decode(ids, skip_special_tokens=True))
         last = number == len(drawn) - 1
         made.record(Transition("" if last else drawn[number + 1][0], 0.5, last, False, {"turn": number}))
-        turn = made.episode.turns[-1]
-        assert (turn.prompt_ids, turn.response_ids, turn.logprobs) == (prompts[-1], ids, logprobs)
+        episode, turn = made.episode, made.episode.turns[-1]
+        assert episode.prompt_ids(turn).tolist() == prompts[-1]
+        assert episode.response_ids(turn).tolist() == ids
+        assert episode.response_logprobs(turn) == array("f", logprobs)
         assert (turn.reward, turn.info, turn.action, turn.truncated) == (0.5, {"turn": number}, action, truncated)
         assert turn.observation == drawn[number][0]
         # The next prompt shows it as it was sampled, or not at all.
         if not last and history != 1:
-            assert any(made.prompt[start : start + len(ids)] == ids for start in range(len(made.prompt)))
+            assert any(
+                made.prompt.tolist()[start : start + len(ids)] == ids for start in range(len(made.prompt.tolist()))
+            )
     assert made.over
     assert len(made.episode.turns) == len(drawn)
 
@@ -283,10 +314,10 @@ def test_turns_record_exactly_what_was_shown_and_sampled(
 def test_a_truncated_response_is_an_empty_action_but_stays_in_the_prompt(tokenizer: PreTrainedTokenizerFast) -> None:
     made = builder(tokenizer)
     ids = encode(tokenizer, "left left")
-    before = list(made.prompt)
+    before = made.prompt.tolist()
     assert made.act(Completion(ids, truncated=True)) == ""
     made.record(go_on())
-    assert starts_with(made.prompt, [*before, *ids, tokenizer.eos_token_id])
+    assert starts_with(made.prompt.tolist(), [*before, *ids, tokenizer.eos_token_id])
     turn = made.episode.turns[0]
     assert (turn.action, turn.response, turn.truncated) == ("", "left left", True)
 
@@ -353,7 +384,7 @@ def test_a_short_history_keeps_a_long_episode_inside_the_context(words: PreTrain
     for made in (long, short):
         for _ in range(20):
             if not made.over:
-                assert len(made.prompt) + 4 <= 30
+                assert len(made.prompt.tolist()) + 4 <= 30
                 made.act(Completion([5]))
                 made.record(go_on())
     assert long.episode.stop_reason is StopReason.CONTEXT_FULL
@@ -387,7 +418,7 @@ def test_an_engine_may_not_know_a_log_probability(words: PreTrainedTokenizerFast
     made = builder(words)
     made.act(Completion([1, 2], [-0.5, math.nan]))
     made.record(go_on())
-    [turn] = made.episode.turns
-    assert turn.logprobs is not None
-    assert turn.logprobs[0] == -0.5
-    assert math.isnan(turn.logprobs[1])
+    logprobs = made.episode.response_logprobs(made.episode.turns[0])
+    assert logprobs is not None
+    assert logprobs[0] == -0.5
+    assert math.isnan(logprobs[1])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pickle
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import gem_core
 from gem_core import Env, Wrapper
+from gem_core.errors import EnvKwargsError, ResetNeededError
+from gem_core.wrappers import TurnLimit
 
 
 class Dice(Env):
@@ -21,14 +24,14 @@ class Dice(Env):
         self.thrown: list[int] = []
         self.closed = 0
 
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    def reset(self, seed: int | None = None, *, colour: str = "", **options: Any) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
         self.thrown = []
-        return f"a die of {self.sides} sides{''.join(sorted(options))}", {}
+        return f"a {colour}die of {self.sides} sides", {}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.thrown.append(self.rng.randint(1, self.sides))
-        done = self.thrown[-1] == self.sides
+        done = len(self.thrown) == 50
         return str(self.thrown[-1]), float(self.thrown[-1]), done, False, {"success": done}
 
     def sample_random_action(self) -> str:
@@ -217,7 +220,7 @@ def test_attributes_that_nobody_has_are_attribute_errors() -> None:
 def test_everything_is_passed_on() -> None:
     inner = Dice()
     env = Plain(inner)
-    assert env.reset(seed=3, colour="red") == ("a die of 6 sidescolour", {})
+    assert env.reset(seed=3, colour="red ") == ("a red die of 6 sides", {})
     assert env.step("throw")[0] == str(inner.thrown[-1])
     assert env.sample_random_action() in ("throw", "roll")
     assert env.render() == inner.render()
@@ -286,3 +289,123 @@ def test_a_wrapper_restores_its_own_state_with_the_environments() -> None:
     assert throws(env, 3) == following
     env.set_state(state)
     assert env.turns == [2]
+
+
+# -- the order of calls ------------------------------------------------------------------------------------------------
+
+
+class OneTurn(Env):
+    """Calls nothing of its base class, and keeps a state of its own making."""
+
+    left = 0
+
+    def reset(self, seed: int | None = None, level: int = 1, **options: Any) -> tuple[str, dict[str, Any]]:
+        if level < 0:
+            raise ValueError("no such level")
+        self.left = level
+        return f"level {level}", {}
+
+    def step(self, action: str) -> Any:
+        self.left -= 1
+        return "", 0.0, self.left <= 0, False, {}
+
+    def sample_random_action(self) -> str:
+        return "a"
+
+    def get_state(self) -> int:
+        return self.left
+
+    def set_state(self, state: int) -> None:
+        self.left = state
+
+
+class Continues(OneTurn):
+    """Plays the game of its base class twice."""
+
+    def reset(self, seed: int | None = None, games: int = 2, **options: Any) -> tuple[str, dict[str, Any]]:
+        self.games = games
+        return super().reset(seed=seed, **options)
+
+    def step(self, action: str) -> Any:
+        observation, reward, done, truncated, info = super().step(action)
+        if done and self.games > 1:
+            self.games -= 1
+            super().reset()
+            done = False
+        return observation, reward, done, truncated, info
+
+
+class Opens(OneTurn):
+    """Plays a turn itself before the policy's first."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(level=2)
+        return self.step("a")[0], {}
+
+
+class Garbage(OneTurn):
+    def step(self, action: str) -> Any:
+        return 7
+
+
+@pytest.mark.parametrize(
+    "build", [OneTurn, Continues, Opens, lambda: Plain(OneTurn()), lambda: TurnLimit(OneTurn(), 9)]
+)
+def test_a_step_needs_an_episode(build: Callable[[], Env]) -> None:
+    env = build()
+    for why in ("before reset", "after its episode ended"):
+        for _ in range(2):
+            with pytest.raises(ResetNeededError, match=rf"was stepped {why}.*Call reset\(\) first"):
+                env.step("a")
+        env.reset(seed=1)
+        for _ in range(2 if isinstance(env, Continues) else 1):
+            _, _, terminated, truncated, _ = env.step("a")
+        assert terminated
+        assert not truncated
+
+
+def test_a_truncated_episode_has_ended() -> None:
+    env = TurnLimit(Dice(), 1)
+    env.reset(seed=1)
+    assert env.step("throw")[3]
+    with pytest.raises(ResetNeededError, match="after its episode ended"):
+        env.step("throw")
+
+
+def test_a_reset_that_raised_began_nothing() -> None:
+    env = OneTurn()
+    with pytest.raises(ValueError, match="no such level"):
+        env.reset(level=-1)
+    with pytest.raises(ResetNeededError, match="before reset"):
+        env.step("a")
+
+
+@pytest.mark.parametrize("kind", [Dice, OneTurn])
+def test_a_snapshot_may_be_played_on(kind: type[Env]) -> None:
+    env, twin = kind(), kind()
+    env.reset(seed=1, **({"level": 3} if kind is OneTurn else {}))
+    env.step("a")
+    twin.set_state(env.get_state())
+    assert twin.step("a") == env.step("a")
+
+
+def test_what_is_no_transition_reaches_the_caller() -> None:
+    env = Garbage()
+    env.reset()
+    assert env.step("a") == env.step("a") == 7
+
+
+@pytest.mark.parametrize("build", [Dice, Continues, lambda: Plain(OneTurn())])
+def test_a_reset_refuses_options_that_nobody_names(build: Callable[[], Env]) -> None:
+    env = build()
+    with pytest.raises(EnvKwargsError, match=r"no reset option 'idx' \(given 3\).*It takes: .*seed"):
+        env.reset(seed=1, idx=3)
+    with pytest.raises(ResetNeededError):
+        env.step("a")
+
+
+def test_options_of_all_its_classes_are_known() -> None:
+    assert Continues().reset(seed=1, level=3, games=1)[0] == "level 3"
+    assert Plain(Continues()).reset(seed=1, level=3)[0] == "level 3"
+    with pytest.raises(EnvKwargsError, match="Did you mean 'level'"):
+        Continues().reset(levle=3)

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,28 @@ for name in names:
 def test_public_names_resolve() -> None:
     assert all(callable(getattr(gem_core, name)) for name in gem_core.__all__)
     assert set(gem_core.__all__) <= set(dir(gem_core))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "gem_core.testing.check_env('game:Corridor-v0')",
+        "gem_core.plugins.manager.plugins()",
+        "gem_core.registry.make_tool",
+        "gem_core.errors.GemError",
+        "gem_core.rollout.RolloutSettings",
+        "gem_core.advantages.TurnBatch",
+    ],
+)
+def test_modules_are_loaded_on_first_use_as_the_documentation_writes_them(use: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import gem_core; {use}"], timeout=60, check=True)
+
+
+def test_a_module_that_cannot_be_imported_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gem_core_test_part.py").write_text("import a_module_that_is_not_there\n")
+    monkeypatch.setattr(gem_core, "__path__", [*gem_core.__path__, str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+        _ = gem_core.gem_core_test_part
 
 
 def test_unknown_names_are_attribute_errors() -> None:

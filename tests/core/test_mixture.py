@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vector_envs import SEED, Walk, action, alone, make, play
+from vector_envs import Walk, action, make, play
 
 import gem_core
 from gem_core import Env
 from gem_core.failures import FailurePolicy
-from gem_core.seeding import derive_seed
-from gem_core.vector.mixture import share_places, weights_of
 from gem_core.vector.statistics import EnvStatistics
+from gem_core.vector.tasks import share_slots, weights_of
 
 weightings = st.dictionaries(st.sampled_from("abcdef"), st.floats(0.05, 10.0), min_size=1)
 backends = pytest.mark.parametrize("backend", ["sync", "thread", "process"])
@@ -35,7 +34,7 @@ def _registered() -> None:
 def test_every_prefix_has_the_shares_that_the_weights_say(weights: dict[str, float], count: int) -> None:
     total = sum(weights.values())
     try:
-        places = share_places(weights, 200 + count)
+        places = share_slots(weights, 200 + count)
     except ValueError:
         assert min(weights.values()) / total < 0.05
         return
@@ -48,7 +47,7 @@ def test_every_prefix_has_the_shares_that_the_weights_say(weights: dict[str, flo
 @given(weightings, st.integers(6, 60), st.integers(6, 60))
 def test_a_place_has_the_same_id_at_any_width(weights: dict[str, float], one: int, other: int) -> None:
     try:
-        narrow, wide = (share_places(weights, count) for count in sorted([one, other]))
+        narrow, wide = (share_slots(weights, count) for count in sorted([one, other]))
     except ValueError:
         return
     assert wide[: len(narrow)] == narrow
@@ -67,7 +66,7 @@ def test_a_place_has_the_same_id_at_any_width(weights: dict[str, float], one: in
     ],
 )
 def test_places_by_hand(weights: dict[str, float], places: str) -> None:
-    assert "".join(share_places(weights, len(places))) == places
+    assert "".join(share_slots(weights, len(places))) == places
 
 
 @pytest.mark.parametrize(
@@ -106,16 +105,19 @@ def test_an_id_without_a_place_is_refused() -> None:
 # -- vectors ---------------------------------------------------------------------------------------------------------
 
 
-@backends
-def test_the_episodes_of_a_place_do_not_depend_on_the_width(backend: str) -> None:
-    weights = {"demo-mixture:Walk-v0": 2.0, "demo-mixture:Other-v0": 1.0}
-    played: list[Any] = []
-    for width in (3, 6):
-        with make(weights, width, backend) as vec:
-            played.append((vec.env_ids, play(vec, 8)))
-    assert played[1][0][:3] == played[0][0]
-    assert played[1][1][:3] == played[0][1]
-    assert played[0][1][2][0] == alone(derive_seed(SEED, 2, 0))
+def test_weights_are_interleaved_and_a_list_is_not() -> None:
+    walk, other = "demo-mixture:Walk-v0", "demo-mixture:Other-v0"
+    for ids, slots in [
+        ([walk, walk, other], (walk, walk, other)),
+        ([other, walk, walk], (other, walk, walk)),
+        ({walk: 2, other: 1}, (walk, other, walk)),
+    ]:
+        with make(ids) as vec:
+            assert vec.env_ids == slots
+    with make([walk, walk, other], 6) as vec:
+        assert vec.env_ids == (walk, walk, other) * 2
+    with make([walk, walk, other], group_size=2) as vec:
+        assert vec.env_ids == (walk, walk, walk, walk, other, other)
 
 
 def test_a_group_is_of_one_id() -> None:
@@ -157,17 +159,15 @@ class Scripted(Env):
 
 
 @backends
-@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+@pytest.mark.parametrize("autoreset", ["same_step", "disabled"])
 def test_statistics_by_hand(backend: str, autoreset: str) -> None:
     ids = ["demo-mixture:Scripted-v0", "demo-mixture:Walk-v0"]
     with make(ids, 2, backend, autoreset=autoreset, failures=FailurePolicy(max_failure_share=None)) as vec:
         vec.reset()
         for turn in ("1", "2 win", "3", "4 lose", "5 cut", "6", "7 fail", "8 win", "9"):
             _, _, terminated, truncated, _ = vec.step({0: turn})
-            if (terminated[0] or truncated[0]) and autoreset == "next_step":
-                vec.step({0: "ignored"})
-            elif (terminated[0] or truncated[0]) and autoreset == "disabled":
-                vec.reset(indices=[0])
+            if (terminated[0] or truncated[0]) and autoreset == "disabled":
+                vec.reset(slots=[0])
         one, other = (vec.statistics[env_id] for env_id in ids)
     # 1+2 won, 3+4 lost, 5 cut off, 6 failed, 8 won; 9 goes on.
     assert one == EnvStatistics(episodes=5, turns=7, total_return=29.0, successes=2, truncated=2, failed=1, failures=1)

@@ -17,15 +17,18 @@ from gem_core.advantages import TurnBatch
 from gem_core.advantages.compute import compute_advantages
 from gem_core.errors import (
     DuplicateIdError,
+    FailureKind,
     NotFoundError,
     PluginApiError,
     PluginError,
     PluginLoadError,
 )
-from gem_core.failures import ErrorAction, FailurePolicy, judge_failure
+from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
 from gem_core.rollout import Episode, StopReason
+from gem_core.vector import Fault, Task
+from gem_core.vector.faults import judge_failure
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -51,7 +54,7 @@ def echo(name: str) -> str:
 
 
 def ids(manager: PluginManager) -> list[str]:
-    return [offer.spec.id for offer in manager.all_offers("gem_envs")]
+    return [registration.spec.id for registration in manager.all_registrations("gem_envs")]
 
 
 def status(manager: PluginManager) -> dict[str, str]:
@@ -181,9 +184,35 @@ def test_threads_that_ask_for_one_plugin_at_once_load_it_once(site: Site) -> Non
         return manager.find("gem_envs", "slow:Echo-v0")
 
     with ThreadPoolExecutor(8) as pool:
-        offers = list(pool.map(ask, range(8)))
-    assert all(offer is not None and offer.spec.entry_point == f"{module}:Echo" for offer in offers)
+        found = list(pool.map(ask, range(8)))
+    assert all(one is not None and one.spec.entry_point == f"{module}:Echo" for one in found)
     assert status(manager) == {"slow": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("x = 1\n1 / 0", 4),
+        ("import json\njson.loads('{')", 4),  # not the line of the library
+        ("x = 1\ndef broken(:", 4),
+        ("import a_module_that_is_not_there", 3),
+        ("EnvSpec(3, 'm:A')", 3),
+        ("@hookimpl\ndef gem_envs():\n    raise OSError('no disk')", 5),
+    ],
+)
+def test_a_broken_plugin_is_reported_with_file_and_line(site: Site, source: str, line: int) -> None:
+    module = site.add("broken", source)
+    [broken] = site.manager().load("broken")
+    assert f" failed at {site.folder / module}.py:{line}: " in str(broken.error)
+
+
+def test_a_module_that_is_not_there_has_no_place(site: Site) -> None:
+    site.declare("ghost", "a_module_that_is_not_there")
+    [ghost] = site.manager().load("ghost")
+    assert str(ghost.error) == (
+        "gem-ghost 1.0 (plugin 'ghost'): importing 'a_module_that_is_not_there' failed: "
+        "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
+    )
 
 
 # -- selection ---------------------------------------------------------------------------------------------------------
@@ -212,6 +241,20 @@ def test_blocking_is_stronger_than_allowing(site: Site, monkeypatch: pytest.Monk
     monkeypatch.setenv("GEM_PLUGINS", "a,b")
     monkeypatch.setenv("GEM_DISABLE_PLUGINS", "b")
     assert status(site.manager()) == {"a": "ok", "b": "disabled"}
+
+
+@pytest.mark.parametrize("variable", ["GEM_PLUGINS", "GEM_DISABLE_PLUGINS"])
+def test_a_name_that_fits_nothing_installed_is_reported(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str
+) -> None:
+    site.add("search", echo("search"), distribution="gem-finder")
+    monkeypatch.setenv(variable, "serach, gem-finder")
+    manager = site.manager()
+    with caplog.at_level(logging.WARNING, "gem_core.plugins"):
+        manager.plugins()
+    expected = f"{variable} names 'serach', which is neither an installed plugin nor a distribution of one."
+    assert manager.selection_problems() == [f"{expected} Did you mean 'search'?"]
+    assert expected in caplog.text
 
 
 @pytest.mark.parametrize("wanted", [">=1,<2", "~=1.0", ">=0.9", ""])
@@ -267,9 +310,9 @@ def test_naming_a_distribution_settles_a_double_claim(
     site.add("maze", echo("maze"), distribution="their-mazes")
     site.add("maze", echo("maze"), distribution="our-mazes")
     monkeypatch.setenv(variable, value)
-    offer = site.manager().find("gem_envs", "maze:Echo-v0")
-    assert offer is not None
-    assert offer.provenance.distribution == chosen
+    registration = site.manager().find("gem_envs", "maze:Echo-v0")
+    assert registration is not None
+    assert registration.provenance.distribution == chosen
 
 
 def test_two_distributions_may_share_a_namespace(site: Site) -> None:
@@ -277,9 +320,9 @@ def test_two_distributions_may_share_a_namespace(site: Site) -> None:
     site.add("maze", echo("maze").replace("Echo-v0", "Other-v0"), distribution="more-mazes", version="7")
     manager = site.manager()
     assert sorted(ids(manager)) == ["maze:Echo-v0", "maze:Other-v0"]
-    offer = manager.find("gem_envs", "maze:Other-v0")
-    assert offer is not None
-    assert (offer.provenance.distribution, offer.provenance.version) == ("more-mazes", "7")
+    registration = manager.find("gem_envs", "maze:Other-v0")
+    assert registration is not None
+    assert (registration.provenance.distribution, registration.provenance.version) == ("more-mazes", "7")
 
 
 @pytest.mark.parametrize("foreign", ["game:Corridor-v0", "Echo-v0", "mazes:Echo-v0", ":Echo-v0"])
@@ -309,18 +352,18 @@ def gem_adapters():
     )
     manager = site.manager()
     for hook, name in [("gem_tools", "lab:add"), ("gem_advantages", "lab:clipped")]:
-        offer = manager.find(hook, name)
-        assert offer is not None
-        assert offer.provenance.plugin == "lab"
+        registration = manager.find(hook, name)
+        assert registration is not None
+        assert registration.provenance.plugin == "lab"
     # An adapter is called by its framework's name, which is no namespace.
-    assert [offer.spec.id for offer in manager.all_offers("gem_adapters")] == ["labtrainer"]
+    assert [registration.spec.id for registration in manager.all_registrations("gem_adapters")] == ["labtrainer"]
 
 
 def test_built_in_estimators_need_no_plugin() -> None:
     manager = PluginManager(discover=list)
-    offer = manager.find("gem_advantages", "rebn")
-    assert offer is not None
-    assert offer.provenance.distribution == "gem-core"
+    registration = manager.find("gem_advantages", "rebn")
+    assert registration is not None
+    assert registration.provenance.distribution == "gem-core"
     assert manager.plugins() == []
 
 
@@ -498,18 +541,19 @@ def judging(answer: str) -> str:
 
 
 POLICY = FailurePolicy()
+FAULT = Fault(0, "demo:Local-v0", 7, 0, Task(0, "demo:Local-v0", 0), FailureKind.RAISED, "OSError: gone", 1)
 FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
 
 
 def test_only_enabled_plugins_judge_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
     module = site.add("judge", "from gem_core.failures import ErrorAction\n" + judging("ErrorAction.DROP"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.load("judge")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.TRUNCATE
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.TRUNCATE
     assert site.module(module).asked == []
     manager.enable("judge")
-    assert judge_failure(POLICY, FAILED, spec, 3) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAULT._replace(attempt=3), FAILED) is ErrorAction.DROP
     [(error, env_id, seed, attempt)] = site.module(module).asked
     assert "OSError: gone" in error
     assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
@@ -519,26 +563,27 @@ def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_forc
     silent = site.add("silent", judging("None"))
     site.add("raising", judging("'raise'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.enable("silent", "raising")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.RAISE
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.RAISE
     assert len(site.module(silent).asked) == 1
 
 
 def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Callable[[], PluginManager]) -> None:
     site.add("patient", judging("'retry'"))
-    spec = gem_core.register("demo:Local-v0", Local)
+    manager = in_force()
+    gem_core.register("demo:Local-v0", Local)
     retrying, dropping = FailurePolicy(retries=2), FailurePolicy(retries=2, then="drop")  # type: ignore[arg-type]
-    assert [judge_failure(retrying, FAILED, spec, attempt).value for attempt in (1, 2, 3)] == [
+    assert [judge_failure(retrying, FAULT._replace(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
         "retry",
         "retry",
         "truncate",
     ]
-    assert judge_failure(dropping, FAILED, spec, 1, repeatable=False) is ErrorAction.DROP
-    in_force().enable("patient")
-    assert judge_failure(dropping, FAILED, spec, 20) is ErrorAction.RETRY
-    assert judge_failure(dropping, FAILED, spec, 20, repeatable=False) is ErrorAction.DROP
-    assert judge_failure(dropping, FAILED, spec, 1000) is ErrorAction.DROP
+    assert judge_failure(dropping, FAULT._replace(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    manager.enable("patient")
+    assert judge_failure(dropping, FAULT._replace(attempt=20), FAILED) is ErrorAction.RETRY
+    assert judge_failure(dropping, FAULT._replace(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert judge_failure(dropping, FAULT._replace(attempt=1000), FAILED) is ErrorAction.DROP
 
 
 @pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
@@ -549,11 +594,11 @@ def test_enabled_plugins_are_asked_in_the_order_they_were_named(
     site.add("a", judging("'drop'"))
     site.add("b", judging("'truncate'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     for name in loaded_before:
         manager.load(name)
     manager.enable("a", "b")
-    assert judge_failure(POLICY, FAILED, spec, 1) is ErrorAction.DROP
+    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.DROP
 
 
 def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
@@ -561,10 +606,10 @@ def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
 ) -> None:
     site.add("judge", judging("'explode'"))
     manager = in_force()
-    spec = gem_core.register("demo:Local-v0", Local)
+    gem_core.register("demo:Local-v0", Local)
     manager.enable("judge")
     with pytest.raises(PluginError, match="explode"):
-        judge_failure(POLICY, FAILED, spec, 1)
+        judge_failure(POLICY, FAULT, FAILED)
 
 
 def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -589,6 +634,20 @@ def test_an_id_of_a_broken_plugin_shows_why(site: Site, in_force: Callable[[], P
     in_force()
     with pytest.raises(NotFoundError, match=r"maze:Echo-v0.*gem-maze 3\.4.*broken.*no display"):
         gem_core.make("maze:Echo-v0")
+
+
+def test_an_id_of_a_plugin_that_declares_another_namespace_shows_why(
+    site: Site, in_force: Callable[[], PluginManager]
+) -> None:
+    site.add("foo", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('bar:A-v0', 'm:A')\n")
+    in_force()
+    for env_id in ("bar:A-v0", "foo:A-v0"):
+        with pytest.raises(NotFoundError) as caught:
+            gem_core.make(env_id)
+        assert "gem-foo 1.0 (plugin 'foo'): id 'bar:A-v0' is outside its namespace. Begin the id with 'foo:'" in str(
+            caught.value
+        )
+        assert "No plugin named" not in str(caught.value)
 
 
 def test_an_id_of_a_disabled_plugin_shows_why(
@@ -667,8 +726,55 @@ def test_a_plugin_that_exits_in_a_hook_ends_no_run(
     with pytest.raises(PluginError, match="refused"):
         manager.configure({})
     manager.enable("exits_gem_make")
-    with pytest.raises(PluginError, match=r"exits_gem_make.*sys.exit\(3\) in gem_make_env"):
+    with pytest.raises(PluginError, match=r"exits_gem_make.*failed in gem_make_env at \S+\.py:6: SystemExit: 3"):
         gem_core.make("good:Echo-v0")
+
+
+# What pytest raises for a skipped test and asyncio for a cancelled task: neither is an Exception.
+SKIPPING = "import pytest\npytest.skip('needs a display', allow_module_level=True)\n"
+CANCELLING = "import asyncio\n@hookimpl\ndef {hook}:\n    raise asyncio.CancelledError('gone')\n"
+
+
+@pytest.mark.parametrize("source", [SKIPPING, CANCELLING.format(hook="gem_envs()")])
+def test_whatever_a_plugin_raises_while_it_is_loaded_it_is_broken(site: Site, source: str) -> None:
+    site.add("odd", source)
+    site.add("good", echo("good"))
+    manager = site.manager()
+    assert ids(manager) == ["good:Echo-v0"]
+    assert status(manager) == {"good": "ok", "odd": "broken"}
+
+
+def test_whatever_a_listener_raises_the_others_hear(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.add("a_odd", CANCELLING.format(hook="gem_episode_end(episode)"))
+    heard = site.add("z_last", "\nheard = []\n@hookimpl\ndef gem_episode_end(episode):\n    heard.append(episode)\n")
+    manager = site.manager()
+    manager.load_all()
+    with caplog.at_level(logging.ERROR, "gem_core.plugins"):
+        manager.notify("gem_episode_end", episode=Episode("demo:A", 1))
+    assert len(site.module(heard).heard) == 1
+    assert "CancelledError: gone" in caplog.text
+
+
+def test_whatever_a_deciding_plugin_raises_is_an_error_of_this_project(
+    site: Site, in_force: Callable[[], PluginManager]
+) -> None:
+    site.add("odd", CANCELLING.format(hook="gem_make_env(spec)"))
+    manager = in_force()
+    gem_core.register("demo:Local-v0", Local)
+    manager.enable("odd")
+    with pytest.raises(
+        PluginError, match=r"'odd \(gem-odd\)' failed in gem_make_env at \S+\.py:6: CancelledError: gone"
+    ):
+        gem_core.make("demo:Local-v0")
+
+
+def test_settings_refused_with_no_exception_are_an_error(site: Site) -> None:
+    site.add("odd", CANCELLING.format(hook="gem_configure(config)"))
+    manager = site.manager()
+    manager.load_all()
+    with pytest.raises(PluginError, match=r"a plugin refused the settings \{'a': 1\} at \S+\.py:6: CancelledError"):
+        manager.configure({"a": 1})
+    assert manager.configs == ()
 
 
 def test_an_interruption_passes_through(site: Site) -> None:

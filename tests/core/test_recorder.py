@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from gem_core import make_vec
+from gem_core.episode import as_logprobs, as_token_ids
 from gem_core.plugins import manager
 from gem_core.rollout import (
     BatchCollector,
@@ -20,6 +21,7 @@ from gem_core.rollout import (
     Recorder,
     RolloutSettings,
     StopReason,
+    TokenSequence,
     Turn,
     read_episodes,
     recording,
@@ -30,15 +32,25 @@ if TYPE_CHECKING:
 
 
 def episode(number: int = 0, *, observation: str = "go", info: dict[str, Any] | None = None) -> Episode:
-    turn = Turn(observation, [1, 2, 3], [4, 5], [-0.5, -1.25], "left", "left", False, 0.5, info or {})
-    second = Turn("on", [1, 2, 3, 4, 5, 6], [7], None, "", "", True, -0.1, {"invalid_action": True})
+    tokens = TokenSequence.starting(as_token_ids([1, 2, 3]))
+    tokens.add_response(as_token_ids([4, 5]), as_logprobs([-0.5, -1.25]))
+    tokens.add_prompt(as_token_ids([6]))
+    tokens.add_response(as_token_ids([7]), as_logprobs([0.0]))
+    alone = TokenSequence.starting(as_token_ids([8]))
+    alone.add_response(as_token_ids([9]), as_logprobs([-2.5]))
+    turns = [
+        Turn(0, 3, 5, observation, "left", "left", False, 0.5, info or {}),
+        Turn(0, 6, 7, "on", "", "", True, -0.1, {"invalid_action": True}),
+        Turn(1, 1, 2, "and on", "right", "right", False),
+    ]
     return Episode(
         "demo:A-v0",
         2**63 - 1,
         slot=3,
         number=number,
         group=5,
-        turns=[turn, second],
+        turns=turns,
+        sequences=[tokens, alone],
         stop_reason=StopReason.ENV_ERROR,
         success=True,
         final_observation="the end\n",
@@ -186,17 +198,47 @@ def test_concurrent_writers_give_whole_lines(tmp_path: Path) -> None:
 
 def test_a_log_probability_that_nobody_knows_comes_back(tmp_path: Path) -> None:
     unknown = episode(info={"logprobs": [None]})
-    unknown.turns[0].logprobs = [-0.5, math.nan]
+    unknown.sequences[0].logprobs[3] = unknown.sequences[1].logprobs[1] = math.nan
     [read] = written(tmp_path / "episodes.jsonl", unknown)
-    assert read.turns[0].logprobs is not None
-    assert math.isnan(read.turns[0].logprobs.pop())
-    unknown.turns[0].logprobs.pop()
-    assert read == unknown
+    assert read.response_logprobs(read.turns[2]) is None
+    first = read.response_logprobs(read.turns[0])
+    assert first is not None
+    assert (math.isnan(first[0]), first[1]) == (True, -1.25)
+    assert "[null,-1.25,0.0]" in (tmp_path / "episodes.jsonl").read_text()
+
+
+def test_recordings_of_0_1_0_are_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    path.write_bytes((Path(__file__).parent / "recording_0_1_0.jsonl").read_bytes())
+    whole, bounded, unknown = read_episodes(path)
+    assert [len(one.sequences) for one in (whole, bounded, unknown)] == [1, 2, 1]
+    for one in (whole, bounded):
+        assert [one.prompt_ids(turn).tolist() for turn in one.turns] == [
+            [1, 2],
+            [1, 2, 3, 4, 9, 9] if one is whole else [7],
+        ]
+        assert [one.response_ids(turn).tolist() for turn in one.turns] == [[3, 4], [5]]
+        assert [one.response_logprobs(turn) for turn in one.turns] == [as_logprobs([-0.5, -1.25]), as_logprobs([-2])]
+        assert (one.env_id, one.turns[1].reward, one.turns[1].info) == ("demo:A-v0", 1.0, {"success": True})
+    assert unknown.response_logprobs(unknown.turns[0]) is None
+
+
+def test_a_recording_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    path.write_text('{"version": 3, "env_id": "demo:A-v0", "seed": 1}\n')
+    with pytest.raises(msgspec.ValidationError, match="version 3, but this release reads versions 1 to 2"):
+        list(read_episodes(path))
 
 
 def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
-    for line in ('{"env_id": 3}', '{"env_id": 3, "seed": 1, "turns": []}', '{"turns": [3]}', "[]"):
+    for line in (
+        '{"env_id": 3}',
+        '{"env_id": 3, "seed": 1, "turns": []}',
+        '{"turns": [3]}',
+        "[]",
+        '{"env_id": "a", "seed": 1, "version": 2, "sequences": [{"ids": [1], "logprobs": [0.5]}]}',
+    ):
         path.write_text(line + "\n")
         with pytest.raises(msgspec.ValidationError):
             list(read_episodes(path))
@@ -207,4 +249,4 @@ def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytes
         recorder.close()
         manager.notify("gem_episode_end", episode=episode())
     assert "Recorder" in caplog.text
-    assert "the run goes on" in caplog.text
+    assert "the run continues" in caplog.text

@@ -16,10 +16,11 @@ from gem_core.errors import (
     EnvKwargsError,
     MissingExtraError,
     NotFoundError,
+    PluginError,
     PluginLoadError,
 )
 from gem_core.plugins import PluginManager
-from gem_core.registry import advantage_spec, provenance
+from gem_core.registry import advantage_spec, build, provenance
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -149,8 +150,42 @@ def test_a_module_missed_by_the_constructor_names_the_extra_too() -> None:
 
 
 def test_a_missing_module_without_an_extra_names_the_module() -> None:
-    with pytest.raises(MissingExtraError, match="install the distribution that has 'a_module_that_is_not_there'"):
+    with pytest.raises(MissingExtraError, match="install the package that provides 'a_module_that_is_not_there'"):
         gem_core.make(EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there:Heavy"))
+
+
+def test_a_module_missing_in_an_installed_package_is_a_matter_of_versions(site: Site) -> None:
+    package = site.folder / "gem_registry_badep"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (site.folder / "gem_registry_user.py").write_text("x = 1\nimport gem_registry_badep.nosuch\n")
+    with pytest.raises(MissingExtraError) as caught:
+        gem_core.make(EnvSpec("demo:Heavy-v0", "gem_registry_user:Heavy"))
+    assert str(caught.value) == (
+        "demo:Heavy-v0 needs the module 'gem_registry_badep.nosuch' "
+        f"(imported at {site.folder}/gem_registry_user.py:2), "
+        "which the installed package 'gem_registry_badep' does not have. "
+        "Next: install the version of 'gem_registry_badep' that this plugin was written for"
+    )
+
+
+def test_an_entry_point_that_names_no_module_is_the_plugins_mistake(site: Site) -> None:
+    (site.folder / "gem_registry_mazes").mkdir()
+    (site.folder / "gem_registry_mazes" / "__init__.py").write_text("")
+    with pytest.raises(PluginError, match=r"'gem_registry_mazes\.frok:Fork' names the module .* which does not exist"):
+        gem_core.make(EnvSpec("demo:Fork-v0", "gem_registry_mazes.frok:Fork"))
+
+
+def test_a_wrapper_that_fails_or_gives_no_environment_is_an_environment_error() -> None:
+    spec = EnvSpec("demo:Counter-v0", Counter)
+
+    def failing(env: Env) -> Env:
+        raise OSError("no frame")
+
+    with pytest.raises(EnvError, match=r"demo:Counter-v0: wrapping it with .*failing.* failed: OSError: no frame"):
+        build(spec, {}, [failing])
+    with pytest.raises(EnvError, match=r"demo:Counter-v0: the wrapper .* gave 3, which is not a gem_core\.Env"):
+        build(spec, {}, [lambda env: 3])  # type: ignore[arg-type,return-value]
 
 
 def test_a_module_that_raises_names_the_environment(site: Site) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from gem_core.training.report import RunReport
+from gem_core.training.report import RunReport, curve_at_the_end
 
 
 def lines(folder: Path) -> list[dict[str, float]]:
@@ -117,10 +122,81 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "report" / "curve.png").mkdir()
     report.save()
     said = " ".join(capsys.readouterr().out.split())
-    assert "The report could not be written" in said
+    assert "curve.png could not be written" in said
     assert "Is a directory" in said
 
 
 def test_without_an_update_there_is_nothing_to_write(tmp_path: Path) -> None:
     RunReport(1, "test", live=False, folder=tmp_path / "report").save()
     assert not (tmp_path / "report").exists()
+
+
+# Ray and Launchpad do the same: training is in another process, which is killed when this one ends.
+PROGRAM = """
+import subprocess, sys, time
+from gem_core.training.report import RunReport, curve_at_the_end
+
+if len(sys.argv) == 3:
+    report = RunReport(9, "test", live=False, folder=sys.argv[1])
+    report.update(1, {"episode/success": 0.5})
+    report.update(2, {"episode/success": 0.75})
+    time.sleep(600)
+with curve_at_the_end(sys.argv[1], "test"):
+    trainer = subprocess.Popen([sys.executable, __file__, sys.argv[1], "train"], start_new_session=True)
+    try:
+        trainer.wait()
+    finally:
+        trainer.kill()
+"""
+
+
+def test_after_ctrl_c_the_curve_is_drawn_although_the_trainer_was_killed(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    folder = tmp_path / "report"
+    process = subprocess.Popen([sys.executable, program, folder], stdout=subprocess.PIPE, text=True)
+    try:
+        while not (folder / "metrics.jsonl").exists() or len(lines(folder)) < 2:
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate()
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT, "it ends as any program does"
+    assert f"Wrote curve.png and metrics.jsonl to {folder}/" in said
+    assert (folder / "curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_curve_that_shows_everything_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    with curve_at_the_end(tmp_path, "test"):
+        report = RunReport(2, "test", live=False, folder=tmp_path)
+        report.update(1, {"episode/success": 0.5})
+        report.save()
+        saved = (tmp_path / "curve.png").stat()
+    assert (tmp_path / "curve.png").stat().st_mtime_ns == saved.st_mtime_ns
+    os.utime(tmp_path / "curve.png", (0, 0))
+    with curve_at_the_end(tmp_path, "test"):
+        pass
+    assert (tmp_path / "curve.png").stat().st_mtime > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"curve.png", "metrics.jsonl"}
+    assert capsys.readouterr().out.count("Wrote") == 2
+
+
+def test_without_a_report_nothing_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in (None, tmp_path / "none"):
+        with curve_at_the_end(folder, "test"):
+            pass
+    assert capsys.readouterr().out == ""
+    assert not [*tmp_path.iterdir()]
+
+
+def test_an_error_passes_through_also_where_the_curve_cannot_be_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(KeyboardInterrupt), curve_at_the_end(tmp_path, "test"):
+        raise KeyboardInterrupt
+    assert "curve.png could not be drawn" in capsys.readouterr().out

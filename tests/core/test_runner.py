@@ -28,7 +28,9 @@ from gem_core.rollout import (
     RolloutSettings,
     StopReason,
 )
+from gem_core.rollout.records import recorded
 from gem_core.seeding import derive_seed
+from gem_core.vector import Task
 from gem_core.wrappers import TurnLimit
 
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ def play(coroutine: Awaitable[Any]) -> Any:
 
 def as_bytes(episodes: list[Episode]) -> list[bytes]:
     """What two runs have in common where they went alike."""
-    return [msgspec.json.encode(msgspec.structs.replace(episode, run="")) for episode in episodes]
+    return [msgspec.json.encode(recorded(msgspec.structs.replace(episode, run=""))) for episode in episodes]
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------
@@ -205,11 +207,11 @@ def as_bytes(episodes: list[Episode]) -> list[bytes]:
 def test_an_episode_of_a_task(runner: Run, words: Any) -> None:
     episode = play(runner().run(7))
     assert (episode.slot, episode.group, episode.number) == (7, 7, 0)
-    assert episode.seed == derive_seed(SEED, 7, 0)
+    assert episode.seed == derive_seed(SEED, 7)
     assert (episode.stop_reason, episode.success) == (StopReason.TERMINATED, True)
     assert len(episode.turns) == 3
     for turn in episode.turns:
-        assert turn.response_ids == Babbler(words).complete(turn.prompt_ids).ids
+        assert episode.response_ids(turn).tolist() == Babbler(words).complete(episode.prompt_ids(turn)).ids
 
 
 def test_one_task_gives_one_episode_and_all_come_in_order(runner: Run, words: Any) -> None:
@@ -245,7 +247,7 @@ def test_arguments_wrappers_and_settings_reach_the_episode(runner: Run) -> None:
 
 
 def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(runner: Run) -> None:
-    episodes = play(runner(bad_seeds=(derive_seed(SEED, 1, 0),)).run_all(range(3)))
+    episodes = play(runner(bad_seeds=(derive_seed(SEED, 1),)).run_all(range(3)))
     assert [episode.error for episode in episodes] == [None, "OSError: gone", None]
     assert episodes[1].stop_reason is StopReason.ENV_ERROR
     assert len(episodes[1].turns) == 1
@@ -260,7 +262,7 @@ def test_a_dropped_episode_is_none_and_missing(site: Site, in_force: Callable[[]
     site.add("judge", JUDGE.format(answer="drop"))
     in_force().enable("judge")
     register()
-    one = runner(bad_seeds=(derive_seed(SEED, 1, 0),))
+    one = runner(bad_seeds=(derive_seed(SEED, 1),))
     assert play(one.run(1)) is None
     assert [episode.slot for episode in play(one.run_all(range(3)))] == [0, 2]
 
@@ -270,7 +272,7 @@ def test_a_plugin_can_stop_the_run(site: Site, in_force: Callable[[], PluginMana
     in_force().enable("judge")
     register()
     with pytest.raises(EnvFailure, match="OSError: gone"):
-        play(runner(bad_seeds=(derive_seed(SEED, 1, 0),), seconds=0.01).run_all(range(8)))
+        play(runner(bad_seeds=(derive_seed(SEED, 1),), seconds=0.01).run_all(range(8)))
 
 
 def test_a_task_that_never_starts_stops_the_run(runner: Run) -> None:
@@ -281,7 +283,7 @@ def test_a_task_that_never_starts_stops_the_run(runner: Run) -> None:
     gem_core.register("demo-runner:Never-v0", Never)
     one = runner("demo-runner:Never-v0")
     assert play(one.run(0)).error == "OSError: no server"
-    with pytest.raises(EnvFailure, match=r"Never-v0 failed [23]\d times(?s:.*)OSError: no server"):
+    with pytest.raises(EnvFailure, match=r"Never-v0 failed: [23]\d times(?s:.*)OSError: no server"):
         play(one.run_all([0] * 30))
 
 
@@ -301,14 +303,15 @@ def test_several_environments_each_in_places_of_their_own(words: Any) -> None:
     one, babbler = EpisodeRunner(ids, words, SETTINGS, seed=SEED, max_concurrent=4), Babbler(words, slow=True)
 
     async def main() -> list[Episode | None]:
-        return await asyncio.gather(*[one.run(babbler, task, env_id) for task in range(5) for env_id in ids])
+        tasks = [Task(number, env_id, number) for number in range(5) for env_id in ids]
+        return await asyncio.gather(*[one.run(babbler, task) for task in tasks])
 
     played = [(episode.env_id, episode.slot, episode.seed) for episode in play(main())]
-    assert played == [(env_id, task, derive_seed(SEED, task, 0)) for task in range(5) for env_id in ids]
+    assert played == [(env_id, task, derive_seed(SEED, task)) for task in range(5) for env_id in ids]
     assert Watched.most_busy <= 4
-    for wrong in (None, "demo-runner:Third-v0"):
+    for wrong in (0, Task(0, "demo-runner:Third-v0", 0)):
         with pytest.raises(ValueError, match=r"this runner plays demo-runner:Watched-v0, demo-runner:Other-v0"):
-            play(one.run(babbler, 0, wrong))
+            play(one.run(babbler, wrong))
     one.close()
 
 
@@ -511,7 +514,7 @@ def test_listeners_hear_the_run_its_episodes_and_its_end_once(runner: Run) -> No
 def test_a_hanging_environment_costs_only_its_episode(runner: Run) -> None:
     class Hangs(Watched):
         def step(self, action: str) -> Any:
-            if self.seed == derive_seed(SEED, 1, 0):
+            if self.seed == derive_seed(SEED, 1):
                 assert Hangs.over.wait(30)
             return super().step(action)
 
@@ -545,7 +548,7 @@ def test_a_retry_is_not_noticed(runner: Run) -> None:
 
 def test_a_runner_plays_in_processes_that_may_die(chatml: PreTrainedTokenizerFast) -> None:
     gem_core.register("demo-runner:Mortal-v0", Mortal)
-    dying = [derive_seed(SEED, 1, 0)]
+    dying = [derive_seed(SEED, 1)]
     play_in: dict[str, list[Episode]] = {}
     for backend in ("sync", "process"):
         one = EpisodeRunner(

@@ -12,7 +12,9 @@ from vector_envs import SEED
 import gem_core
 from gem_core import Env, make_vec
 from gem_core.failures import FailurePolicy
-from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
+from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
+from gem_core.seeding import derive_seed
+from gem_core.vector import Task, TaskTable
 from gem_core.wrappers import TurnLimit
 
 backends = pytest.mark.parametrize("backend", ["sync", "thread", "process"])
@@ -80,9 +82,71 @@ def test_each_id_of_a_mixture_counts_its_own() -> None:
         assert sorted(own) == list(range(count))
 
 
-def test_shards_share_the_rows() -> None:
-    played = [row for number in range(3) for place in rows(4, width=4, shard=(number, 3)) for row in place]
-    assert sorted(played) == list(range(48))
+def test_the_environments_of_a_table_count_their_own_tasks() -> None:
+    table = TaskTable({"a": 2.0, "b": 1.0}, 3)
+    assert [table[number] for number in range(6)] == [
+        (0, "a", 0), (1, "b", 0), (2, "a", 1), (3, "a", 2), (4, "b", 1), (5, "a", 3)
+    ]  # fmt: skip
+    assert [TaskTable(["a", "a", "b"], 3)[number].env_id for number in range(6)] == ["a", "a", "b"] * 2
+    with pytest.raises(IndexError, match="no task -1"):
+        table[-1]
+
+
+def played(env_ids: Any, width: int, rounds: int, **kwargs: Any) -> list[tuple[Task, int]]:
+    """Each task that a vector plays, and the seed of its environment; every episode has one turn."""
+    with make_vec(env_ids, width, seed=SEED, **kwargs) as vec:
+        infos = vec.reset()[1]
+        found: list[tuple[Task, int]] = []
+        for _ in range(rounds):
+            tasks = [vec.task(slot) for slot in range(width)]
+            for task, info in zip(tasks, infos, strict=True):
+                assert info["task"] == task.index
+                found.append((task, info["seed"]))
+            infos = vec.step(["a"] * width)[4]
+    return found
+
+
+@pytest.mark.parametrize("group_size", [1, 2])
+@pytest.mark.parametrize(
+    "env_ids",
+    [
+        "demo-tasks:Row-v0",
+        ["demo-tasks:Row-v0", "demo-tasks:Row-v0", "demo-tasks:Other-v0"],
+        {"demo-tasks:Row-v0": 3.0, "demo-tasks:Other-v0": 1.0},
+    ],
+)
+def test_one_process_and_two_play_the_same_tasks(env_ids: Any, group_size: int) -> None:
+    whole = played(env_ids, 16, 3, group_size=group_size)
+    halves = [played(env_ids, 8, 3, group_size=group_size, shard=(number, 2)) for number in (0, 1)]
+    assert sorted(whole) == sorted(halves[0] + halves[1])
+    assert Counter(task.number for task, _ in whole) == dict.fromkeys(range(48 // group_size), group_size)
+    assert {seed for _, seed in whole} == {derive_seed(SEED, number) for number in range(48 // group_size)}
+    assert not {*halves[0]} & {*halves[1]}
+    resumed = played(env_ids, 16, 1, group_size=group_size, first_episode=2)
+    assert resumed == whole[32:]
+
+
+@pytest.mark.parametrize("env_ids", [["demo-tasks:Row-v0"], {"demo-tasks:Row-v0": 3.0, "demo-tasks:Other-v0": 1.0}])
+def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
+    async def policy(prompt: Any) -> Completion:
+        return Completion([words.eos_token_id])
+
+    async def main() -> list[Any]:
+        runner = EpisodeRunner(env_ids, words, RolloutSettings(max_response_tokens=4), seed=SEED, max_concurrent=8)
+        table = TaskTable(env_ids, 8)
+        tasks = [table[number] for number in range(16)]
+        episodes = [await runner.run(policy, task) for task in tasks]
+        runner.close()
+        return [(one.env_id, one.seed, one.task, one.group) for one in episodes if one is not None]
+
+    with make_vec(env_ids, 8, seed=SEED) as vec:
+        settings = RolloutSettings(max_response_tokens=4)
+        collector = BatchCollector(
+            vec, lambda prompts: [Completion([words.eos_token_id])] * len(prompts), words, settings
+        )
+        batches = [collector.collect_round() for _ in range(2)]
+    collected = [(one.env_id, one.seed, one.task, one.group) for batch in batches for one in batch.episodes]
+    assert asyncio.run(main()) == sorted(collected, key=lambda one: one[3])
 
 
 def test_a_resumed_run_goes_on() -> None:
@@ -151,7 +215,7 @@ def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
 
     async def elsewhere() -> str:
         runner = EpisodeRunner("demo-tasks:Row-v0", words, RolloutSettings(max_response_tokens=4), seed=SEED)
-        episode = await runner.run(policy, 5, row=2)
+        episode = await runner.run(policy, Task(5, "demo-tasks:Row-v0", 2))
         runner.close()
         assert episode is not None
         return f"{episode.turns[0].observation}, slot {episode.slot}"

@@ -153,14 +153,16 @@ def test_a_broken_neighbour_is_not_even_imported(site: Path, broken: Path) -> No
 
 def test_a_broken_neighbour_is_listed_with_its_error(site: Path, broken: Path) -> None:
     assert output(LIST, site, broken).splitlines() == [
-        "gem-broken 2.0 (plugin 'broken') | broken | gem-broken 2.0 (plugin 'broken'): importing 'gem_broken' failed: "
-        "RuntimeError: the licence server is down",
+        "gem-broken 2.0 (plugin 'broken') | broken | gem-broken 2.0 (plugin 'broken'): importing 'gem_broken' failed "
+        f"at {broken / 'gem_broken.py'}:4: RuntimeError: the licence server is down",
         "gem-example-mazes 0.1.0 (plugin 'maze') | ok | None",
     ]
 
 
 def test_a_broken_neighbour_hides_nobodys_environments(site: Path, broken: Path) -> None:
-    code = "from gem_core.plugins import manager; print(*(one.spec.id for one in manager.all_offers('gem_envs')))"
+    code = (
+        "from gem_core.plugins import manager; print(*(one.spec.id for one in manager.all_registrations('gem_envs')))"
+    )
     ids = output(code, site, broken).split()
     assert {"maze:Fork-v0", "maze:Fork-v0-long", "game:Corridor-v0"} <= set(ids)
 

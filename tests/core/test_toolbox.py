@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from gem_core.errors import ToolError
-from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult
+from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult, ToolSession
 from gem_core.tools.calls import Call
 
 
@@ -449,7 +449,7 @@ def test_a_toolbox_that_cannot_work_is_refused(tools: Any, settings: dict[str, A
 def test_a_session_that_nobody_closed_is_a_user_less(kind: type[Says]) -> None:
     tool = kind()
     toolbox = Toolbox([tool])
-    session = toolbox.session()
+    session = ToolSession(toolbox)
     session.begin()
     del session
     gc.collect()
@@ -460,7 +460,7 @@ def test_the_garbage_collector_may_find_a_session_on_the_event_loop() -> None:
     toolbox: Toolbox
 
     async def collect() -> str:
-        session = toolbox.session()
+        session = ToolSession(toolbox)
         session.begin()
         session.cycle = session  # type: ignore[attr-defined]
         del session
@@ -487,7 +487,7 @@ EXIT = """
             print("closed", os.getpid() == {pid}, flush=True)
 
     toolbox = Toolbox([Open()], max_concurrent=1)
-    session = toolbox.session()
+    session = ToolSession(toolbox)
     session.begin()
     print(session.call(Call("f", 0)).text, flush=True)
 """
@@ -545,7 +545,7 @@ def test_environments_come_and_go_while_calls_run(kind: type[Says]) -> None:
     def play(number: int) -> int:
         good = 0
         for _ in range(15):
-            session = toolbox.session()
+            session = ToolSession(toolbox)
             session.begin()
             good += session.call(Call("say", 0)).text == "ok"
             session.close()
@@ -556,67 +556,42 @@ def test_environments_come_and_go_while_calls_run(kind: type[Says]) -> None:
     assert tool.log.count("open") == tool.log.count("close") > 0
 
 
-def test_the_limit_holds_over_threads() -> None:
-    lock, now, most = threading.Lock(), [0], [0]
+class Crowd(Tool):
+    """Counts how many calls are under way at one time. Each waits until three are."""
 
-    def answer() -> str:
-        with lock:
-            now[0] += 1
-            most[0] = max(most[0], now[0])
-        time.sleep(0.005)
-        with lock:
-            now[0] -= 1
+    lock, three, now, most = threading.Lock(), threading.Barrier(3), 0, 0
+
+    def functions(self) -> Sequence[Function]:
+        return [Function("say", "It says something.")]
+
+    def call(self, function: str, arguments: dict[str, Any], context: CallContext) -> str:
+        with Crowd.lock:
+            Crowd.now += 1
+            Crowd.most = max(Crowd.most, Crowd.now)
+        Crowd.three.wait(timeout=30)
+        time.sleep(0.005)  # long enough for a fourth to come in, if it could
+        with Crowd.lock:
+            Crowd.now -= 1
         return "ok"
 
-    toolbox = Toolbox([Says(answer)], max_concurrent=3)
+
+@pytest.mark.parametrize("arrived", ["built", "unpickled", "forked"])
+def test_the_limit_holds_over_the_threads_of_a_process(arrived: str) -> None:
+    toolbox = Toolbox([Crowd()], max_concurrent=3)
+    if arrived == "unpickled":  # as in another process, where there is none of that name yet
+        sent = pickle.dumps(toolbox)
+        del toolbox
+        gc.collect()
+        toolbox = pickle.loads(sent)
+    if arrived == "forked":
+        toolbox.forked()
+    Crowd.most = 0
     toolbox.attach("a")
     with ThreadPoolExecutor(12) as pool:
         results = [pool.submit(say, toolbox) for _ in range(60)]
         assert all(one.result().text == "ok" for one in results)
     toolbox.detach("a")
-    assert most == [3]
-
-
-def test_the_limit_holds_over_processes_and_a_killed_one_gives_its_place_back(tmp_path: Any) -> None:
-    source = """
-        import sys, pickle, time, base64
-        slots = pickle.loads(base64.b64decode(sys.argv[1]))
-        for _ in range(int(sys.argv[2])):
-            with slots.taken():
-                start = time.monotonic_ns()
-                time.sleep(float(sys.argv[3]))
-                print(start, time.monotonic_ns(), flush=True)
-    """
-    import base64
-
-    from gem_core.tools.slots import Slots
-
-    slots = Slots(2)
-    sent = base64.b64encode(pickle.dumps(slots)).decode()
-
-    def start(rounds: int, seconds: float) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", textwrap.dedent(source), sent, str(rounds), str(seconds)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    workers = [start(10, 0.01) for _ in range(4)]
-    printed = [worker.communicate(timeout=60)[0] for worker in workers]
-    spans = [tuple(map(int, line.split())) for text in printed for line in text.splitlines()]
-    assert len(spans) == 40
-    assert max(sum(begin <= at < end for begin, end in spans) for at, _ in spans) <= 2
-
-    holders = [start(1, 60) for _ in range(2)]
-    with ThreadPoolExecutor(1) as pool:
-        time.sleep(1)  # long enough for both to have a place, and if not, the test is easier
-        waiting = pool.submit(take, slots)
-        for holder in holders:
-            holder.kill()
-            holder.communicate()
-        assert waiting.result(timeout=30)
-
-
-def take(slots: Any) -> bool:
-    with slots.taken():
-        return True
+    assert Crowd.most == 3
 
 
 # -- functions as tools ------------------------------------------------------------------------------------------------

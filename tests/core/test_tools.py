@@ -427,7 +427,7 @@ def test_native_functions_reach_the_prompt_and_sampled_ids_stay(
             prompt = tokenizer.decode(conversation.prompt())
             assert "The sum of two numbers." in prompt
             visible = responses if history is None else responses[max(0, turn - history + 1) :]
-            ids = conversation.prompt()
+            ids = conversation.prompt().tolist()
             for one in visible:
                 assert any(ids[at : at + len(one)] == one for at in range(len(ids)))
             text = conversation.respond(sampled)
@@ -448,11 +448,11 @@ def test_with_full_history_every_prompt_continues_the_last_over_tool_turns(chatm
     with ToolEnv(Sum(), [FunctionTool(add)], form="native") as env:
         conversation.observe(*env.reset(seed=0))
         for text in (ANSWERS[HERMES], "7", ANSWERS[HERMES] + " and more"):
-            before = conversation.prompt()
+            before = conversation.prompt().tolist()
             ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
             observation, *_, info = env.step(conversation.respond(ids))
             conversation.observe(observation, info)
-            assert conversation.prompt()[: len(before) + len(ids)] == before + ids
+            assert conversation.prompt().tolist()[: len(before) + len(ids)] == before + ids
 
 
 @pytest.mark.parametrize("template", ANSWERS)
@@ -607,9 +607,9 @@ def test_rollouts_keep_the_rewards_of_tool_turns(chatml: PreTrainedTokenizerFast
         assert [turn.tool_call for turn in episode.turns] == [True, True, False, False, False]
         assert (episode.summary().tool_calls, episode.summary().tool_successes) == (2, 1)
         for before, after in zip(episode.turns, episode.turns[1:], strict=False):
-            joined = before.prompt_ids + before.response_ids
-            assert after.prompt_ids[: len(joined)] == joined
-        prompt = chatml.decode(episode.turns[1].prompt_ids)
+            joined = episode.prompt_ids(before) + episode.response_ids(before)
+            assert episode.prompt_ids(after)[: len(joined)] == joined
+        prompt = chatml.decode(episode.prompt_ids(episode.turns[1]))
         assert "<tool_response>\nThink.\nResult: tfel\nTurn 0:\n</tool_response>" in prompt
     assert (metrics["episode/tool_calls"], metrics["tool/success"]) == (2.0, 0.5)
 

@@ -13,12 +13,10 @@ import pytest
 import gem_core
 from gem_core import Env
 from gem_core.errors import EnvKwargsError, NotFoundError, SettingsError
-from gem_core.rollout import NOT_SAMPLED, EpisodeSummary, StopReason, Turn
+from gem_core.rollout import EpisodeSummary, StopReason
 from gem_core.training.checks import check_aggregation, check_multiple, check_rows, check_sampling
 from gem_core.training.metrics import announcement, rollout_metrics
-from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
 from gem_core.training.settings import RunSettings, read_section, setting
-from gem_core.training.tasks import TaskTable
 
 
 class Still(Env):
@@ -180,34 +178,6 @@ def test_a_process_has_room_for_each_environment() -> None:
     assert rare.concurrent("train", 3) == 10
     assert rare.concurrent("train", 64) == 64
     assert settings(max_concurrent=2).concurrent("eval", 64) == 2
-
-
-def test_environments_share_each_batch_and_count_their_own_rows() -> None:
-    table = TaskTable({"a": 2.0, "b": 1.0}, 3)
-    tasks = [table[number] for number in range(9)]
-    for start in range(0, 9, 3):
-        assert sorted(env_id for env_id, _ in tasks[start : start + 3]) == ["a", "a", "b"]
-    assert [row for env_id, row in tasks if env_id == "a"] == [*range(6)]
-    assert [row for env_id, row in tasks if env_id == "b"] == [*range(3)]
-
-
-def test_spans_stand_where_turns_do() -> None:
-    turn_of = [0, 0, NOT_SAMPLED, 1, NOT_SAMPLED, NOT_SAMPLED, 2]
-    assert [*turn_spans(turn_of, 5)] == [TurnSpan(0, 5, 7), TurnSpan(1, 8, 9), TurnSpan(2, 11, 12)]
-    assert [*turn_spans([])] == []
-
-
-def test_a_row_is_an_episode_or_a_turn() -> None:
-    turns = [
-        Turn("", [1, 2], [3], None, "", "", False, 0.0),
-        Turn("", [1, 2, 3, 4], [5, 6], None, "", "", False, 1.0),
-    ]
-    (whole,) = view_sequences(turns, "episode")
-    assert whole.prompt_ids + whole.completion_ids == [1, 2, 3, 4, 5, 6]
-    assert [*turn_spans(whole.turn_of, len(whole.prompt_ids))] == [TurnSpan(0, 2, 3), TurnSpan(1, 4, 6)]
-    first, second = view_sequences(turns, "turn")
-    assert (first.prompt_ids, first.completion_ids, first.turn_of) == ([1, 2], [3], [0])
-    assert (second.prompt_ids, second.completion_ids, second.turn_of) == ([1, 2, 3, 4], [5, 6], [1, 1])
 
 
 def test_the_announcement_names_what_is_at_work() -> None:

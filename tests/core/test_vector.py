@@ -1,4 +1,4 @@
-"""Vectors: the same episodes everywhere, three kinds of autoreset, and failures that cost only themselves."""
+"""Vectors: the same episodes everywhere, with and without autoreset, and failures that cost only themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import pytest
-from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play
+from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play, seed_of
 
 import gem_core
 from gem_core import Env, make_vec
@@ -98,7 +98,7 @@ def test_the_same_episodes_alone_and_in_any_vector(backend: str, width: int) -> 
         episodes = play(vec, 12)
     for index, played in enumerate(episodes):
         assert len(played) >= 3
-        assert played == [alone(derive_seed(SEED, index, number)) for number in range(len(played))]
+        assert played == [alone(seed_of(index, number, width)) for number in range(len(played))]
 
 
 @backends
@@ -106,7 +106,7 @@ def test_members_of_a_group_share_their_seeds(backend: str) -> None:
     with make("demo-vector:Walk-v0", 6, backend, group_size=3) as vec:
         episodes = play(vec, 8)
     assert episodes[0] == episodes[1] == episodes[2] != episodes[3] == episodes[4] == episodes[5]
-    assert episodes[3][0] == alone(derive_seed(SEED, 1, 0))
+    assert episodes[3][0] == alone(derive_seed(SEED, 1))
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_members_of_a_group_share_their_seeds(backend: str) -> None:
     ],
 )
 def test_a_neighbour_s_failure_changes_nothing(backend: str, how: str) -> None:
-    bad = [derive_seed(SEED, 1, 0), derive_seed(SEED, 1, 2)]
+    bad = [seed_of(1, 0, 3), seed_of(1, 2, 3)]
     kwargs = {"bad_seeds": bad, "how": how}
     with make("demo-vector:Fragile-v0", 3, backend, env_kwargs=kwargs) as vec:
         episodes = play(vec, 12)
     for index in (0, 2):
-        assert episodes[index] == [alone(derive_seed(SEED, index, number)) for number in range(len(episodes[index]))]
+        assert episodes[index] == [alone(seed_of(index, number, 3)) for number in range(len(episodes[index]))]
     failed, healthy = episodes[1][0::2][:2], episodes[1][1]
-    assert healthy == alone(derive_seed(SEED, 1, 1))
+    assert healthy == alone(seed_of(1, 1, 3))
     for _, turns in failed:
         assert turns[-1] == ("", 0.0, False, True)
 
@@ -133,15 +133,15 @@ def test_infos_name_the_episode_and_its_seed() -> None:
     with make_vec("demo-vector:Walk-v0", 2, seed=SEED) as vec:
         _, infos = vec.reset()
         assert [(info["seed"], info["episode"]) for info in infos] == [
-            (derive_seed(SEED, 0, 0), 0),
-            (derive_seed(SEED, 1, 0), 0),
+            (derive_seed(SEED, 0), 0),
+            (derive_seed(SEED, 1), 0),
         ]
-        _, [info] = vec.reset(indices=[1])
-        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 1, 1), 1)
+        _, [info] = vec.reset(slots=[1])
+        assert (info["seed"], info["episode"]) == (seed_of(1, 1, 2), 1)
         _, infos = vec.reset(seed=99)
         assert [(info["seed"], info["episode"]) for info in infos] == [
-            (derive_seed(99, 0, 0), 0),
-            (derive_seed(99, 1, 0), 0),
+            (derive_seed(99, 0), 0),
+            (derive_seed(99, 1), 0),
         ]
 
 
@@ -167,39 +167,25 @@ def until_done(vec: VectorEnv) -> tuple[str, float, bool, bool, dict[str, Any]]:
 
 @backends
 def test_same_step_shows_the_next_episode_and_keeps_the_last_words(backend: str) -> None:
-    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
+    first, second = (alone(derive_seed(SEED, number)) for number in (0, 1))
     with make("demo-vector:Walk-v0", backend=backend, autoreset="same_step", seed=SEED) as vec:
         vec.reset()
         observation, reward, terminated, truncated, info = until_done(vec)
         assert (info["final_observation"], reward, terminated, truncated) == first[1][-1]
         assert info["final_info"] == {"left": 0, "success": True}
         assert observation == second[0]
-        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 0, 1), 1)
+        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 1), 1)
         assert "success" not in info
         assert vec.step([action(0)])[0] == ([second[1][0][0]] if len(second[1]) > 1 else [alone_opening(2)])
 
 
 def alone_opening(number: int) -> str:
-    return alone(derive_seed(SEED, 0, number))[0]
-
-
-@backends
-def test_next_step_ignores_one_action(backend: str) -> None:
-    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
-    with make("demo-vector:Walk-v0", backend=backend, autoreset="next_step", seed=SEED) as vec:
-        vec.reset()
-        observation, reward, terminated, truncated, info = until_done(vec)
-        assert (observation, reward, terminated, truncated) == first[1][-1]
-        assert info == {"left": 0, "success": True}
-        [observation], [reward], [terminated], [truncated], [info] = vec.step(["ignored"])
-        assert (observation, reward, terminated, truncated) == (second[0], 0.0, False, False)
-        assert (info["seed"], info["episode"]) == (derive_seed(SEED, 0, 1), 1)
-        assert vec.step([action(0)])[0] == [second[1][0][0]]
+    return alone(derive_seed(SEED, number))[0]
 
 
 @backends
 def test_disabled_waits_for_a_reset(backend: str) -> None:
-    first, second = (alone(derive_seed(SEED, 0, number)) for number in (0, 1))
+    first, second = (alone(derive_seed(SEED, number)) for number in (0, 1))
     with make("demo-vector:Walk-v0", backend=backend, autoreset="disabled", seed=SEED) as vec:
         vec.reset()
         observation, reward, terminated, truncated, _ = until_done(vec)
@@ -207,8 +193,8 @@ def test_disabled_waits_for_a_reset(backend: str) -> None:
         for _ in range(2):
             _, [reward], [terminated], [truncated], [info] = vec.step(["a"])
             assert (reward, terminated, truncated) == (0.0, False, True)
-            assert "reset it first" in info["error"]
-        [observation], _ = vec.reset(indices=[0])
+            assert info["error"] == "stepped after its episode ended; reset it first"
+        [observation], _ = vec.reset(slots=[0])
         assert observation == second[0]
         assert vec.step([action(0)])[0] == [second[1][0][0]]
 
@@ -218,7 +204,7 @@ def test_stepping_before_the_first_reset_is_an_error_in_the_info(autoreset: str)
     with make_vec("demo-vector:Walk-v0", autoreset=autoreset, seed=SEED) as vec:
         _, _, _, [truncated], [info] = vec.step(["a"])
         assert truncated
-        assert "reset it first" in info["error"]
+        assert info["error"] == "stepped before its first reset; reset it first"
 
 
 def test_a_truncation_autoresets_as_a_termination_does() -> None:
@@ -237,7 +223,7 @@ def test_a_truncation_autoresets_as_a_termination_does() -> None:
 
 @backends
 def test_a_failing_step_ends_its_episode_with_the_error(backend: str) -> None:
-    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)]}
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0)]}
     with make("demo-vector:Fragile-v0", backend=backend, seed=SEED, env_kwargs=kwargs) as vec:
         vec.reset()
         [observation], [reward], [terminated], [truncated], [info] = vec.step(["a"])
@@ -248,31 +234,30 @@ def test_a_failing_step_ends_its_episode_with_the_error(backend: str) -> None:
         assert observation == alone_opening(1)
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
-def test_a_failing_step_without_same_step_autoreset(autoreset: str) -> None:
-    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)]}
-    with make_vec("demo-vector:Fragile-v0", autoreset=autoreset, seed=SEED, env_kwargs=kwargs) as vec:
+def test_a_failing_step_without_autoreset() -> None:
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0)]}
+    with make_vec("demo-vector:Fragile-v0", autoreset="disabled", seed=SEED, env_kwargs=kwargs) as vec:
         vec.reset()
         assert vec.step(["a"]) == ([""], [0.0], [False], [True], [{"error": "OSError: gone"}])
-        [observation] = vec.step(["ignored"])[0] if autoreset == "next_step" else vec.reset(indices=[0])[0]
+        [observation] = vec.reset(slots=[0])[0]
         assert observation == alone_opening(1)
 
 
 @backends
-@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+@pytest.mark.parametrize("autoreset", ["same_step", "disabled"])
 def test_a_failing_reset_shows_its_error_and_its_first_step_ends_it(backend: str, autoreset: str) -> None:
-    kwargs = {"bad_seeds": [derive_seed(SEED, 0, 0)], "how": "reset"}
+    kwargs = {"bad_seeds": [derive_seed(SEED, 0)], "how": "reset"}
     with make("demo-vector:Fragile-v0", backend=backend, autoreset=autoreset, seed=SEED, env_kwargs=kwargs) as vec:
         [observation], [info] = vec.reset()
         assert observation == ""
-        assert info == {"error": "OSError: no level", "seed": derive_seed(SEED, 0, 0), "episode": 0}
+        assert info == {"error": "OSError: no level", "seed": derive_seed(SEED, 0), "episode": 0}
         _, [reward], [terminated], [truncated], [info] = vec.step(["a"])
         assert (reward, terminated, truncated) == (0.0, False, True)
         assert info.get("final_info", info) == {"error": "OSError: no level"}
 
 
 def test_a_failed_environment_is_closed_and_built_anew() -> None:
-    kwargs = {"bad_seeds": [derive_seed(SEED, 0, number) for number in range(3)]}
+    kwargs = {"bad_seeds": [derive_seed(SEED, number) for number in range(3)]}
     with make_vec("demo-vector:Fragile-v0", seed=SEED, env_kwargs=kwargs) as vec:
         made, closed = Fragile.made, Fragile.closed
         vec.reset()
@@ -359,12 +344,12 @@ def test_a_mapping_steps_those_it_names_in_its_order(backend: str) -> None:
 def test_a_partial_reset_leaves_the_others_alone(backend: str) -> None:
     with make("demo-vector:Long-v0", 3, backend) as vec:
         vec.reset()
-        observations, infos = vec.reset(indices=[2, 0])
+        observations, infos = vec.reset(slots=[2, 0])
         assert [info["episode"] for info in infos] == [1, 1]
-        assert [info["seed"] for info in infos] == [derive_seed(SEED, 2, 1), derive_seed(SEED, 0, 1)]
+        assert [info["seed"] for info in infos] == [seed_of(2, 1, 3), seed_of(0, 1, 3)]
         assert len(observations) == 2
-        assert vec.reset(indices=[]) == ([], [])
-        assert vec.reset(indices=[1])[1][0]["episode"] == 1
+        assert vec.reset(slots=[]) == ([], [])
+        assert vec.reset(slots=[1])[1][0]["episode"] == 1
 
 
 class Gate(Env):
@@ -439,12 +424,12 @@ def test_misuse_is_named(backend: str) -> None:
         with pytest.raises(ValueError, match="3 actions for 2 environments"):
             vec.step(["a", "b", "c"])
         for index in (2, -1):
-            with pytest.raises(ValueError, match=rf"no environments \[{index}\]; there are 2"):
+            with pytest.raises(ValueError, match=rf"no slots \[{index}\]; there are 2"):
                 vec.step({index: "a"})
             with pytest.raises(ValueError, match="there are 2"):
-                vec.reset(indices=[index])
+                vec.reset(slots=[index])
         with pytest.raises(ValueError, match="named twice"):
-            vec.reset(indices=[1, 1])
+            vec.reset(slots=[1, 1])
         # None of it did anything.
         assert len(vec.step(["a", "b"])[0]) == 2
 
@@ -652,7 +637,7 @@ def test_an_environment_that_exits_has_failed(backend: str, how: str) -> None:
     assert errors == ["OSError: gone" if how == "close" else "SystemExit: 3"] * 2
     if how == "close":
         Exits.built = 1
-        with pytest.raises(EnvFailure, match=r"Exits-v0 called sys.exit\(4\) in close"):
+        with pytest.raises(EnvFailure, match=r"Exits-v0 failed: close\(\) raised SystemExit: 4"):
             make_vec("demo-vector:Exits-v0")
 
 
@@ -696,7 +681,7 @@ def test_the_engine_s_keys_in_an_environment_s_info_are_renamed(backend: str) ->
     renamed = {"env_error": "bad move", "env_seed": 1, "env_episode": 2, "env_final_info": {}, "other": 3}
     gem_core.register("demo-vector:Talkative-v0", Talkative)
     with make("demo-vector:Talkative-v0", backend=backend, seed=SEED) as vec:
-        first = {"seed": derive_seed(SEED, 0, 0), "episode": 0}
+        first = {"seed": derive_seed(SEED, 0), "episode": 0}
         assert vec.reset()[1] == [{**renamed, **first}]
         assert vec.step(["go"])[4] == [renamed]
         assert vec.step(["end"])[4][0]["final_info"] == renamed

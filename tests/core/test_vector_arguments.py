@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import pytest
 
 import gem_core
@@ -18,6 +19,7 @@ from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import MAX_ATTEMPTS
 from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.vector import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -69,12 +71,12 @@ def vector(count: Any = 2, **arguments: Any) -> Any:
         ({"count": "3"}, "whole numbers.*'3'"),
         ({"count": 2.0}, "whole numbers"),
         ({"count": True}, "whole numbers"),
-        ({"backend": "thread", "workers": "2"}, "whole numbers"),
+        ({"backend": "thread", "workers": "2"}, "whole number"),
         ({"backend": "thread", "workers": 0}, "workers must be at least 1"),
         ({"backend": None}, "no vector backend None"),
-        ({"autoreset": "bogus"}, r"one of \['same_step', 'next_step', 'disabled'\], not 'bogus'"),
-        ({"seed": "x"}, "seed must be a whole number"),
-        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"autoreset": "bogus"}, r"one of \['same_step', 'disabled'\], not 'bogus'"),
+        ({"seed": "x"}, "whole numbers are needed.*seed"),
+        ({"seed": 1.5}, "whole numbers are needed.*seed"),
         ({"failures": "drop"}, r"FailurePolicy\(then='drop'\)"),
         ({"failures": FailurePolicy(timeout=5)}, "sync backend cannot enforce timeout=5"),
     ],
@@ -109,15 +111,15 @@ def test_calls_that_mean_nothing() -> None:
     with vector() as vec:
         vec.reset()
         calls: list[tuple[Callable[[], Any], str]] = [
-            (lambda: vec.send(["a", "b"]), "index: action"),
+            (lambda: vec.send(["a", "b"]), "slot: action"),
             (lambda: vec.send({"0": "a"}), "by their numbers"),
             (lambda: vec.send({1.0: "a"}), "by their numbers"),
-            (lambda: vec.send({0: 3}), "environment 0 is 3"),
-            (lambda: vec.reset(indices=0), r"indices=\[0\]"),
+            (lambda: vec.send({0: 3}), "slot 0 is 3"),
+            (lambda: vec.reset(slots=0), r"slots=\[0\]"),
             (lambda: vec.recv("1"), "'1'"),
             (lambda: vec.recv(0, timeout="1"), "'1'"),
             (lambda: vec.recv(0, timeout=float("nan")), "nan"),
-            (lambda: vec.send_reset([0, 1], streams=[3]), "1 streams of seeds for 2"),
+            (lambda: vec.send_reset([0, 1], tasks=[vec.task(0)]), "1 tasks for 2"),
         ]
         for call, message in calls:
             with pytest.raises(ValueError, match=message):
@@ -125,6 +127,39 @@ def test_calls_that_mean_nothing() -> None:
         assert vec.step(["a", "b"])[1] == [1.0, 1.0]
     with pytest.raises(ClosedError), vec:
         pass
+
+
+@pytest.mark.parametrize("backend", ["sync", "thread", "process"])
+def test_seeds_of_a_reset(backend: str) -> None:
+    with vector(2, backend=backend, workers=None if backend == "sync" else 1) as vec:
+        for wrong in (1.5, "1", b"12", True, [1], [1, 2, 3], [1, 2.5], [1, "2"], [1, None], object()):
+            with pytest.raises(ValueError, match="seed"):
+                vec.reset(seed=wrong)
+        assert not vec.pending
+        assert vec.recv(0) == {}
+        vec.drain()
+        infos = vec.reset(seed=[7, 7])[1]
+        assert infos == [{"seed": 7, "episode": 0}] * 2
+        infos = vec.reset()[1]
+        assert infos == [{"seed": derive_seed(SEED, 2 + slot), "episode": 1} for slot in range(2)]
+        infos = vec.reset(seed=(8,), slots=[1])[1]
+        assert infos == [{"seed": 8, "episode": 2}]
+        infos = vec.reset(seed=numpy.int64(3))[1]
+        assert infos == [{"seed": derive_seed(3, slot), "episode": 0} for slot in range(2)]
+        infos = vec.reset(seed=numpy.array([5, 6]))[1]
+        assert infos == [{"seed": 5, "episode": 1}, {"seed": 6, "episode": 1}]
+        assert vec.step(["a", "a"])[1] == [1.0, 1.0]
+
+
+def test_tasks_that_a_slot_cannot_play_are_refused() -> None:
+    with vector() as vec:
+        for tasks, message in [
+            ([Task(0, "demo-arguments:Turns-v0", 0)], "1 tasks for 2 slots"),
+            ([Task(0, "demo-arguments:Other-v0", 0)] * 2, "slot 0 has demo-arguments:Turns-v0, which cannot play"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                vec.send_reset([0, 1], tasks=tasks)
+        assert not vec.pending
 
 
 def test_the_shape_of_a_mixture_says_how_many() -> None:
@@ -151,20 +186,18 @@ def test_odd_answers_are_failures(backend: str, action: str, error: str) -> None
         _, _, _, truncated, infos = vec.step([action, "a"])
         assert truncated == [True, False]
         assert error in infos[0]["error"]
-        vec.reset(indices=[0])
+        vec.reset(slots=[0])
         assert vec.step(["a", "a"])[1] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("autoreset", ["next_step", "disabled", "same_step"])
+@pytest.mark.parametrize("autoreset", ["disabled", "same_step"])
 def test_an_opening_that_fails_is_not_the_end(autoreset: str) -> None:
-    with vector(1, autoreset=autoreset, env_kwargs={"bad_openings": [derive_seed(SEED, 0, 0)], "turns": 1}) as vec:
+    with vector(1, autoreset=autoreset, env_kwargs={"bad_openings": [derive_seed(SEED, 0)], "turns": 1}) as vec:
         assert "no level" in vec.reset()[1][0]["error"]
         assert vec.step(["a"])[3] == [True]
         if autoreset == "disabled":
             assert "reset it first" in vec.step(["a"])[4][0]["error"]
             vec.reset()
-        elif autoreset == "next_step":
-            assert vec.step(["a"])[0] == ["go"]
         assert vec.step(["a"])[1] == [1.0]
         statistics = vec.statistics["demo-arguments:Turns-v0"]
         assert (statistics.episodes, statistics.failed) == (2, 1)
@@ -180,7 +213,7 @@ def test_abandoned_episodes_count_as_ones_that_did_not_fail() -> None:
 
 
 def test_an_ending_that_came_in_time_is_not_undone_by_the_opening_after_it() -> None:
-    kwargs = {"turns": 1, "slow_openings": [derive_seed(SEED, 0, 1)]}
+    kwargs = {"turns": 1, "slow_openings": [derive_seed(SEED, 1)]}
     with vector(1, backend="thread", env_kwargs=kwargs, failures=FailurePolicy(timeout=0.3)) as vec:
         vec.reset()
         vec.send({0: "a"})
@@ -238,7 +271,7 @@ def test_turns_under_way_when_a_batch_begins_are_carried(
             return super().step(action)
 
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-            self.first = seed == derive_seed(SEED, 0, 0)
+            self.first = seed == derive_seed(SEED, 0)
             return super().reset(seed=seed)
 
     gem_core.register("demo-arguments:Waits-v0", Waits)
@@ -308,7 +341,7 @@ def test_two_loops_at_once_are_refused(runner: Callable[..., EpisodeRunner]) -> 
 
 def test_a_plugin_that_always_says_retry_is_not_obeyed_for_ever() -> None:
     with vector(1) as vec:
-        vec.judge = lambda fault: (
+        vec.on_failure = lambda fault: (
             gem_core.ErrorAction.RETRY if fault.attempt < MAX_ATTEMPTS else gem_core.ErrorAction.TRUNCATE
         )
         vec.reset()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gem_core import Env, make_vec
+from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
 
 SEED = 11
@@ -183,6 +184,11 @@ def action(turn: int) -> str:
     return "abc"[turn % 3]
 
 
+def seed_of(slot: int, number: int, width: int) -> int:
+    """The seed of an episode in a vector of so many slots, or groups, that plays alone."""
+    return derive_seed(SEED, number * width + slot)
+
+
 Episode = tuple[str, list[tuple[str, float, bool, bool]]]
 
 
@@ -221,22 +227,20 @@ def play(vec: VectorEnv, rounds: int) -> list[list[Episode]]:
 
 
 def transcript(vec: VectorEnv, rounds: int) -> list[list[Any]]:
-    """All that each environment shows in so many turns, in any autoreset mode."""
+    """All that each environment shows in that many turns, with or without autoreset."""
     shown: list[list[Any]] = [[opening] for opening in zip(*vec.reset(), strict=True)]
     turns, over = [0] * vec.num_envs, [False] * vec.num_envs
     for _ in range(rounds):
         if vec.autoreset.value == "disabled" and any(over):
             ended = [index for index, one in enumerate(over) if one]
-            for index, opening in zip(ended, zip(*vec.reset(indices=ended), strict=True), strict=True):
+            for index, opening in zip(ended, zip(*vec.reset(slots=ended), strict=True), strict=True):
                 shown[index].append(opening)
                 turns[index] = 0
         answers = vec.step([action(turn) for turn in turns])
         for index, answer in enumerate(zip(*answers, strict=True)):
             shown[index].append(answer)
-            begun = vec.autoreset.value == "next_step" and over[index]
             over[index] = answer[2] or answer[3]
-            ended = over[index] and vec.autoreset.value == "same_step"
-            turns[index] = 0 if begun or ended else turns[index] + 1
+            turns[index] = 0 if over[index] else turns[index] + 1
     return shown
 
 

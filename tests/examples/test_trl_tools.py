@@ -1,9 +1,10 @@
-"""The examples with tools as a user runs them, with a tiny budget."""
+"""The examples with tools as a user runs them, each alone in an empty folder, with a tiny budget."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def _run(name: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, str(EXAMPLES / name), *flags]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, shutil.copy(EXAMPLES / name, folder), *flags]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
 
 
@@ -45,3 +46,5 @@ def test_wrong_flags_are_answered_well(name: str, tmp_path: Path) -> None:
     wrong = _run(name, tmp_path, "--max-tool-use", "3")
     assert wrong.returncode == 2
     assert "--max-tool-uses" in wrong.stderr
+    uneven = _run(name, tmp_path, "--episodes", "100", "--micro-batch", "64")
+    assert uneven.stderr.strip() == "--episodes 100 is not a multiple of --micro-batch 64"

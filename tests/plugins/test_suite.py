@@ -12,7 +12,7 @@ import gem_core
 from gem_core.plugins import manager
 from gem_core.testing import check_env
 
-GAMES = [offer.spec.id for offer in manager.offers("gem_envs", "game")]
+GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
 QUESTIONS = ["math:Sample", "qa:Sample", "code:Sample"]
 RG = ["rg:letter_counting", "rg:countdown", "rg:spiral_matrix", "rg:polynomial_multiplication"]
 FAMILIES = ["GuessTheNumber", "Mastermind", "Minesweeper", "Wordle", "FifteenPuzzle", "Hangman"]

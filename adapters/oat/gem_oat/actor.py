@@ -8,13 +8,14 @@ from typing import Any
 import vllm  # pyright: ignore[reportMissingImports]
 from oat.algorithms.ppo import PPOActor
 
-from gem_core.rollout import BatchCollector, EpisodeSummary
+from gem_core.episode import EpisodeSummary
+from gem_core.rollout import BatchCollector
 from gem_core.training.playing import build_collector
 from gem_core.training.settings import Split
 from gem_oat.args import GemOatArgs
 from gem_oat.policy import EnginePolicy
-from gem_oat.signs import reported
-from gem_oat.transitions import share_out
+from gem_oat.status import reported
+from gem_oat.transitions import batch_items
 
 
 class GemActor(PPOActor):
@@ -37,7 +38,7 @@ class GemActor(PPOActor):
             top_p=args.top_p,
             top_k=args.top_k,
             max_tokens=args.generate_max_length,
-            logprobs=0,  # that of the sampled token, and of no other
+            logprobs=0,  # only that of the sampled token
         )
         self._collector: BatchCollector | None = None
         self._number = args.group_rank * args.actors_per_group + actor_id  # counted over all groups of machines
@@ -49,10 +50,10 @@ class GemActor(PPOActor):
         formatted_prompts: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> Any:
-        """Play as many episodes as there are prompts, which say nothing.
+        """Play an episode for each prompt; the prompts are placeholders.
 
         Returns:
-            A handle of as many `EpisodeData`.
+            A handle of a list of `EpisodeData`, one for each prompt.
 
         Raises:
             EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
@@ -64,7 +65,10 @@ class GemActor(PPOActor):
             everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
             self._collector = self._build("train", width, self.sampling_params, everyone)
         batch = self._collector.collect_round() if width == count else self._collector.collect_episodes(count)
-        return self.ipc_client.serialize_ipc(share_out(batch, count, self.args, self._number << 40))
+        for episode in batch.episodes:
+            # Tells apart tasks of different actors. The largest number of a task of any actor is far below this.
+            episode.group += self._number << 40
+        return self.ipc_client.serialize_ipc(batch_items(batch, count))
 
     @reported
     def evaluate(self, count: int) -> Any:

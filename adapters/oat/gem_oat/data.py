@@ -1,4 +1,4 @@
-"""What Oat's learner reads: prompts that say nothing, and rows that know which they are."""
+"""What Oat's learner reads: placeholder prompts, and rows with their numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from oat.utils.data import TransitionDataset
 from torch.utils.data import Dataset
 
 
-class Slots(Dataset[tuple[str, str, str]]):
-    """Episodes to be played, in the place of prompts.
+class PlaceholderPrompts(Dataset[tuple[str, str, str]]):
+    """An empty prompt for each episode: environments write the prompts.
 
     Args:
-        count: how many; no more than a run plays, as samplers list all of them.
+        count: of the episodes that a run plays, not more, as samplers list all of them.
     """
 
     def __init__(self, count: int) -> None:
@@ -27,7 +27,7 @@ class Slots(Dataset[tuple[str, str, str]]):
 
 
 class NumberedRows(TransitionDataset):
-    """Oat's rows, and with each batch which of the buffer's they are."""
+    """Oat's rows; a batch of them says where in the buffer each row is."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,5 +35,5 @@ class NumberedRows(TransitionDataset):
             row["row"] = index
 
     def collate_fn(self, item_list: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Oat's, with `rows`, the number of each."""
+        """Oat's, with `rows`, the index of each row in the buffer."""
         return {**super().collate_fn(item_list), "rows": [item["row"] for item in item_list]}

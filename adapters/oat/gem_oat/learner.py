@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from oat.algorithms.ppo import PPOLearner
 from oat.utils.ops import masked_sum
 
-from gem_core.advantages import TurnBatch, advantages_and_returns
+from gem_core.advantages import advantages_and_returns
 from gem_core.rollout import EpisodeSummary
 from gem_core.training.metrics import announcement, rollout_metrics
 from gem_core.training.report import RunReport
+from gem_core.training.turn_table import TurnTable
 from gem_oat.args import GemOatArgs
-from gem_oat.data import NumberedRows, Slots
-from gem_oat.signs import Signs, reported
-from gem_oat.transitions import EpisodeData, TurnData, pad_rows, rows_of
+from gem_oat.data import NumberedRows, PlaceholderPrompts
+from gem_oat.status import RunStatus, reported
+from gem_oat.transitions import EpisodeData, pad_rows, turn_rows
 
 
 class GemLearner(PPOLearner):
@@ -36,9 +37,9 @@ class GemLearner(PPOLearner):
     def _init(self, args: Any, actors: list[Any]) -> None:
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
-        # Of its own, for Python's objects and for waiting: NCCL would carry both over GPUs, and give up after a while.
+        # A group of its own for Python's objects: NCCL would send them over GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
-        self._turns: list[TurnData] = []
+        self._turns = TurnTable.of([], [], [])
         self._order: list[int] = []
         self._metrics: dict[str, float] = {}
         self._evaluated: dict[str, float] = {}
@@ -51,36 +52,35 @@ class GemLearner(PPOLearner):
     def run(self) -> None:
         """Train; an error in any process ends the whole program, see `gem_oat.run`."""
         super().run()
-        if signs := Signs.of_this_run():
-            signs.finish()
+        if status := RunStatus.of_this_run():
+            status.finish()
 
     def prepare_data(self, strategy: Any, tokenizer: Any) -> None:
-        """Prompts that say nothing, one for each episode of the run."""
+        """Make a placeholder prompt for each episode of the run."""
         args = self.args
-        self.prompts_dataset = Slots(args.batches * args.rollout_batch_size)
+        self.prompts_dataset = PlaceholderPrompts(args.batches * args.rollout_batch_size)
         self.prompts_dataloader = strategy.setup_dataloader(
             self.prompts_dataset, args.rollout_batch_size_per_device, shuffle=False
         )
-        self.eval_prompts_dataset = Slots(args.eval_episodes)
+        self.eval_prompts_dataset = PlaceholderPrompts(args.eval_episodes)
         self.eval_prompts_dataloader = None
 
     # -- a batch -----------------------------------------------------------------------------------------------------
 
     def process_feedback_data(self, data_list: list[EpisodeData]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Take the episodes of a batch: their turns are what is trained on, and all of it.
+        """Take the episodes of a batch; every turn becomes a row.
 
-        Every learner gets as many rows, in full micro-batches of as many updates.
+        All learners get the same number of rows, in full micro-batches for the same number of updates.
         """
         self.query_step += len(data_list)
         everyone = [one for part in self._gather([(one.summary, one.dropped) for one in data_list]) for one in part]
         episodes = [summary for summary, _ in everyone if summary is not None]
         self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone))
-        self._turns = rows_of(data_list)
-        most = max(self._gather(len(self._turns)))
+        rows, self._turns = turn_rows(data_list, self.args)
+        most = max(self._gather(len(rows)))
         multiple = self.args.train_batch_size_per_device * self.args.updates
-        rows = pad_rows(self._turns, math.ceil(most / multiple) * multiple, self.tokenizer.pad_token_id)
         self.pi_buffer.clear()
-        self.pi_buffer.extend(rows)
+        self.pi_buffer.extend(pad_rows(rows, math.ceil(most / multiple) * multiple, self.tokenizer.pad_token_id))
 
     def learn(self, learning_round: int) -> dict[str, Any]:
         """Train on the batch; one without a turn changes nothing."""
@@ -92,7 +92,7 @@ class GemLearner(PPOLearner):
         return {**info, **self._metrics}
 
     def learning_step(self, trajectory: dict[str, Any]) -> dict[str, Any]:
-        """Oat's, which asks for advantages on the way."""
+        """Oat's, which asks for advantages in between."""
         self._order = trajectory["rows"]
         return super().learning_step(trajectory)
 
@@ -106,7 +106,7 @@ class GemLearner(PPOLearner):
                 engine.set_train_batch_size(micro_batches * args.train_batch_size_per_device * engine.dp_world_size)
                 engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
                 engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
-        # Oat takes the mean over rows. This makes it one over episodes, of which there are always as many.
+        # Oat takes the mean over rows. This makes it one over episodes, whose number is the same in every batch.
         divisor = args.generate_max_length * args.rollout_batch_size_per_device / rows
         self.masked_aggregator = functools.partial(masked_sum, constant_normalizer=divisor)
 
@@ -144,32 +144,23 @@ class GemLearner(PPOLearner):
         Raises:
             AdvantageError: as gem-core's estimator.
         """
-        # With no token to estimate for, as only its values are wanted and its estimator is a loop over tokens.
+        # Only the values are wanted. An empty mask skips Oat's estimator, which is a loop over tokens.
         nothing = torch.zeros_like(response_masks)
         _, _, values = super().compute_ppo_advantages(rewards, input_ids, att_mask, nothing)
-        first = response_masks.float().argmax(dim=1, keepdim=True)
-        advantages, returns = self._advantages(rewards, values.gather(1, first).squeeze(1))
+        advantages, returns = self._advantages(rewards, values)
         return advantages[:, None] * response_masks, returns[:, None] * response_masks, values
 
     def _advantages(self, rewards: torch.Tensor, values: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Advantages and returns (rows,), 0 for rows that are left out."""
-        args, order = self.args, np.array(self._order)
-        real = order < len(self._turns)
-        turns = [self._turns[row] for row in order[real]]
-        batch = TurnBatch(
-            _array(rewards.sum(dim=1))[real],
-            np.array([turn.episode for turn in turns], dtype=np.int64),
-            np.array([turn.turn for turn in turns], dtype=np.int64),
-            np.array([turn.group for turn in turns], dtype=np.int64),
-            None if values is None else _array(values)[real],
-        )
+        """Advantages and returns (rows,), 0 for padding; from tables (rows, tokens)."""
+        args, turns = self.args, self._turns.reordered(self._order)
+        batch = turns.batch(turns.sums([_array(rewards)]), None if values is None else turns.firsts([_array(values)]))
         *columns, metrics = advantages_and_returns(
             args.advantage, batch, gamma=args.gamma, lam=args.lam, gather=self._gather
         )
         self._metrics.update(metrics)
-        spread = np.zeros((2, len(order)), dtype=np.float32)
-        spread[:, real] = columns
-        advantages, returns = torch.from_numpy(spread).to(rewards.device)
+        numbers = np.zeros((2, len(rewards)), dtype=np.float32)
+        numbers[:, turns.row] = columns
+        advantages, returns = torch.from_numpy(numbers).to(rewards.device)
         return advantages, returns
 
     def _gather(self, part: Any) -> list[Any]:

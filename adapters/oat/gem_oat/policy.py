@@ -9,7 +9,7 @@ from typing import Any
 from oat.actors.base import ActorBase
 from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
 
-from gem_core.rollout import Completion
+from gem_core.episode import Completion, TokenIds
 
 
 class EnginePolicy:
@@ -24,11 +24,11 @@ class EnginePolicy:
         self._actor = actor
         self._sampling_params = sampling_params
 
-    def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
+    def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
         """One completion per prompt."""
-        # Not by Oat's `generate`, which insists on a BOS token, where it is the chat template that decides.
+        # Not with Oat's `generate`, which insists on a BOS token; here the chat template decides.
         answers: Any = self._actor.llm.generate(
-            prompt_token_ids=[*prompts],
+            prompt_token_ids=[prompt.tolist() for prompt in prompts],
             sampling_params=self._sampling_params,
             lora_request=self._lora_request(),
             use_tqdm=False,

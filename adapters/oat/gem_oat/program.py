@@ -1,4 +1,4 @@
-"""Starting Oat's program, and ending it whole."""
+"""Start Oat's program, and end all of its processes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from oat.args import default_args_validation
 from oat.interface import get_program, lp
 
 from gem_core.errors import AdapterError
+from gem_core.training.report import curve_at_the_end
 from gem_oat.actor import GemActor
 from gem_oat.args import GemOatArgs
 from gem_oat.checks import prepare
 from gem_oat.learner import GemLearner
-from gem_oat.signs import FOLDER, Signs
+from gem_oat.status import FOLDER, RunStatus
 
 PATIENCE = 5.0
-"""Seconds that processes get to end by themselves after training, or to say why they ended."""
+"""Seconds that processes have to end by themselves after training, or to report why they ended."""
 
 
 def run(args: GemOatArgs) -> None:
-    """Train, as Oat's own programs do: with actors, learners and shared memory in processes of their own.
+    """Train as Oat's own programs do: actors, learners and shared memory run in processes of their own.
 
-    Launchpad would wait for ever where one of them is gone. Here the others are ended, and the first error is raised.
+    Launchpad would wait forever after a process is gone. This function ends the others and raises the first error.
 
     Args:
-        args: as a rule `oat.args.get_default_args(GemOatArgs)`, which reads the command line. Not changed.
+        args: usually `oat.args.get_default_args(GemOatArgs)`, which reads the command line. Not changed.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
@@ -42,47 +43,48 @@ def run(args: GemOatArgs) -> None:
     """
     args = prepare(copy.deepcopy(args))
     default_args_validation(args)
-    with tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
+    drawn = curve_at_the_end(args.report, ", ".join(args.train_weights))
+    with drawn, tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
         try:
-            _launch(args, Signs(Path(folder)))
+            _launch(args, RunStatus(Path(folder)))
         finally:
             del os.environ[FOLDER]
 
 
-def _launch(args: GemOatArgs, signs: Signs) -> None:
+def _launch(args: GemOatArgs, status: RunStatus) -> None:
     program, resources = get_program(args, learner_cls=GemLearner, actor_cls=GemActor)
     before = {*psutil.Process().children()}
     manager = lp.launch(program, launch_type="local_mp", local_resources=resources, terminal="current_terminal")
     shells = [one for one in psutil.Process().children() if one not in before]
     try:
-        with _told_to_stop() as told:
-            wait([_node(shell) for shell in shells], signs, args.learners_per_group, told)
+        with _stop_request() as stop:
+            wait([_node(shell) for shell in shells], status, args.learners_per_group, stop)
     finally:
-        end(signs, shells)
-        signal.alarm(0)  # Launchpad counts down to killing this process, too
+        end(status, shells)
+        signal.alarm(0)  # Launchpad's countdown would kill this process, too
         if manager is not None:
             manager.wait()
 
 
 @contextlib.contextmanager
-def _told_to_stop() -> Iterator[threading.Event]:
-    """Whether Ctrl-C or a signal of a scheduler came, which Launchpad takes and answers by ending the nodes."""
-    told = threading.Event()
-    lp.register_stop_handler(told.set)
+def _stop_request() -> Iterator[threading.Event]:
+    """Set by Ctrl-C or a scheduler's signal. Launchpad handles these signals, and ends the nodes."""
+    stop = threading.Event()
+    lp.register_stop_handler(stop.set)
     try:
-        yield told
+        yield stop
     finally:
-        lp.unregister_stop_handler(told.set)
+        lp.unregister_stop_handler(stop.set)
 
 
 def _node(shell: psutil.Process) -> psutil.Process:
-    """The process of a node. What Launchpad starts is a shell, which outlives it as long as any child of its does."""
+    """The process of a node. Launchpad starts a shell for it, which lives as long as any child of that shell."""
     found: list[psutil.Process] = []
 
     def started() -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
-            # The shell forks for the node and for `sed`, which colours its output.
+            # The shell forks for the node and for `sed`, which colors the node's output.
             others = [child for child in shell.children() if child.cmdline() != shell.cmdline()]
             found[:] = [child for child in others if child.name() != SED]
         return bool(found) or _ended(shell)
@@ -91,48 +93,48 @@ def _node(shell: psutil.Process) -> psutil.Process:
     return found[0] if found else shell
 
 
-def wait(nodes: Sequence[psutil.Process], signs: Signs, learners: int, told: threading.Event) -> None:
+def wait(nodes: Sequence[psutil.Process], status: RunStatus, learners: int, stop: threading.Event) -> None:
     """Wait until training is over.
 
     Args:
         nodes: the processes of the program on this machine.
-        signs: what they say.
-        learners: how many of them learn.
-        told: set when the program was told to stop.
+        status: what they report.
+        learners: number of learners among them.
+        stop: set when the program was told to stop.
 
     Raises:
-        AdapterError: a process failed or ended without a word, or the program was told to stop.
+        AdapterError: a process failed or ended without a report, or the program was told to stop.
     """
 
     def decided() -> bool:
-        return signs.error is not None or len(signs.finished) >= learners
+        return status.error is not None or len(status.finished) >= learners
 
     def missing() -> bool:
-        return any(node.pid not in signs.finished | signs.failed and _ended(node) for node in nodes)
+        return any(node.pid not in status.finished | status.failed and _ended(node) for node in nodes)
 
     while not (decided() or missing()):
         time.sleep(0.2)
-    _wait_for(decided)  # actors end while the last learner is still at its last lines
-    if len(signs.finished) < learners:
-        # Where one is killed, what another one says is as a rule that it has lost the connection.
-        reason = _STOPPED if told.is_set() else _UNKNOWN if missing() else _FAILED
-        raise AdapterError("\n".join(filter(None, (reason, signs.error))))
+    _wait_for(decided)  # actors end before the last learner has finished
+    if len(status.finished) < learners:
+        # A killed process is reported first; the others usually report only a lost connection.
+        reason = _STOPPED if stop.is_set() else _UNKNOWN if missing() else _FAILED
+        raise AdapterError("\n".join(filter(None, (reason, status.error))))
     _wait_for(lambda: all(map(_ended, nodes)))
 
 
-def end(signs: Signs, shells: Sequence[psutil.Process]) -> None:
-    """Kill what is left of a run, whoever started it, and have the shells print what it still had to say."""
+def end(status: RunStatus, shells: Sequence[psutil.Process]) -> None:
+    """Kill all remaining processes of a run. The shells end last, after they have printed the output of the others."""
 
     def working() -> list[psutil.Process]:
-        return [one for one in signs.processes if one not in shells and _name(one) != SED]
+        return [one for one in status.processes if one not in shells and _name(one) != SED]
 
     def ended() -> bool:
         _kill(left := working())
         return not left
 
     _wait_for(ended)
-    _wait_for(lambda: not signs.processes)
-    _kill(signs.processes)
+    _wait_for(lambda: not status.processes)
+    _kill(status.processes)
 
 
 def _kill(processes: Sequence[psutil.Process]) -> None:
@@ -155,7 +157,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _ended(process: psutil.Process) -> bool:
-    # Not by waiting for it, as Launchpad does not expect that its processes are gone before it waits for them.
+    # Not by waiting for it: Launchpad waits for its processes itself, and fails where somebody else has done so.
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -163,10 +165,12 @@ def _ended(process: psutil.Process) -> bool:
 
 
 SED = "sed"
-"""Launchpad's shells hand the output of nodes to it."""
-_STOPPED = "Oat's program was told to stop before training was over, by Ctrl-C or a signal, and all of it was ended."
+"""Launchpad's shells pipe the output of nodes through it."""
+_STOPPED = (
+    "Oat's program was told to stop before training was over, by Ctrl-C or a signal, and all its processes were ended."
+)
 _FAILED = "a process of Oat's program failed, and the others were ended."
 _UNKNOWN = (
-    "a process of Oat's program ended without a word, and the others were ended. It was killed, for example for want "
-    "of memory; its output is above. If another one said something after that, it follows."
+    "a process of Oat's program ended without reporting an error, and the others were ended. It was killed, for "
+    "example because memory ran out; its output is above. What another process reported after that follows, if any did."
 )

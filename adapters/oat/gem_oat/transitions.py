@@ -1,75 +1,50 @@
-"""Episodes and their turns as what travels from Oat's actors to its learners."""
+"""Episodes on their way from Oat's actors to its learners, and their turns as Oat's rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from oat.algorithms.ppo import PPOArgs
 from oat.types import TransitionData
 
-from gem_core.rollout import Batch, Episode, EpisodeSummary, Turn
-
-
-@dataclass
-class TurnData(TransitionData):
-    """A turn: a row to train on."""
-
-    episode: int = 0
-    """Which of the learner's episodes."""
-    turn: int = 0
-    """Which of the episode's turns."""
-    group: int = 0
-    """The task that the episode started from, the same on all learners."""
-
-    @property
-    def reward(self) -> float:
-        """The environment's, with what Oat's flags make of it."""
-        return self.rewards[-1]
+from gem_core.episode import Episode, EpisodeSummary
+from gem_core.rollout import Batch
+from gem_core.training.rows import Row, TurnSpan, rows_of
+from gem_core.training.turn_table import TurnTable
 
 
 @dataclass
 class EpisodeData(TransitionData):
-    """A whole episode, in the place of one of Oat's transitions: what Oat's collector counts and hands on."""
+    """A whole episode. Oat's collector takes it for a transition: it counts it, logs its length and passes it on."""
 
     summary: EpisodeSummary | None = None
-    """`None` where it is to count for nothing."""
+    """`None` where the episode was dropped."""
     dropped: int = 0
-    """Episodes that were left out on the way to this one."""
-    turns: list[TurnData] = field(default_factory=list[TurnData])
+    """Episodes of the batch that were dropped."""
+    rows: list[Row] = field(default_factory=list[Row])
+    """A row per token sequence. Every token of the episode is here once, and nowhere else."""
 
     @classmethod
-    def of(cls, episode: Episode, args: PPOArgs, offset: int, info: Mapping[str, float]) -> EpisodeData:
-        """An episode to train on.
-
-        Args:
-            episode: as it was played.
-            args: whose flags say what becomes of responses that were cut off.
-            offset: added to its group, to keep those of different actors apart.
-            info: metrics of its batch, under the same names for all of it.
-        """
-        group = episode.group + offset
-        turns = [_turn_data(turn, index, group, args) for index, turn in enumerate(episode.turns)]
+    def of(cls, episode: Episode, info: dict[str, float]) -> EpisodeData:
+        """An episode to train on, with the metrics of its batch."""
+        summary = episode.summary()
         return cls(
             prompt=episode.env_id,
             prompt_ids=[],
             response="".join(turn.response for turn in episode.turns),
-            response_ids=[token for turn in episode.turns for token in turn.response_ids],
+            response_ids=range(summary.response_tokens),  # pyright: ignore[reportArgumentType]  Oat logs its length
             response_logprobs=[],
-            rewards=[episode.total_reward],
-            info={**info},
-            summary=episode.summary(),
-            turns=turns,
+            rewards=[summary.total_reward],
+            info=info,
+            summary=summary,
+            rows=rows_of(episode, "episode"),
         )
 
-    @classmethod
-    def nothing(cls, info: Mapping[str, float]) -> EpisodeData:
-        """In the place of an episode that was left out."""
-        return cls("", [], "", [], [], [0.0], info={**info})
 
-
-def share_out(batch: Batch, count: int, args: PPOArgs, offset: int) -> list[EpisodeData]:
-    """A batch as exactly `count` items, as Oat's collector expects; see `EpisodeData.of`."""
+def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
+    """A batch as exactly `count` items, as Oat's collector expects; without a summary for dropped episodes."""
     info = {
         "rollout/carried_turns": float(batch.carried_turns),
         "rollout/in_flight": float(batch.in_flight),
@@ -77,50 +52,64 @@ def share_out(batch: Batch, count: int, args: PPOArgs, offset: int) -> list[Epis
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,
     }
-    items = [EpisodeData.of(episode, args, offset, info) for episode in batch.episodes]
-    items += [EpisodeData.nothing(info) for _ in range(count - len(items))]
+    items = [EpisodeData.of(episode, info) for episode in batch.episodes]
+    items += [EpisodeData("", [], "", [], [], [0.0], info=info) for _ in range(count - len(items))]
     items[0].dropped = batch.dropped
     return items
 
 
-def rows_of(batch: Sequence[EpisodeData]) -> list[TurnData]:
-    """The turns of a learner's episodes, which are numbered on the way."""
-    for number, episode in enumerate(batch):
-        for turn in episode.turns:
-            turn.episode = number
-    return [turn for episode in batch for turn in episode.turns]
+def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[TransitionData], TurnTable]:
+    """The turns of a learner's episodes as Oat's rows, and the table of the turns.
 
+    Oat's tables have a column per token that is predicted, so their first column is the second token of a row.
 
-def pad_rows(rows: Sequence[TurnData], count: int, pad_id: int) -> list[TransitionData]:
-    """Fill up to `count` rows with rows that are left out of the loss.
-
-    They repeat what is there, so that averages which Oat logs over all rows change little.
+    Args:
+        items: what the collector gave the learner.
+        args: flags that say what becomes of responses that the token limit cut off.
     """
-    model: Sequence[TransitionData] = rows or [TransitionData("", [pad_id], "", [pad_id], [0.0], [0.0])]
-    padding = [_left_out(model[index % len(model)]) for index in range(count - len(rows))]
+    turns = [
+        (number, item.summary.group, row, turn)
+        for number, item in enumerate(items)
+        if item.summary is not None
+        for row in item.rows
+        for turn in row.turns
+    ]
+    table = TurnTable.of(
+        turns=[[turn] for *_, turn in turns],
+        episodes=[number for number, *_ in turns],
+        tasks=[task for _, task, *_ in turns],
+        first_columns=[1] * len(turns),
+    )
+    return [_transition(row, turn, args) for *_, row, turn in turns], table
+
+
+def pad_rows(rows: Sequence[TransitionData], count: int, pad_id: int) -> list[TransitionData]:
+    """Fill up to `count` rows with rows that the loss leaves out.
+
+    They repeat the given rows, so that averages that Oat logs over all rows change little.
+    """
+    models = rows or [TransitionData("", [pad_id], "", [pad_id], [0.0], [0.0])]
+    padding = [replace(models[index % len(models)], loss_mask=False) for index in range(count - len(rows))]
     return [*rows, *padding]
 
 
-def _left_out(row: TransitionData) -> TransitionData:
+def _transition(row: Row, turn: TurnSpan, args: PPOArgs) -> TransitionData:
+    """Without texts, which Oat's learner does not read, and with the one reward that it reads, the last."""
+    sampled = slice(turn.start, turn.end)
+    unknown = [math.nan] * (turn.end - turn.start)
     return TransitionData(
-        row.prompt, row.prompt_ids, row.response, row.response_ids, row.response_logprobs, row.rewards, loss_mask=False
-    )
-
-
-def _turn_data(turn: Turn, index: int, group: int, args: PPOArgs) -> TurnData:
-    reward = turn.reward
-    if turn.truncated:
-        fixed = args.non_stop_fixed_reward
-        reward = (reward if fixed is None else fixed) + args.non_stop_penalty
-    return TurnData(
-        prompt=turn.observation,
-        prompt_ids=turn.prompt_ids,
-        response=turn.response,
-        response_ids=turn.response_ids,
-        response_logprobs=turn.logprobs or [],
-        rewards=[0.0] * (len(turn.response_ids) - 1) + [reward],
+        prompt="",
+        prompt_ids=row.ids[: turn.start].tolist(),
+        response="",
+        response_ids=row.ids[sampled].tolist(),
+        response_logprobs=unknown if row.logprobs is None else row.logprobs[sampled].tolist(),
+        rewards=[_reward(turn, args)],
         loss_mask=not (args.ignore_no_eos and turn.truncated),
-        info={},
-        turn=index,
-        group=group,
     )
+
+
+def _reward(turn: TurnSpan, args: PPOArgs) -> float:
+    if not turn.truncated:
+        return turn.reward
+    fixed = args.non_stop_fixed_reward
+    return (turn.reward if fixed is None else fixed) + args.non_stop_penalty

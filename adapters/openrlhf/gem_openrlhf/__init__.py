@@ -16,8 +16,11 @@ from gem_openrlhf.plugin import OPENRLHF
 
 if TYPE_CHECKING:
     from gem_openrlhf.agent import GemAgentExecutor as GemAgentExecutor
+    from gem_openrlhf.launcher import check_command as check_command
     from gem_openrlhf.launcher import launch as launch
 
-__all__ = ["GemAgentExecutor", "launch"]
+__all__ = ["GemAgentExecutor", "check_command", "launch"]
 
-__getattr__ = lazy_names(__name__, OPENRLHF, {"GemAgentExecutor": "agent", "launch": "launcher"})
+__getattr__ = lazy_names(
+    __name__, OPENRLHF, {"GemAgentExecutor": "agent", "check_command": "launcher", "launch": "launcher"}
+)

@@ -6,5 +6,5 @@ from typing import Any
 
 
 def plain_class(actor: Any) -> Any:
-    """What is under `@ray.remote`, to derive from."""
+    """The class under `@ray.remote`, to derive from."""
     return actor.__ray_metadata__.modified_class

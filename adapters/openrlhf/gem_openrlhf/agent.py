@@ -1,4 +1,4 @@
-"""The agent that OpenRLHF's engines load; nothing of training is imported here, which would reach into vLLM."""
+"""The agent that OpenRLHF's engines load. It imports no training code, which would interfere with vLLM."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_openrlhf.player import Players
 from gem_openrlhf.policy import EnginePolicy
-from gem_openrlhf.rows import played, response
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.rows import EpisodeRows, response
+from gem_openrlhf.runner import SharedRunners
+from gem_openrlhf.tasks import TaskLabel
 
 
 class GemAgentExecutor(AgentExecutorBase):
     """Plays environments, one coroutine per episode; OpenRLHF makes one of these per engine.
 
-    OpenRLHF takes the class `AgentExecutor` of the file that it is given, so derive one of that name. The same file may
-    register environments of its own, as every engine imports it:
+    OpenRLHF takes the class `AgentExecutor` from the file that it is given, so derive a class of that name. The same
+    file may register environments, as every engine imports it:
 
         class AgentExecutor(GemAgentExecutor):
             pass
     """
 
     def __init__(self) -> None:
-        self._players = Players()
+        self._runners = SharedRunners()
 
     def close(self) -> None:
         """Close the environments; a later episode builds them again."""
-        self._players.close()
+        self._runners.close()
 
     async def execute(
         self,
@@ -51,12 +51,12 @@ class GemAgentExecutor(AgentExecutorBase):
             images: none.
 
         Raises:
-            SettingsError: the label names no task.
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            SettingsError: the label is not a task.
+            EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
-        task = Task.decode(label)
-        runner = await self._players.runner(task, hf_tokenizer, sampling_params.max_tokens, max_length)
+        decoded = TaskLabel.decode(label)
+        runner = await self._runners.runner(decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         policy = EnginePolicy(llm_engine, sampling_params)
-        episode = await runner.run(policy, task.number, task.env_id, row=task.row)
-        return response(prompt, label, played(episode, task.settings.row))
+        episode = await runner.run(policy, decoded.task)
+        return response(prompt, label, EpisodeRows.of(episode, decoded.settings.row))

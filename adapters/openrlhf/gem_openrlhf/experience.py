@@ -1,4 +1,4 @@
-"""Per-turn advantages in the place of OpenRLHF's own."""
+"""Per-turn advantages in place of OpenRLHF's own."""
 
 from __future__ import annotations
 
@@ -8,29 +8,60 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from openrlhf.trainer.ppo_utils import experience_maker
 from openrlhf.trainer.ppo_utils.experience import Experience
-from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 
-from gem_core.advantages import TurnBatch, advantages_and_returns
+from gem_core.advantages import advantages_and_returns
 from gem_core.registry import advantage_spec
-from gem_openrlhf.layout import Places, Turns
-from gem_openrlhf.rows import PLAYED, Row
+from gem_core.training.rows import Row, cut_rows
+from gem_core.training.turn_table import TurnTable
+from gem_openrlhf.averages import safe_averages
+from gem_openrlhf.rows import EpisodeRows
 
 
-class TurnExperienceMaker(RemoteExperienceMaker):
+def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> tuple[list[Row], TurnTable]:
+    """The rows of a batch, cut so that their number is a multiple.
+
+    Args:
+        results: of the episodes.
+        multiple: the number of rows is a multiple of this.
+        ranks: OpenRLHF deals out the rows in this number of equal parts, each of which gets its share of rows without
+            turns.
+
+    Returns:
+        The rows and their turns, whose columns are OpenRLHF's: column `p` of its tables is about token `p + 1`.
+    """
+    owned = [(number, one.summary.group, row) for number, one in enumerate(results) if one.summary for row in one.rows]
+    parts = cut_rows([row for *_, row in owned], multiple)
+    parts = [part for rank in range(ranks) for part in parts[rank::ranks]]
+    table = TurnTable.of(
+        [row.turns for _, row in parts],
+        episodes=[owned[source][0] for source, _ in parts],
+        tasks=[owned[source][1] for source, _ in parts],
+        first_columns=[1] * len(parts),
+    )
+    return [row for _, row in parts], table
+
+
+class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
     """OpenRLHF's, with one advantage per turn over the whole batch.
 
-    One process sees all rows, whatever the number of GPUs. The trainer tells it of each batch first (`expect`), because
-    rewards and masks of rows say nothing about turns and episodes.
+    One process sees all rows, whatever the number of GPUs. The trainer passes the turns of each batch first (`expect`),
+    because rewards and masks of rows say nothing about turns and episodes.
     """
 
     metrics: dict[str, float]
     """Of the last batch."""
 
-    def expect(self, turns: Turns) -> None:
+    def expect(self, turns: TurnTable) -> None:
         """Prepare for the batch that comes next."""
         self._turns = turns
+
+    def make_experience(self, samples_list: list[Experience]) -> list[Experience]:
+        """OpenRLHF's, which averages over the tokens of each row."""
+        with safe_averages(experience_maker):
+            return super().make_experience(samples_list)
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
@@ -42,42 +73,41 @@ class TurnExperienceMaker(RemoteExperienceMaker):
             AdvantageError: as gem-core's estimator.
         """
         turns, name, options = self._turns, self.args.gem.advantage, self.args.algo.advantage
-        places = Places.of([one.info.pop(PLAYED) for one in experiences])
-        rewards = self._rewards(turns, places, experiences)
-        values = None
-        if advantage_spec(name).needs_values:
-            values = places.firsts([_array(one.values) for one in experiences], len(turns))
-        batch = TurnBatch(rewards, turns.episode, turns.turn, turns.group, values)
+        critic = advantage_spec(name).needs_values
+        values = turns.firsts([_array(one.values) for one in experiences]) if critic else None
+        divergence = turns.sums([_array(one.kl) for one in experiences])
+        batch = turns.batch(self._rewards() - max(self.kl_ctl.value, 0.0) * divergence, values)
         advantages, returns, self.metrics = advantages_and_returns(name, batch, gamma=options.gamma, lam=options.lambd)
-        self._write(experiences, places, advantages, returns, only_first=values is not None)
+        self._write(experiences, advantages, returns, only_first=critic)
+        mean = float(divergence.sum() / turns.length.sum())
+        for one in experiences:
+            # OpenRLHF averages over rows and adapts its coefficient to that; how rows are cut must not matter.
+            one.info["kl"] = torch.full((len(one.sequences),), mean)
+            one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
         return experiences
 
-    def _rewards(self, turns: Turns, places: Places, experiences: Sequence[Experience]) -> NDArray[np.float64]:
+    def _rewards(self) -> NDArray[np.float64]:
         """The environment's, with what OpenRLHF's own flags do to a reward, for each turn as for a response."""
         shaped = Experience(
-            rewards=torch.from_numpy(turns.rewards.copy()),
-            response_length=torch.from_numpy(places.lengths(len(turns))),
-            truncated=torch.from_numpy(turns.truncated),
+            rewards=torch.from_numpy(self._turns.reward.copy()),
+            response_length=torch.from_numpy(self._turns.length),
+            truncated=torch.from_numpy(self._turns.truncated),
         )
         apply_length_penalties([shaped], self.args)
         rewards = shaped.rewards.numpy()
-        if self.args.reward.clip_range:
-            rewards = rewards.clip(*self.args.reward.clip_range)
-        divergence = places.sums([_array(one.kl) for one in experiences], len(turns))
-        return rewards - max(self.kl_ctl.value, 0.0) * divergence
+        return rewards.clip(*self.args.reward.clip_range) if self.args.reward.clip_range else rewards
 
-    @staticmethod
     def _write(
+        self,
         experiences: Sequence[Experience],
-        places: Places,
         advantages: NDArray[np.float64],
         returns: NDArray[np.float64],
         *,
         only_first: bool,
     ) -> None:
-        shapes = [(one.action_mask.shape[0], one.action_mask.shape[1]) for one in experiences]
-        tables = places.spread(advantages, shapes), places.spread(returns, shapes, first_only=only_first)
-        firsts = places.spread(np.ones_like(returns), shapes, first_only=True)
+        turns, shapes = self._turns, [tuple(one.action_mask.shape) for one in experiences]
+        tables = turns.spread(advantages, shapes), turns.spread(returns, shapes, first_only=only_first)
+        firsts = turns.spread(np.ones_like(returns), shapes, first_only=True)
         for one, advantage, later, first in zip(experiences, *tables, firsts, strict=True):
             one.advantages, one.returns = torch.from_numpy(advantage), torch.from_numpy(later)
             # Of the first turn in a row, as OpenRLHF logs it.
@@ -85,31 +115,19 @@ class TurnExperienceMaker(RemoteExperienceMaker):
             one.info["return"] = one.returns.gather(1, begins).squeeze(1)
             if only_first:
                 one.returns[torch.from_numpy(first) == 0] = torch.nan
-            # As OpenRLHF's, but a number for a row that was cut off and has no token to train.
-            one.info["kl"] = (one.kl * one.action_mask).sum(1) / one.action_mask.sum(1).clamp(min=1)
-            one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
 
 
-def row_experience(row: Row, turns: Turns) -> Experience:
-    """A row as one of OpenRLHF's samples, for which it logs the rewards of the row's turns.
-
-    Args:
-        row: the tokens, and where its turns stand.
-        turns: those of the batch.
-    """
-    own = sorted({span.turn for span in row.spans})
-    reward = torch.tensor([turns.rewards[own].sum()])
-    ids: Any = torch.tensor([row.ids])
-    mask: Any = torch.zeros_like(ids)
+def row_experience(row: Row) -> Experience:
+    """A row as one of OpenRLHF's samples, for which it logs the rewards of the row's turns."""
+    reward = torch.tensor([sum(turn.reward for turn in row.turns)], dtype=torch.float64)
+    ids: Any = torch.tensor([row.ids.tolist()])
     present: Any = torch.ones_like(ids)
-    for _, start, end in row.spans:
-        mask[0, start:end] = 1
-    sampled = torch.tensor([sum(end - start for _, start, end in row.spans)])
-    logprobs: Any = None if row.logprobs is None else torch.tensor([row.logprobs[1:]])
+    mask: Any = torch.tensor([row.mask[1:]])
+    logprobs: Any = None if row.logprobs is None else torch.tensor([row.logprobs[1:].tolist()])
     return Experience(
         sequences=ids,
         attention_mask=present,
-        action_mask=mask[:, 1:],
+        action_mask=mask,
         rollout_log_probs=logprobs,
         prompts=[""],
         labels=[""],
@@ -117,10 +135,10 @@ def row_experience(row: Row, turns: Turns) -> Experience:
         mm_train_inputs=[None],
         rewards=reward,
         scores=reward,
-        response_length=sampled,
-        truncated=torch.tensor([bool(turns.truncated[own].any())]),
+        response_length=mask.sum(1),
+        truncated=torch.tensor([any(turn.truncated for turn in row.turns)]),
         total_length=torch.tensor([float(len(row.ids))]),
-        info={"reward": reward, PLAYED: [row.spans]},
+        info={"reward": reward},
     )
 
 

@@ -9,7 +9,7 @@ import runpy
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
 from gem_core.training.ray_errors import own_errors
+from gem_core.training.report import curve_at_the_end
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
@@ -50,8 +51,44 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         check_flags(rest)
     path = Path(agent).resolve()
     check_agent(path)
-    with own_errors(), _in_place_of_openrlhfs(settings, path), patch.object(sys, "argv", [sys.argv[0], *rest]):
+    with ExitStack() as stack:
+        if settings is not None:
+            stack.enter_context(curve_at_the_end(settings.report, ", ".join(settings.train_weights)))
+        stack.enter_context(own_errors())
+        stack.enter_context(_in_place_of_openrlhfs(settings, path))
+        stack.enter_context(patch.object(sys, "argv", [sys.argv[0], *rest]))
         runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
+
+
+def check_command(flags: Sequence[str]) -> GemSettings:
+    """Check a command line as `launch` does, and train nothing.
+
+    Args:
+        flags: OpenRLHF's flags and those of `--gem.*`. A wrong or missing flag ends the program as argparse does.
+
+    Returns:
+        What the flags of `--gem.*` say.
+
+    Raises:
+        SettingsError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `launch`.
+    """
+    settings, rest = parse(flags)
+    check_flags(rest)
+    hierarchize: Callable[[Namespace], SimpleNamespace] = config.hierarchize
+
+    def checked(flat: Namespace) -> None:
+        check(settings, hierarchize(flat))
+        raise _Checked
+
+    # OpenRLHF's parser is inside its command, which calls this with what it has parsed.
+    argv = [sys.argv[0], *rest]
+    with patch.object(config, "hierarchize", checked), patch.object(sys, "argv", argv), suppress(_Checked):
+        runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
+    return settings
+
+
+class _Checked(Exception):
+    """Ends OpenRLHF's command before it trains."""
 
 
 @contextmanager

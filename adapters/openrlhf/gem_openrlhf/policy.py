@@ -5,26 +5,26 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
-from gem_core.rollout import Completion
+from gem_core.episode import Completion, TokenIds
 
 
 class EnginePolicy:
     """Samples the turns of an episode, token ids in and token ids out.
 
     Args:
-        engine: OpenRLHF's, in whose process the episode is played.
+        engine: OpenRLHF's; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
     """
 
     def __init__(self, engine: Any, sampling: Any) -> None:
         self._engine = engine
         self._sampling = copy(sampling)
-        # OpenRLHF forbids an end of turn as the first token, of which the probabilities it trains with know nothing.
+        # OpenRLHF forbids an end of turn as the first token, but trains with probabilities that ignore this rule.
         self._sampling.min_tokens = 0
 
-    async def __call__(self, prompt: list[int]) -> Completion:
+    async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
-        output = (await self._engine.generate(prompt, self._sampling)).outputs[0]
+        output = (await self._engine.generate(prompt.tolist(), self._sampling)).outputs[0]
         ids = list(output.token_ids)
         logprobs = None
         if output.logprobs is not None:

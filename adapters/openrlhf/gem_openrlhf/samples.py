@@ -1,4 +1,4 @@
-"""OpenRLHF's sampling, in the order of the tasks, with what was played beside each sample."""
+"""OpenRLHF's sampling, in the order of the tasks, with the rows of each episode beside its sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from gem_openrlhf.rows import PLAYED, Played, metrics
+from gem_core.training.results import result_metrics
+from gem_openrlhf.rows import RESULT, EpisodeRows
 
 
 class TurnSamplesGenerator(SamplesGenerator):
@@ -20,7 +21,7 @@ class TurnSamplesGenerator(SamplesGenerator):
 
     @classmethod
     def instead_of(cls, other: SamplesGenerator) -> TurnSamplesGenerator:
-        """One with the same tasks, in the order in which they were written."""
+        """A generator with the same tasks, in the order in which they were written."""
         return cls(
             strategy=other.strategy,
             prompts_dataloader=_in_order(other.strategy, other.prompts_dataloader),
@@ -30,9 +31,9 @@ class TurnSamplesGenerator(SamplesGenerator):
         )
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
-        """The samples of an evaluation, with their success for a reward."""
+        """The samples of an evaluation, with their success as the reward."""
         samples = super().generate_eval_samples(**generate_kwargs)
-        found = metrics([sample.info[PLAYED][0] for sample in samples])
+        found = result_metrics([sample.info[RESULT][0] for sample in samples])
         self.eval_metrics = {f"eval_{name}": value for name, value in found.items()}
         for sample in samples:
             sample.rewards = sample.scores
@@ -40,14 +41,14 @@ class TurnSamplesGenerator(SamplesGenerator):
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
         experience = super()._process_response_into_experience(response, **generate_kwargs)
-        played: Played = response[PLAYED]
-        experience.info[PLAYED] = [played]
-        experience.response_length = torch.tensor([played.episode.response_tokens if played.episode else 0])
+        result: EpisodeRows = response[RESULT]
+        experience.info[RESULT] = [result]
+        experience.response_length = torch.tensor([result.summary.response_tokens if result.summary else 0])
         return experience
 
 
 def _in_order(strategy: Any, loader: StatefulDataLoader[Any]) -> StatefulDataLoader[Any]:
-    """OpenRLHF shuffles; but tasks are random by their seeds already, and environments share each batch."""
+    """OpenRLHF's loader shuffles, but tasks are random by their seeds already, and environments share each batch."""
     return strategy.setup_dataloader(
         loader.dataset, 1, True, False, loader.collate_fn, num_workers=strategy.args.data.dataloader_num_workers
     )

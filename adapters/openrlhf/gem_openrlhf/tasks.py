@@ -1,4 +1,4 @@
-"""Tasks: the rows of the data set that OpenRLHF reads, each of which says what to play."""
+"""Tasks: rows of the data set that OpenRLHF reads. A row says what to play."""
 
 from __future__ import annotations
 
@@ -11,44 +11,40 @@ import msgspec
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.training.settings import Split
-from gem_core.training.tasks import TaskTable
+from gem_core.vector import Task, TaskTable
 from gem_openrlhf.settings import GemSettings
 
 PROMPT, LABEL = "prompt", "label"
 """Columns of the data set: a name for people, and the task."""
 
 
-class Task(msgspec.Struct, frozen=True):
-    """An episode to play. It travels as OpenRLHF's label, with all that an engine has to know."""
+class TaskLabel(msgspec.Struct, frozen=True):
+    """A task to play. It travels as OpenRLHF's label, with everything that an engine needs."""
 
     split: Split
-    env_id: str
-    number: int
-    """Decides the seed."""
-    row: int
-    """The environment's own count, so that one over a data set leaves out none."""
+    task: Task
     max_concurrent: int
     """Episodes that one engine plays at once."""
     settings: GemSettings
 
     @classmethod
-    def decode(cls, label: str) -> Task:
+    def decode(cls, label: str) -> TaskLabel:
         """The task in a label.
 
         Raises:
-            SettingsError: it is another label.
+            SettingsError: the label is not a task.
         """
         try:
             return msgspec.json.decode(label, type=cls)
         except (msgspec.DecodeError, msgspec.ValidationError, TypeError) as error:
             raise SettingsError(
-                f"the label {label!r:.80} names no task: start training with gem_openrlhf.launch, which writes them, "
+                f"the label {label!r:.80} is not a task: start training with gem_openrlhf.launch, which writes them, "
                 "and not with openrlhf.cli.train_ppo_ray"
             ) from error
 
 
 def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, count: int, concurrent: int) -> None:
-    """Write tasks in the order in which they are to be played: batch by batch, at random within each.
+    """Write tasks in the order of play: batch by batch, in random order within each.
 
     Args:
         path: of the JSON-lines file.
@@ -60,18 +56,16 @@ def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        for task in _tasks(settings, split, batch, count, concurrent):
+        for task in _tasks(settings, split, batch, count):
             name = f"{task.env_id} {split} {task.number}"
-            label = msgspec.json.encode(task).decode()
+            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings)).decode()
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 
 
-def _tasks(settings: GemSettings, split: Split, batch: int, count: int, concurrent: int) -> Iterator[Task]:
+def _tasks(settings: GemSettings, split: Split, batch: int, count: int) -> Iterator[Task]:
     table = TaskTable(settings.weights(split), batch)
     for start in range(0, count, batch):
         numbers = [*range(start, min(start + batch, count))]
-        # OpenRLHF deals tasks to its engines in turn, so that in another order each would play one environment only.
+        # OpenRLHF deals tasks to its engines in turn; in the table's order an engine might play one environment only.
         random.Random(derive_seed(settings.seed, split, start)).shuffle(numbers)
-        for number in numbers:
-            env_id, row = table[number]
-            yield Task(split, env_id, number, row, concurrent, settings)
+        yield from (table[number] for number in numbers)

@@ -13,10 +13,10 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
 from gem_core.training.report import RunReport
+from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.experience import TurnExperienceMaker, row_experience
-from gem_openrlhf.layout import Turns, batch_rows
-from gem_openrlhf.rows import PLAYED, metrics
+from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
+from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
@@ -25,11 +25,11 @@ _GenerateSamplesActor = plain_class(ppo_trainer_async.GenerateSamplesActor)
 
 
 CLOSE_SECONDS = 30.0
-"""How long engines may take to close their environments at the end."""
+"""Time that engines may take to close their environments at the end."""
 
 
 class _TurnTraining(ppo_trainer.BasePPOTrainer):
-    """Training on turns: what the synchronous and the asynchronous trainer have in common."""
+    """What the synchronous and the asynchronous trainer share."""
 
     args: Any
 
@@ -45,20 +45,20 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
             self.tokenizer,
         )
         settings = self.args.gem
-        # Estimators and listeners are at work in this process, too.
+        # This process runs estimators and listeners, too.
         manager.configure(dataclasses.asdict(settings))
         settings.import_modules()
         self._report: RunReport | None = None
         self._announced = False
 
     def init_checkpoint_states(self) -> dict[str, Any]:
-        """OpenRLHF's, with which both trainers begin: how far a run was that is resumed."""
+        """OpenRLHF's, called first by both trainers; tells at which step a resumed run continues."""
         states: dict[str, Any] = super().init_checkpoint_states()
         self._report = self.args.gem.open_report(self.args.gem.steps, states["global_step"])
         return states
 
     def fit(self, global_step: int = 0) -> None:
-        """Train. At the end, and after an error here, the report is written; its metrics are with each step."""
+        """Train. The report gets each step's metrics at once, and its curve at the end or after an error here."""
         try:
             super().fit(global_step)
         finally:
@@ -66,23 +66,22 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
                 self._report.save()
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
-        """Train on the rows of the episodes that were played; a batch without a turn changes nothing."""
-        batch = [sample.info[PLAYED][0] for sample in rollout_samples]
-        turns = Turns.of(batch)
-        samples = [row_experience(row, turns) for row in batch_rows(batch, self._multiple())]
+        """Train on the rows of the episodes; a batch without turns changes nothing."""
+        results = [sample.info[RESULT][0] for sample in rollout_samples]
+        rows, turns = training_rows(results, self._multiple(), self._ranks())
         status: dict[str, Any] = {}
-        if samples:
+        if rows:
             self.experience_maker.expect(turns)
-            status, _ = super().train_step(samples, global_step)
+            status, _ = super().train_step([row_experience(row) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
-        status.update(metrics(batch))
+        status.update(result_metrics(results))
         self._announce(status)
         return status, global_step + 1
 
     def save_logs_and_checkpoints(
         self, global_step: int, logs_dict: dict[str, Any] | None = None, client_states: Any = None
     ) -> None:
-        """OpenRLHF's, to which both trainers hand all metrics of a step."""
+        """OpenRLHF's, which both trainers call with all metrics of a step."""
         if self._report is not None:
             numbers = {
                 name: float(value) for name, value in (logs_dict or {}).items() if isinstance(value, int | float)
@@ -91,21 +90,25 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
-        """OpenRLHF's, to which both trainers hand the metrics of an evaluation."""
+        """OpenRLHF's, which both trainers call with the metrics of an evaluation."""
         if self._report is not None:
             self._report.amend(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
-    def _multiple(self) -> int:
-        """What the number of rows has to be a multiple of."""
+    def _ranks(self) -> int:
+        """The number of equal parts in which OpenRLHF deals out rows, or a multiple where its models differ."""
         args = self.args
         models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
-        places = [getattr(args, name) for name, group in models.items() if group is not None]
+        groups = [getattr(args, name) for name, group in models.items() if group is not None]
         shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
-        ranks = math.lcm(*(place.num_nodes * place.num_gpus_per_node // shared for place in places))
+        return math.lcm(*(group.num_nodes * group.num_gpus_per_node // shared for group in groups))
+
+    def _multiple(self) -> int:
+        """The number of rows must be a multiple of this."""
+        args = self.args
         updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
-        # Both the batches in which log-probabilities are computed and those that are trained on have to be full.
-        return ranks * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
+        # Batches for log-probabilities and batches for training must both be full.
+        return self._ranks() * math.lcm(args.rollout.micro_batch_size, updates * args.train.micro_batch_size)
 
     def _announce(self, status: dict[str, Any]) -> None:
         if not self._announced and "advantage/turns" in status:
@@ -155,7 +158,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
         self.prompts_dataloader = self.samples_generator.prompts_dataloader
 
     def fit(self, episode: int, total_consumed_prompts: int) -> None:
-        """Sample until there is nothing left to play, and close the environments."""
+        """Sample until no task is left, and close the environments."""
         try:
             super().fit(episode, total_consumed_prompts)
         finally:

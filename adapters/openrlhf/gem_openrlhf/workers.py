@@ -1,4 +1,4 @@
-"""OpenRLHF's workers on GPUs: as many updates per batch as its flags say, however many rows the turns make."""
+"""OpenRLHF's workers on GPUs: updates per batch as its flags say, whatever the number of rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from unittest.mock import patch
 import ray
 import torch
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
-from openrlhf.trainer.ray.ppo_actor import PolicyModelActor
-from openrlhf.trainer.ray.ppo_critic import CriticModelActor
-from openrlhf.utils import loss_utils
+from openrlhf.trainer.ray import ppo_actor, ppo_critic
 
 from gem_openrlhf.actors import plain_class
+from gem_openrlhf.averages import safe_averages, weighed
 
-_PolicyModelActor = plain_class(PolicyModelActor)
-_CriticModelActor = plain_class(CriticModelActor)
+_PolicyModelActor = plain_class(ppo_actor.PolicyModelActor)
+_CriticModelActor = plain_class(ppo_critic.CriticModelActor)
 
 
 @ray.remote(num_gpus=1)
@@ -25,16 +24,17 @@ class TurnPolicyActor(_PolicyModelActor):
     def fit(self, kl_ctl: float = 0) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.actor.model, self.trainer.replay_buffer)
-        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+        step = weighed(self.trainer.training_step)
+        with safe_averages(ppo_actor), patch.object(self.trainer, "training_step", step):
             return super().fit(kl_ctl)
 
 
 @ray.remote(num_gpus=1)
 class TurnCriticActor(_CriticModelActor):
-    """OpenRLHF's, with its number of updates; it learns one value per turn, at the first token."""
+    """OpenRLHF's, with its number of updates; the critic learns one value per turn, at the first token."""
 
     def append(self, experience: Any) -> None:
-        """Take rows into the replay buffer, masked down to where a value has a target."""
+        """Take rows into the replay buffer; their mask keeps only tokens where a value has a target."""
         known = ~experience.returns.isnan()
         experience.action_mask = experience.action_mask * known
         experience.returns = experience.returns.nan_to_num(0.0)
@@ -43,28 +43,18 @@ class TurnCriticActor(_CriticModelActor):
     def fit(self) -> dict[str, Any]:
         """Train on the replay buffer."""
         split_evenly(self.strategy, self.critic, self.trainer.replay_buffer)
-        with patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm):
+        with safe_averages(ppo_critic):
             return super().fit()
 
 
-_loss_norm = loss_utils._optimizer_step_loss_norm
-
-
-def loss_norm(masks: Any, dp_group: Any, dp_size: int, gas: int) -> dict[str, Any]:
-    """OpenRLHF's divisors of the loss of an update, never 0: an update whose rows have no target must not be NaN."""
-    norm = _loss_norm(masks, dp_group, dp_size, gas)
-    least = 1 / gas  # what OpenRLHF makes of one token
-    return {**norm, **{name: norm[name].clamp(min=least) for name in ("batch_num_tokens", "global_batch_size")}}
-
-
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
-    """Have DeepSpeed accumulate as many micro-batches as make the wanted number of updates of this batch."""
+    """Have DeepSpeed accumulate micro-batches so that this batch makes the number of updates that the flags say."""
     args = strategy.args
     updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
     micro_batches = len(buffer) // args.train.micro_batch_size // updates
     if torch.distributed.get_rank() == 0 and micro_batches * args.train.micro_batch_size * updates != len(buffer):
         raise RuntimeError(f"{len(buffer)} rows cannot be divided into {updates} updates of full micro-batches")
     engine.set_train_batch_size(micro_batches * engine.train_micro_batch_size_per_gpu() * engine.dp_world_size)
-    engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
-    engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
+    engine.micro_steps = 0  # DeepSpeed steps at multiples of `micro_batches`, which the last batch had another of
+    engine.optimizer.gradient_accumulation_steps = micro_batches  # the optimizer's own copy, for offloading
     strategy.accumulated_gradient = micro_batches

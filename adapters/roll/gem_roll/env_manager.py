@@ -14,13 +14,14 @@ from tensordict import TensorDict
 from gem_core.plugins import manager
 from gem_core.rollout import Episode, EpisodeRunner
 from gem_core.training.playing import build_runner
+from gem_core.training.results import EpisodeResult
 from gem_core.training.settings import Split
-from gem_core.training.tasks import TaskTable
+from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
-from gem_roll.player import Player, shared_player
 from gem_roll.policy import RouterPolicy, Stopped
-from gem_roll.rows import columns, episode_rows, silent_row, tensors
+from gem_roll.rows import columns, tensors, training_rows
 from gem_roll.settings import GemSettings, Mode, split_of
+from gem_roll.shared_runner import SharedRunner, shared_runner
 
 
 class TurnEnvManager(BaseEnvManager):
@@ -70,11 +71,11 @@ class TurnEnvManager(BaseEnvManager):
         client = RouterManager.create_client_sync(self._router)
         policy = RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
         first = self.current_step * self._tasks if self._split == "train" else 0
-        with shared_player(self._split, self._build) as player:
+        with shared_runner(self._split, self._build) as runner:
             while (number := self._next()) is not None:
                 started = self.current_step
                 try:
-                    rollout = self._play(player, policy, first + number * self._worker.num_env_groups + self._group)
+                    rollout = self._play(runner, policy, first + number * self._worker.num_env_groups + self._group)
                 except Stopped:
                     break
                 self._put(number, started, rollout)
@@ -95,16 +96,14 @@ class TurnEnvManager(BaseEnvManager):
         managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
         return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))
 
-    def _play(self, player: Player, policy: RouterPolicy, task: int) -> DataProto:
+    def _play(self, runner: SharedRunner, policy: RouterPolicy, task: int) -> DataProto:
         if self._split == "eval":
             task %= self._tasks  # every evaluation plays the same
-        env_id, row = self._table[task]
-        return self._rollout(player.play(policy, task, env_id, row), env_id, task)
+        return self._rollout(runner.play(policy, self._table[task]), task)
 
-    def _rollout(self, episode: Episode | None, env_id: str, task: int) -> DataProto:
-        rows = [silent_row(episode)]
-        if episode is not None and episode.turns:
-            rows = episode_rows(episode, self._settings.row)
+    def _rollout(self, episode: Episode | None, task: int) -> DataProto:
+        rows = training_rows(episode, self._settings.row)
+        result = EpisodeResult(None if episode is None else episode.summary())
         # A manager that is faster than its neighbours may play several episodes of a task.
         self._played += 1
         name = f"{self._split}-{task}"
@@ -114,7 +113,13 @@ class TurnEnvManager(BaseEnvManager):
                 tensors(rows, self._config.sequence_length, self._tokenizer.pad_token_id), batch_size=len(rows)
             ),
             non_tensor_batch=columns(
-                rows, env_id=env_id, env=self._env, group=self._group, episode=numbered, task=name
+                rows,
+                result,
+                env_id=self._table[task].env_id,
+                env=self._env,
+                group=self._group,
+                episode=numbered,
+                task=name,
             ),
             meta_info={"metrics": {}},
         )

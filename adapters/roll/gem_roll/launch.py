@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import hydra
+from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
@@ -17,14 +18,18 @@ from gem_roll.checks import check, check_devices, check_keys
 from gem_roll.completion import completed
 
 
-def compose(path: str | Path, overrides: Sequence[str] = ()) -> DictConfig:
+def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> DictConfig:
     """ROLL's configuration with the section `gem`.
 
     Args:
-        path: of the yaml.
+        config: the path of a yaml, or what a yaml says.
         overrides: as on the command line, for example `["gem.seed=1", "+gem.row=turn"]`.
     """
-    path = Path(path).resolve()
+    if isinstance(config, Mapping):
+        with hydra.initialize(config_path=None, version_base=None):
+            ConfigStore.instance().store("gem", OmegaConf.create(dict(config)))
+            return hydra.compose("gem", overrides=[*overrides])
+    path = Path(config).resolve()
     with hydra.initialize_config_dir(str(path.parent), version_base=None):
         return hydra.compose(path.stem, overrides=[*overrides])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import wait
 from numbers import Real
 from typing import Any
@@ -15,11 +14,11 @@ from roll.utils.import_utils import safe_import_class
 
 from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
-from gem_core.training.layout import Layout
-from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.metrics import announcement
 from gem_core.training.report import RunReport
+from gem_core.training.results import result_metrics
 from gem_roll.config import GemConfig
-from gem_roll.rows import NOTE, Note, turn_batch
+from gem_roll.rows import METADATA, RowMetadata, turn_table
 from gem_roll.settings import GemSettings
 from gem_roll.worker import ACCUMULATION, TurnActorWorker
 
@@ -73,18 +72,15 @@ class TurnPipeline(AgenticPipeline):
             data: the rows of whole episodes.
             mode: ROLL's; always `copy`.
         """
-        notes = [Note.decode(text) for text in data.non_tensor_batch[NOTE]]
-        episodes, tasks = (data.non_tensor_batch[name] for name in ("traj_id", "traj_group_id"))
-        layout = Layout.of(episodes, tasks, [note.turns for note in notes])
-        turns = turn_batch(notes, layout)
+        metadata, metrics = _read(data)
+        table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
-        advantages, _, metrics = advantages_and_returns(
-            settings.advantage, turns, gamma=settings.gamma, lam=settings.lam
+        advantages, _, found = advantages_and_returns(
+            settings.advantage, table.batch(), gamma=settings.gamma, lam=settings.lam
         )
-        metrics |= _episode_metrics(notes, episodes)
+        metrics |= found
         rows, length = data.batch["input_ids"].shape
-        # Shifted by one, as ROLL's advantages are: the first token of a row predicts nothing.
-        data.batch[ADVANTAGES] = torch.from_numpy(layout.spread(advantages, (rows, length))[:, 1:])
+        data.batch[ADVANTAGES] = torch.from_numpy(table.spread(advantages, [(rows, length - 1)])[0])
         data.meta_info["metrics"] = metrics
         filled: Batch = super().adjust_batch(data, mode)
         filled.batch["response_mask"][rows:] = False
@@ -99,8 +95,7 @@ class TurnPipeline(AgenticPipeline):
         batch = DataProto(meta_info={"is_offload_states": False, "global_step": global_step, **trace_meta})
         scheduler: Any = self.val_rollout_scheduler
         played: Batch = ray.get(scheduler.get_batch.remote(batch, self.pipeline_config.val_batch_size))
-        notes = [Note.decode(text) for text in played.non_tensor_batch[NOTE]]
-        metrics = _episode_metrics(notes, played.non_tensor_batch["traj_id"])
+        _, metrics = _read(played)
         DataProto.drop(played)
         found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
         if self._report is not None:
@@ -147,8 +142,8 @@ def _check_worker(path: Any) -> None:
         )
 
 
-def _episode_metrics(notes: Sequence[Note], episodes: Sequence[str]) -> dict[str, float]:
-    """Of each episode once, however many rows it has."""
-    found = [note.episode for note in dict(zip(episodes, notes, strict=True)).values()]
-    played = [episode for episode in found if episode is not None]
-    return rollout_metrics(played, len(found) - len(played))
+def _read(batch: Batch) -> tuple[list[RowMetadata], dict[str, float]]:
+    """The metadata of each row, and the metrics over episodes, each counted once."""
+    metadata = [RowMetadata.decode(text) for text in batch.non_tensor_batch[METADATA]]
+    by_episode = dict(zip(batch.non_tensor_batch["traj_id"], metadata, strict=True))
+    return metadata, result_metrics(by_episode.values())

@@ -10,11 +10,12 @@ from roll.distributed.scheduler.protocol import DataProto
 from roll.distributed.scheduler.router import RouterClient, is_report_data_finished
 from tensordict import TensorDict
 
+from gem_core.episode import TokenIds
 from gem_core.rollout import Completion
 
 
 class Stopped(Exception):
-    """ROLL ends the rollout; the episode under way is nobody's."""
+    """ROLL ends the rollout; the episode under way is discarded."""
 
 
 class RouterPolicy:
@@ -35,7 +36,7 @@ class RouterPolicy:
         self._uid = uid
         self._running = running
 
-    async def __call__(self, prompt: list[int]) -> Completion:
+    async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt.
 
         ROLL aborts what is being sampled when weights change. The turn is then sampled again, with the new ones.
@@ -51,8 +52,8 @@ class RouterPolicy:
                 return _completion(answer.meta_info)
         raise Stopped
 
-    def _request(self, prompt: list[int]) -> DataProto:
-        ids = torch.tensor([prompt])
+    def _request(self, prompt: TokenIds) -> DataProto:
+        ids = torch.tensor([prompt.tolist()])
         batch = TensorDict({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, batch_size=1)
         # A copy each time, as the router writes into it.
         return DataProto(batch=batch, meta_info={"generation_config": dict(self._generating)})

@@ -4,9 +4,19 @@ A tiny model is a randomly initialised Qwen3 of about 100k parameters with a tok
 environments use. It is not a language model: without `warm_start` it does not even know the action format.
 """
 
-from gem_tiny.model import tiny_model
-from gem_tiny.policy import tiny_policy
-from gem_tiny.tokenizer import tiny_tokenizer
-from gem_tiny.warm_start import warm_start
+from gem_core.errors import MissingExtraError
 
-__all__ = ["tiny_model", "tiny_policy", "tiny_tokenizer", "warm_start"]
+try:
+    from gem_tiny.model import tiny_model
+    from gem_tiny.policy import saved_tiny_policy, tiny_policy
+    from gem_tiny.tokenizer import tiny_tokenizer
+    from gem_tiny.warm_start import warm_start
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "transformers"):
+        raise
+    raise MissingExtraError(
+        f"a tiny model needs {error.name}, which comes with a training framework. "
+        'Next: pip install "gem-core[trl]", or in a clone pip install -e ".[trl]"'
+    ) from error
+
+__all__ = ["saved_tiny_policy", "tiny_model", "tiny_policy", "tiny_tokenizer", "warm_start"]

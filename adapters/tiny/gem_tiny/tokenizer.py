@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from gem_core.env import Env, shown_text
-from gem_core.registry import build, spec
+from gem_tiny.play import RandomTurn, random_play
 
 _SPECIAL = ["<|pad|>", "<|end|>", "<|unknown|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"]
 _TEMPLATE = (
@@ -20,26 +23,32 @@ _PIECES = r"\d+|\\boxed\{| ?[A-Za-z]+|[\s\S]"
 
 
 def tiny_tokenizer(
-    env_ids: Sequence[str], *, wrappers: Sequence[Callable[[Env], Env]] = (), episodes: int = 200, seed: int = 0
+    env_ids: Sequence[str],
+    *,
+    wrappers: Sequence[Callable[[Env], Env]] = (),
+    env_kwargs: Mapping[str, Any] | None = None,
+    episodes: int = 200,
+    seed: int = 0,
 ) -> PreTrainedTokenizerFast:
     """A word-level tokenizer with a chat template, from what random play of the environments says.
 
     Args:
         env_ids: environments to listen to.
-        wrappers: as for `make_vec`.
-        episodes: episodes of random valid play per environment.
+        wrappers, env_kwargs: as for `make_vec`.
+        episodes: episodes of random valid play of each environment.
         seed: of that play.
 
     Returns:
         A tokenizer of a few dozen tokens. Words it has never met become `<|unknown|>`.
+
+    Raises:
+        EnvFailure: more than half of 40 episodes of an environment failed.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     splitter = pre_tokenizers.Split(Regex(_PIECES), "isolated")
-    pieces = {
-        piece
-        for env_id in env_ids
-        for text in _random_play(env_id, wrappers, episodes, seed)
-        for piece, _ in splitter.pre_tokenize_str(text)
-    }
+    with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
+        heard = {text for episode in itertools.islice(play, episodes * len(env_ids)) for text in _texts(episode)}
+    pieces = {piece for text in heard for piece, _ in splitter.pre_tokenize_str(text)}
     vocabulary = {token: index for index, token in enumerate([*_SPECIAL, *sorted(pieces)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unknown|>"))
     core.pre_tokenizer = splitter
@@ -57,15 +66,8 @@ def tiny_tokenizer(
     return tokenizer
 
 
-def _random_play(env_id: str, wrappers: Sequence[Callable[[Env], Env]], episodes: int, seed: int) -> Iterator[str]:
-    with build(spec(env_id), {}, wrappers) as env:
-        for episode in range(episodes):
-            observation, info = env.reset(seed=seed + episode)
-            done = False
-            while not done:
-                yield shown_text(observation, info)
-                action = env.sample_random_action()
-                yield action
-                observation, _, terminated, truncated, info = env.step(action)
-                done = terminated or truncated
-            yield observation
+def _texts(episode: list[RandomTurn]) -> Iterator[str]:
+    for turn in episode:
+        yield shown_text(turn.observation, turn.info)
+        if turn.action is not None:
+            yield turn.action

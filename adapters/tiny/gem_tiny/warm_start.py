@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -12,9 +12,14 @@ from torch.nn.functional import pad
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
-from gem_core.registry import build, spec
 from gem_core.rollout import ChatTemplate, Conversation
-from gem_core.seeding import derive_seed
+from gem_tiny.play import RandomTurn, random_play
+
+LONGEST_ROW = 512
+"""Tokens of an episode that are trained on, from its start: the cost of attention grows with the square."""
+
+TOKENS_OF_A_STEP = 4096
+"""Where episodes are long, a step takes fewer of them: about this many tokens, padding included."""
 
 _IGNORED = -100  # label that the loss of transformers leaves out
 
@@ -25,6 +30,7 @@ def warm_start(
     env_ids: Sequence[str],
     *,
     wrappers: Sequence[Callable[[Env], Env]] = (),
+    env_kwargs: Mapping[str, Any] | None = None,
     steps: int = 800,
     episodes: int | None = None,
     batch: int = 32,
@@ -35,37 +41,36 @@ def warm_start(
     """Next-token prediction on transcripts of random valid play.
 
     The loss covers everything after the first message: the actions, drawn at random from the valid ones, and the
-    environment's answers. So the model learns the action format and what the words go with, but no move is better
-    than another in what it sees.
+    environment's answers. So the model learns the action format and which words belong together, but nothing that
+    makes one action better than another.
 
     Args:
         model: changed in place.
         tokenizer: its tokenizer.
-        env_ids: environments to play in turn.
-        wrappers: as for `make_vec`.
+        env_ids: environments to play in turn, each episode for up to `LONGEST_PLAY` turns.
+        wrappers, env_kwargs: as for `make_vec`.
         steps: optimiser steps.
-        episodes: how many are played, and then seen again and again, for environments that take their time; by default
-            every step sees new ones.
-        batch: episodes per step.
+        episodes: how many are played; then they are repeated, for environments that are slow. By default every step
+            sees new ones.
+        batch: episodes per step, and fewer where they are long: about `TOKENS_OF_A_STEP`.
         learning_rate: of AdamW, falling linearly to zero.
         seed: of the play.
-        on_step: hears the step and the loss.
+        on_step: gets the step and the loss.
+
+    Raises:
+        EnvFailure: more than half of 40 episodes of an environment failed.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     template = ChatTemplate(tokenizer)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
     model.train()
-    with ExitStack() as stack:
-        envs = [stack.enter_context(build(spec(env_id), {}, wrappers)) for env_id in env_ids]
-        new = (
-            _transcript(envs[number % len(envs)], template, tokenizer, derive_seed(seed, "warm-start", number))
-            for number in itertools.count()
-        )
+    with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
+        new = (_transcript(episode, template, tokenizer) for episode in play)
         transcripts = new if episodes is None else itertools.cycle(itertools.islice(new, episodes))
         for step in range(steps):
-            rows = [*itertools.islice(transcripts, batch)]
-            loss = _loss(model, rows, pad_id)
+            loss = _loss(model, _rows(transcripts, batch), pad_id)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
@@ -76,22 +81,26 @@ def warm_start(
 
 
 def _transcript(
-    env: Env, template: ChatTemplate, tokenizer: PreTrainedTokenizerFast, seed: int
+    episode: Sequence[RandomTurn], template: ChatTemplate, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[list[int], int]:
-    """Token ids of an episode of random valid play, and the length of its first prompt."""
+    """Token ids of an episode, and the length of its first prompt."""
     conversation = Conversation(template)
-    observation, info = env.reset(seed=seed)
-    conversation.observe(observation, info)
-    opening = len(conversation.prompt())
-    done = False
-    while not done:
-        action = env.sample_random_action()
-        ids = [*tokenizer.encode(action, add_special_tokens=False), tokenizer.eos_token_id]
-        conversation.respond(ids)
-        observation, _, terminated, truncated, info = env.step(action)
-        done = terminated or truncated
-        conversation.observe(observation, info)
-    return conversation.prompt(), opening
+    opening = 0
+    for turn in episode:
+        conversation.observe(turn.observation, turn.info)
+        opening = opening or len(conversation.prompt())
+        if turn.action is not None:
+            action: list[Any] = tokenizer.encode(turn.action, add_special_tokens=False)
+            conversation.respond([*action, tokenizer.eos_token_id])
+    return conversation.prompt()[:LONGEST_ROW], opening
+
+
+def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:
+    """What one step is trained on."""
+    rows = [next(transcripts)]
+    while len(rows) < batch and len(rows) * max(len(ids) for ids, _ in rows) < TOKENS_OF_A_STEP:
+        rows.append(next(transcripts))
+    return rows
 
 
 def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from accelerate.utils import gather_object
 
-from gem_core.rollout import Completion
+from gem_core.episode import Completion, TokenIds
 
 if TYPE_CHECKING:
-    from gem_trl.trainer import TurnGRPOTrainer
+    from trl import GRPOTrainer
 
 
 class TrainerPolicy:
@@ -19,40 +19,48 @@ class TrainerPolicy:
 
     TRL's shared engines (a vLLM server, tensor parallelism) take the prompts of all processes in one call and hand them
     back by position, so each process must send as many as the others. But processes play episodes of different lengths.
-    So each call starts with a word on how many, fewer are filled up with throw-away prompts, and a process that has
-    finished joins in with nothing else.
+    So the processes first agree on a number, a process with fewer prompts adds placeholders, and a process that has
+    finished its episodes sends nothing else.
+
+    Args:
+        trainer: generates.
+        limit: tokens of a completion; one of that length without an end token was cut off.
     """
 
-    def __init__(self, trainer: TurnGRPOTrainer) -> None:
+    def __init__(self, trainer: GRPOTrainer, limit: int) -> None:
         self._trainer = trainer
+        self._limit = limit
         self._alone = trainer.accelerator.num_processes == 1
 
-    def __call__(self, prompts: Sequence[list[int]]) -> list[Completion]:
+    def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
         """One completion per prompt."""
         count = self._most(len(prompts))
-        return self._generate([*prompts, *self._throw_away(count - len(prompts))])[: len(prompts)]
+        own = [prompt.tolist() for prompt in prompts]
+        return self._generate([*own, *self._placeholders(count - len(own))])[: len(own)]
 
     def wait_for_others(self) -> None:
-        """Join in until every process has finished its episodes."""
+        """Send placeholders until every process has finished its episodes."""
         while count := self._most(0):
-            self._generate(self._throw_away(count))
+            self._generate(self._placeholders(count))
 
     def _most(self, prompts: int) -> int:
         return prompts if self._alone else max(gather_object([prompts]))
 
-    def _throw_away(self, count: int) -> list[list[int]]:
+    def _placeholders(self, count: int) -> list[list[int]]:
         return [[self._trainer.eos_token_ids[0]]] * count
 
-    def _generate(self, prompts: Sequence[list[int]]) -> list[Completion]:
+    def _generate(self, prompts: list[list[int]]) -> list[Completion]:
         trainer = self._trainer
         # The one private method used: TRL has no public one that serves all its engines (huggingface/trl#5194).
-        ids, logprobs = trainer._generate_single_turn(list(prompts), None, {}, 1)
+        ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
         ends = set(trainer.eos_token_ids)
-        limit = trainer.args.response_tokens
         return [
-            Completion(one, _known(logprobs[index]) if logprobs else None, len(one) >= limit and one[-1] not in ends)
+            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
             for index, one in enumerate(ids)
         ]
+
+    def _was_cut_off(self, ids: Sequence[int], ends: set[int]) -> bool:
+        return len(ids) >= self._limit and ids[-1] not in ends
 
 
 def _known(logprobs: Sequence[float | None]) -> list[float]:

@@ -17,20 +17,23 @@ from transformers import ProgressCallback as HuggingFaceProgressCallback
 from transformers.utils import logging
 from trl import GRPOTrainer
 
-from gem_core.advantages import advantages_and_returns, turn_batch
+from gem_core.advantages import advantages_and_returns
 from gem_core.env import Env
-from gem_core.errors import SettingsError
+from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
 from gem_core.seeding import derive_seed
+from gem_core.training.metrics import announcement
 from gem_core.training.playing import prepare_process
+from gem_core.training.rows import Row
 from gem_core.training.settings import RunSettings, Split
-from gem_core.vector import make_vec, share_places
+from gem_core.training.turn_table import TurnTable
+from gem_core.vector import make_vec, share_slots
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
-from gem_trl.rows import Row, episode_rows, pad_rows, rollout_output, token_advantages, turn_rows
+from gem_trl.rows import batch_rows, pad_rows, rollout_output
 
 logger = logging.get_logger(__name__)
 
@@ -86,6 +89,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._collectors: dict[str, BatchCollector] = {}
         self._batch = Batch()
         self._rows: list[Row] = []
+        self._turns = TurnTable.of([], [], [])
         self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
@@ -148,7 +152,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         TRL's own advantages, made from it, are replaced afterwards.
         """
         metrics = batch_metrics(self._batch)
-        padding = len(self._rows) - sum(any(turn >= 0 for turn in row.turn_of) for row in self._rows)
+        padding = sum(not row.turns for row in self._rows)
         for name, value in {**metrics, "rollout/padding_rows": float(padding)}.items():
             log_metric(name, value)
         returns = [episode.total_reward for episode in self._batch.episodes]
@@ -161,12 +165,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes; what TRL's `rollout_func` returns."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self)
+        policy = TrainerPolicy(self, self.args.response_tokens)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
         self._batch = self._collectors[mode].collect_round()
         policy.wait_for_others()
-        self._rows = self._training_rows(count)
+        self._make_rows(count)
         output = rollout_output(self._rows, with_logprobs=self.use_vllm)
         elsewhere = self._batch.policy_seconds + self._batch.env_seconds
         self._adapter_seconds = time.perf_counter() - started - elsewhere
@@ -177,23 +181,21 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines switch it on the way
         output = super()._generate_and_score_completions(inputs)
-        width, device = output["completion_ids"].shape[1], output["completion_ids"].device
+        completions = output["completion_ids"]
         if not self._training:
             # An evaluation needs no advantages, and its episodes form no groups.
-            output["advantages"] = torch.zeros((len(self._rows), width), device=device)
+            output["advantages"] = torch.zeros(completions.shape, device=completions.device)
             return output
         started = time.perf_counter()
-        episodes = self._batch.episodes
-        values = self._value_function(episodes) if self._value_function else None
-        batch = turn_batch(episodes, group_offset=self._group_offset(), values=values)
+        batch = self._turns.batch(values=self._values())
         advantages, _, metrics = advantages_and_returns(
             self.args.advantage, batch, gamma=self.args.gamma, lam=self.args.lam, gather=self._gather
         )
-        table = token_advantages(self._rows, advantages, width)
+        [table] = self._turns.spread(advantages, [completions.shape])
         if self.loss_type == "dr_grpo":
             # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.
             table *= len(self._rows) / len(inputs)
-        output["advantages"] = torch.from_numpy(table).to(device)
+        output["advantages"] = torch.from_numpy(table).to(completions.device)
         self._adapter_seconds += time.perf_counter() - started
         self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
         return output
@@ -207,12 +209,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         first = self._rounds_played() if train else 0
         group_size = args.group_size if train else 1
         vec = make_vec(
-            self._share_of(args.weights(mode), count // group_size),
+            self._checked_weights(mode, count // group_size),
             count,
             backend=args.vector_backend,
             workers=args.vector_workers,
             failures=args.failures,
-            seed=derive_seed(args.seed, mode, rank),
+            seed=derive_seed(args.seed, mode),
             group_size=group_size,
             first_episode=first,
             shard=(rank, self.accelerator.num_processes),
@@ -227,15 +229,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         updates = self.state.global_step * args.gradient_accumulation_steps
         return -(-updates // ((args.steps_per_generation or 1) * self.num_iterations))
 
-    def _share_of(self, weights: dict[str, float], turns: int) -> list[str]:
-        """The environments that take turns on this process, going on where the process before stopped.
+    def _checked_weights(self, mode: Split, tasks: int) -> dict[str, float]:
+        """The environments and their shares of a batch.
 
         Raises:
-            SettingsError: not all of them get a turn in a batch.
+            SettingsError: not all of them get a task of a batch.
         """
-        everyone, rank = turns * self.accelerator.num_processes, self.accelerator.process_index
+        weights, everyone = self.args.weights(mode), tasks * self.accelerator.num_processes
         try:
-            places = share_places(weights, everyone)
+            share_slots(weights, everyone)
         except ValueError as error:
             raise SettingsError(
                 f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
@@ -243,7 +245,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             ) from error
         if len(set(weights.values())) == 1 and everyone % len(weights):
             logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
-        return places[rank * turns : (rank + 1) * turns]
+        return weights
 
     def _rollout_settings(self) -> RolloutSettings:
         limits = f"max_completion_length={self.args.max_completion_length}"
@@ -266,20 +268,29 @@ class TurnGRPOTrainer(GRPOTrainer):
         ]
         return min((limit for limit in limits if limit), default=None)
 
-    def _training_rows(self, episodes: int) -> list[Row]:
-        if self.args.row == "episode":
-            count, rows = episodes, episode_rows(self._batch.episodes)
-        else:
-            rows = turn_rows(self._batch.episodes)
-            # Every process needs as many rows as the others, in parts that `split_tensor_dict` drops nothing of.
-            parts = (self.args.steps_per_generation or 1) if self._training else 1
-            most = max(gather_object([len(rows)])) if self.accelerator.num_processes > 1 else len(rows)
-            count = max(1, math.ceil(most / parts)) * parts
-        return pad_rows(rows, count, self.eos_token_ids[0])
+    def _make_rows(self, episodes: int) -> None:
+        """Make the rows of the batch, as many on each process, in parts that `split_tensor_dict` drops nothing of."""
+        args, alone = self.args, self.accelerator.num_processes == 1
+        rows, self._turns = batch_rows(self._batch.episodes, args.row)
+        counting = [name for name in ("beta", "log_completions") if getattr(args, name)]
+        if counting and len(rows) > sum(bool(episode.turns) for episode in self._batch.episodes):
+            raise AdapterError(
+                f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and an episode has several rows here, "
+                "because its list of tools changed. Leave the setting out, or keep the list the same."
+            )
+        most = len(rows) if alone else max(gather_object([len(rows)]))
+        parts = (args.steps_per_generation or 1) if self._training else 1
+        count = math.ceil(max(most, episodes) / parts) * parts
+        self._rows = pad_rows(rows, count, self.eos_token_ids[0])
 
-    def _group_offset(self) -> int:
-        # Groups never span processes. The largest group id of any process is far below this.
-        return self.accelerator.process_index << 40
+    def _values(self) -> np.ndarray | None:
+        if self._value_function is None:
+            return None
+        episodes = self._batch.episodes
+        values = self._value_function(episodes)
+        if [len(one) for one in values] != [len(episode.turns) for episode in episodes]:
+            raise AdvantageError("value_function must give one value for each turn of each episode")
+        return np.array([value for one in values for value in one], dtype=np.float64)
 
     def _gather(self, array: np.ndarray) -> list[np.ndarray]:
         return [array] if self.accelerator.num_processes == 1 else gather_object([array])
@@ -289,12 +300,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._metrics["train"][name].append(value)
         if not self._announced and self.accelerator.is_main_process:
             self._announced = True
-            logger.warning(
-                f"{self.args.advantage} active: {metrics['advantage/turns']:.0f} turns from "
-                f"{len(self._batch.episodes) * self.accelerator.num_processes} episodes, return-to-go "
-                f"mean {metrics['advantage/return_mean']:.3f}, std {metrics['advantage/return_std']:.3f}, "
-                f"gamma {self.args.gamma}; a row is a{'n episode' if self.args.row == 'episode' else ' turn'}"
-            )
+            episodes = len(self._batch.episodes) * self.accelerator.num_processes
+            whole = {**metrics, "rollout/episodes": float(episodes)}
+            logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
 
     def _end_progress(self) -> None:
         # The Hugging Face trainer ends its callbacks only after a whole run; an interrupted one keeps its curve too.

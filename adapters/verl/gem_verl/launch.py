@@ -18,6 +18,7 @@ from verl.utils.device import auto_set_device
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
 from gem_core.training.ray_errors import own_errors
+from gem_core.training.report import curve_at_the_end
 from gem_verl.checks import check
 from gem_verl.settings import GemSettings
 
@@ -44,14 +45,14 @@ def train(config: DictConfig) -> None:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
         AdapterError: environments failed in a way that is to stop the run.
     """
-    check(config)
+    settings = check(config)
     auto_set_device(config)
     validate_config(
         config,
         use_reference_policy=need_reference_policy(config),
         use_critic=advantage_spec(config.algorithm.adv_estimator).needs_values,
     )
-    with own_errors():
+    with curve_at_the_end(settings.report, ", ".join(settings.train_weights)), own_errors():
         run_ppo(config, task_runner_class=TaskRunner)
 
 

@@ -15,9 +15,11 @@ from verl.experimental.agent_loop.agent_loop import (
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.errors import GemError
-from gem_verl.player import player
+from gem_core.training.results import EpisodeResult
+from gem_core.vector import Task
 from gem_verl.policy import ServerPolicy
-from gem_verl.rows import Note, episode_rows, report_row
+from gem_verl.rows import episode_rows, report_row
+from gem_verl.runner import end_tokens, shared_runner
 
 NAME = "gem"
 
@@ -26,8 +28,8 @@ NAME = "gem"
 class EnvironmentLoop(AgentLoopBase):
     """Plays one episode of the task in a row of `EnvTasks`; verl makes one of these per episode.
 
-    An exception here would not stop verl, which trains on what is left. So what is to stop the run travels in a row,
-    and the trainer raises it.
+    An exception here would not stop verl, which trains on the other episodes. So a fatal error travels in a row, and
+    the trainer raises it.
     """
 
     def __init__(
@@ -44,35 +46,34 @@ class EnvironmentLoop(AgentLoopBase):
         self, sampling_params: dict[str, Any], **row: Any
     ) -> list[AgentLoopOutput]:
         """The rows of one episode; at least one, whatever happens."""
-        # What tells of an episode without a sampled token claims the newest weights, so that it is not taken for stale.
+        # A row without a sampled token claims the newest weights, so that verl does not take it for stale.
         version = int(row["global_steps"]) - 1
         try:
             return await self._play(sampling_params, row, version)
         except Exception as error:
-            note = Note(fatal=_reason(error))
-            return [report_row(note, _versions([version]))]
+            return [report_row(EpisodeResult(fatal=_reason(error)), _versions([version]))]
 
     async def _play(self, sampling: dict[str, Any], row: dict[str, Any], version: int) -> list[AgentLoopOutput]:
-        one = await player(self.config, row["split"], self._tokenizer)
+        runner = await shared_runner(self.config, row["split"], self._tokenizer)
         rollout = self.config.actor_rollout_ref.rollout
         policy = ServerPolicy(
             self._client,
             sampling,
-            max_tokens=one.settings.max_response_tokens,
-            ends=one.ends,
+            max_tokens=self.config.gem.max_response_tokens,
+            ends=end_tokens(self.config.actor_rollout_ref.model.path, self._tokenizer.eos_token_id),
             episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
         )
-        episode = await one.runner.run(policy, int(row["task"]), row["env_id"], row=int(row["row"]))
+        episode = await runner.run(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
         if episode is None or not episode.turns:
-            note = Note(dropped=True) if episode is None else Note(episode.summary())
-            return [report_row(note, _versions([version]))]
+            result = EpisodeResult(None if episode is None else episode.summary())
+            return [report_row(result, _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
-        return episode_rows(episode, one.settings.row, _versions(policy.versions), metrics)
+        return episode_rows(episode, self.config.gem.row, _versions(policy.versions), metrics)
 
 
 def _reason(error: Exception) -> str:
-    # Ours say what happened and what to do next; of others it matters where they come from.
+    # Errors of gem-core say what happened and what to do next; other errors need their trace.
     trace = "" if isinstance(error, GemError) else "\n" + "".join(traceback.format_exception(error))
     return f"{type(error).__name__}: {error}{trace}"
 

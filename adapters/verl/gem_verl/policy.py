@@ -8,6 +8,7 @@ from typing import Any
 
 from verl.workers.rollout.llm_server import LLMServerClient
 
+from gem_core.episode import TokenIds
 from gem_core.rollout import Completion
 from gem_core.seeding import derive_seed
 
@@ -44,7 +45,7 @@ class ServerPolicy:
         self.seconds = 0.0
         """Spent on sampling."""
 
-    async def __call__(self, prompt: list[int]) -> Completion:
+    async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
         seed = {}
         if self._seed is not None:
@@ -52,7 +53,7 @@ class ServerPolicy:
             seed["seed"] = derive_seed(self._seed, self._episode, len(self.versions)) >> 32
         started = time.perf_counter()
         output = await self._client.generate(
-            request_id=self._episode, prompt_ids=prompt, sampling_params={**self._sampling, **seed}
+            request_id=self._episode, prompt_ids=prompt.tolist(), sampling_params={**self._sampling, **seed}
         )
         self.seconds += time.perf_counter() - started
         self.versions.append(int(output.extra_fields["global_steps"]))

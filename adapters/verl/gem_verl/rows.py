@@ -1,55 +1,36 @@
-"""Episodes as the rows that verl trains on, and what rows carry through verl beside their tokens."""
+"""Episodes as the rows that verl trains on, and what a row carries through verl beside its tokens."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import torch
+from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from gem_core.rollout import Episode, EpisodeSummary, Turn
-from gem_core.training.rows import TurnSpan, turn_spans, view_sequences
-from gem_core.training.settings import RowKind
+from gem_core.rollout import Episode
+from gem_core.training.results import EpisodeResult
+from gem_core.training.rows import Row, RowKind, rows_of
+from gem_core.training.turn_table import TurnTable
 
-NOTE = "gem"
-"""Key of the note in `reward_extra_info`, which verl hands on in training and validation alike."""
+RESULT = "gem"
+"""Key of the encoded `EpisodeResult` in `reward_extra_info`, which verl keeps in training and validation."""
 
 TURNS = "turns"
-"""Key of a row's turns in `extra_fields`: what verl does not copy from the last row of an episode to the others."""
-
-
-class Note(msgspec.Struct, frozen=True):
-    """What became of an episode; the same on all its rows."""
-
-    episode: EpisodeSummary | None = None
-    """`None` where it never came to be."""
-    dropped: bool = False
-    """It counts for nothing."""
-    fatal: str | None = None
-    """What is to stop the run."""
-
-    def encode(self) -> str:
-        """As ASCII text, which verl takes for no metric of its own; errors may hold what is no Unicode."""
-        return json.dumps(msgspec.to_builtins(self))
-
-    @classmethod
-    def decode(cls, text: str) -> Note:
-        """The note in a text."""
-        return msgspec.convert(json.loads(text), cls)
+"""Key of a row's turns in `extra_fields`, which differ between the rows of an episode. verl copies
+`reward_extra_info` from the last row of an episode to the others."""
 
 
 class TurnOutput(AgentLoopOutput):
-    """A row in which each turn has a reward of its own, on its last token."""
+    """A row in which each turn has its own reward, on its last token."""
 
     token_rewards: list[float]
     """One per response token."""
 
     def as_dict(self) -> dict[str, Any]:
-        """verl's fields, with the rewards of the turns where verl has one for the row."""
+        """verl's fields, with one reward per token where verl has one for the row."""
         fields = super().as_dict()
         fields["rm_scores"] = torch.tensor(fields.pop("token_rewards"), dtype=torch.float32)
         return fields
@@ -61,39 +42,39 @@ def episode_rows(
     """The rows of an episode with turns.
 
     Args:
-        episode: what was played.
-        kind: `episode` for as few rows as exact prefixes allow, as a rule one; `turn` for one per turn.
-        fields: what verl wants to know of each row, besides.
+        episode: as it was played.
+        kind: what a row is.
+        fields: `extra_fields` that verl needs in every row.
         metrics: verl's own.
     """
     summary = episode.summary()
-    info = {"acc": float(summary.success), "return": summary.total_reward, NOTE: Note(summary).encode()}
+    info = {"acc": float(summary.success), "return": summary.total_reward, RESULT: EpisodeResult(summary).encode()}
     return [
         TurnOutput(
             prompt_ids=row.prompt_ids,
             response_ids=row.completion_ids,
-            response_mask=row.mask,
-            response_logprobs=row.logprobs,
-            token_rewards=_token_rewards(spans, episode.turns, len(row.completion_ids)),
+            response_mask=row.completion_mask,
+            response_logprobs=row.completion_logprobs,
+            token_rewards=_token_rewards(row),
             reward_score=summary.total_reward,
-            num_turns=len(episode.turns),
+            num_turns=summary.turns,
             metrics=metrics,
-            extra_fields={**fields, TURNS: spans, "reward_extra_info": info},
+            extra_fields={**fields, TURNS: row.turns, "reward_extra_info": info},
         )
-        for row in view_sequences(episode.turns, kind)
-        for spans in (list(turn_spans(row.turn_of)),)
+        for row in rows_of(episode, kind)
     ]
 
 
-def report_row(note: Note, fields: Mapping[str, Any]) -> AgentLoopOutput:
-    """A row that trains nothing and tells what became of an episode without turns.
+def report_row(result: EpisodeResult, fields: Mapping[str, Any]) -> AgentLoopOutput:
+    """A row that trains nothing and carries the result of an episode without turns.
 
-    verl would otherwise hear nothing of it, or stop for want of rows.
+    Without such a row verl would hear nothing of the episode, and a batch without any row stops verl.
     """
-    # Not a number for what is to stop the run: verl's filter of groups without a signal must not take it out.
-    nothing = math.nan if note.fatal else 0.0
-    success, total = (note.episode.success, note.episode.total_reward) if note.episode else (nothing, nothing)
-    info: dict[str, Any] = {"acc": float(success), "return": total, NOTE: note.encode()}
+    # NaN for a fatal error: verl's filter of groups whose numbers are all equal must not remove the row.
+    nothing = math.nan if result.fatal else 0.0
+    summary = result.summary
+    success, total = (summary.success, summary.total_reward) if summary else (nothing, nothing)
+    info: dict[str, Any] = {"acc": float(success), "return": total, RESULT: result.encode()}
     return AgentLoopOutput(
         prompt_ids=[0],  # any token will do, and every vocabulary has this one
         response_ids=[0],
@@ -106,8 +87,35 @@ def report_row(note: Note, fields: Mapping[str, Any]) -> AgentLoopOutput:
     )
 
 
-def _token_rewards(spans: Sequence[TurnSpan], turns: Sequence[Turn], length: int) -> list[float]:
-    rewards = [0.0] * length
-    for span in spans:
-        rewards[span.end - 1] = turns[span.turn].reward
+def batch_results(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> list[EpisodeResult]:
+    """The results of a batch, one per episode.
+
+    Args:
+        batch: names the rows, `<task>_<episode of the task>_<row of the episode>`.
+        extra: the extra fields of each row; empty for a row that verl added to fill the batch up.
+    """
+    rows = zip(_episodes(batch), extra, strict=True)
+    return [_result(fields) for fields in {episode: fields for episode, fields in rows if fields}.values()]
+
+
+def batch_table(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> TurnTable:
+    """The turns of a batch, in the columns of verl's tables, which leave out prompts. Arguments as `batch_results`."""
+    turns = [fields.get(TURNS, []) for fields in extra]
+    firsts = [tag["prompt_len"] for tag in batch.tags]
+    tasks = [_result(fields).task if fields else -1 for fields in extra]
+    return TurnTable.of(turns, _episodes(batch), tasks, firsts)
+
+
+def _episodes(batch: KVBatchMeta) -> list[str]:
+    return [key.rpartition("_")[0] for key in batch.keys]
+
+
+def _result(fields: Mapping[str, Any]) -> EpisodeResult:
+    return EpisodeResult.decode(fields["reward_extra_info"][RESULT])
+
+
+def _token_rewards(row: Row) -> list[float]:
+    rewards = [0.0] * (len(row.ids) - row.prompt_length)
+    for turn in row.turns:
+        rewards[turn.end - row.prompt_length - 1] = turn.reward
     return rewards

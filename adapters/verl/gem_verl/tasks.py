@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from torch.utils.data import Dataset
 
 from gem_core.errors import SettingsError
-from gem_core.training.tasks import TaskTable
+from gem_core.vector import TaskTable
 
 # verl imports this module in every process that plays, before it looks the agent loop up by its name.
 from gem_verl.loop import NAME
@@ -47,15 +47,15 @@ class EnvTasks(Dataset[dict[str, Any]]):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """One task, as verl wants a row."""
-        env_id, row = self._tasks[index]
+        task = self._tasks[index]
         return {
             "agent_name": NAME,
             "split": self.split,
-            "env_id": env_id,
+            "env_id": task.env_id,
             "task": index,
-            "row": row,
+            "row": task.index,
             # What verl reads: the columns of a prompt, and the name under which it logs a validation.
-            "data_source": env_id,
+            "data_source": task.env_id,
             "index": index,
             "raw_prompt": [],
             "reward_model": {"style": "environment", "ground_truth": ""},

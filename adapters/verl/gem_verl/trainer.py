@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import ray
 import torch
 from omegaconf import DictConfig, open_dict
@@ -15,15 +16,16 @@ from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
-from gem_core.errors import AdapterError
 from gem_core.registry import advantage_spec
-from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.metrics import announcement
 from gem_core.training.report import RunReport
+from gem_core.training.results import EpisodeResult, result_metrics
+from gem_core.training.turn_table import TurnTable
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.layout import even_order, layout_of
-from gem_verl.player import close_players
-from gem_verl.rows import NOTE, TURNS, Note
+from gem_verl.order import even_order
+from gem_verl.rows import RESULT, TURNS, batch_results, batch_table
+from gem_verl.runner import RUNNERS
 from gem_verl.storage import extra_fields, nested, read, write
 
 CLOSE_SECONDS = 30.0
@@ -54,7 +56,7 @@ class TurnTrainer(PPOTrainerSync):
         self._advantage: str = config.algorithm.adv_estimator
         self._report: RunReport | None = None
         self._announced = False
-        self._turns = 0
+        self._table = TurnTable.of([], [], [])
         with open_dict(config):
             # verl compares this name to tell whether rollouts and updates take turns.
             config.trainer.v1.trainer_mode = "sync"
@@ -94,12 +96,10 @@ class TurnTrainer(PPOTrainerSync):
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         extra = extra_fields(batch)
-        layout = layout_of(batch.keys, [one.get(TURNS, []) for one in extra])
-        self._turns = len(layout)
-        notes = _notes(batch.keys, extra)
-        metrics.update(_notes_metrics(notes))
+        self._table = table = batch_table(batch, extra)
+        metrics.update(result_metrics(batch_results(batch, extra)))
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
-        if not self._turns:
+        if not len(table):
             # verl's rollout correction refuses a batch without a sampled token. The masks are all zeros, as wanted.
             zeros = read(batch, "response_mask")["response_mask"].float()
             write(batch, TensorDict({"advantages": zeros, "returns": zeros}, batch_size=len(batch)))
@@ -107,9 +107,9 @@ class TurnTrainer(PPOTrainerSync):
         algorithm = self.config.algorithm
         values = None
         if self.use_critic:
-            values = read(batch, "values")["values"].to_padded_tensor(0.0)[layout.row, layout.start].double().numpy()
+            values = table.firsts([read(batch, "values")["values"].to_padded_tensor(0.0).double().numpy()])
         # verl calls it by its name in the registry, with nothing but rewards and masks.
-        TURN_ESTIMATOR.expect(layout, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
+        TURN_ESTIMATOR.expect(table, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
         algorithm.adv_estimator = ESTIMATOR
         try:
             batch = super()._compute_advantage(batch, metrics)
@@ -120,13 +120,15 @@ class TurnTrainer(PPOTrainerSync):
         return batch
 
     def _update_critic(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        if not self._turns:
+        if not len(self._table):
             return batch
-        # Both, as the loss takes one and the number of tokens that it is divided by comes from the other.
+        # Both, as the loss takes one mask and the number of tokens that it is divided by comes from the other.
         masks = read(batch, "response_mask", "loss_mask")
-        spans = [one.get(TURNS, []) for one in extra_fields(batch)]
-        rows: Any = masks["response_mask"].unbind()
-        first = nested([_first_tokens(turns, row) for turns, row in zip(spans, rows, strict=True)])
+        padded: Any = masks["response_mask"].to_padded_tensor(0)
+        [marks] = self._table.spread(np.ones(len(self._table)), [padded.shape], first_only=True)
+        firsts = padded * torch.from_numpy(marks).to(padded.dtype)
+        rows = zip(firsts, masks["response_mask"].unbind(), strict=True)
+        first = nested([row[: len(mask)] for row, mask in rows])
         write(batch, TensorDict({"response_mask": first, "loss_mask": first}, batch_size=len(batch)))
         try:
             return super()._update_critic(batch, metrics)
@@ -135,7 +137,7 @@ class TurnTrainer(PPOTrainerSync):
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         # Without a sampled token a mean over tokens is no number.
-        return super()._update_actor(batch, metrics) if self._turns else batch
+        return super()._update_actor(batch, metrics) if len(self._table) else batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
         log_probs = [self.config.actor_rollout_ref.rollout]
@@ -158,8 +160,8 @@ class TurnTrainer(PPOTrainerSync):
         *args: Any,
         **kwargs: Any,
     ) -> dict[str, float]:
-        notes = [Note.decode(text) for text in reward_extra_infos_dict.pop(NOTE, []) if text]
-        own = {f"eval_{name}": value for name, value in _notes_metrics(notes).items()}
+        results = [EpisodeResult.decode(text) for text in reward_extra_infos_dict.pop(RESULT, []) if text]
+        own = {f"eval_{name}": value for name, value in result_metrics(results).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
         if self._report is not None:  # one before the first step is not among verl's metrics of a step
             self._report.amend(self.global_steps, {name: float(value) for name, value in {**found, **own}.items()})
@@ -197,32 +199,10 @@ class TurnTrainer(PPOTrainerSync):
         print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
 
 
-def _notes(keys: Sequence[str], extra: Sequence[dict[str, Any]]) -> list[Note]:
-    """One per episode, however many rows it has."""
-    texts = {
-        key.rpartition("_")[0]: one["reward_extra_info"][NOTE] for key, one in zip(keys, extra, strict=True) if one
-    }
-    return [Note.decode(text) for text in texts.values()]
-
-
-def _notes_metrics(notes: Sequence[Note]) -> dict[str, float]:
-    if fatal := next((note.fatal for note in notes if note.fatal), None):
-        raise AdapterError(fatal)
-    episodes = [note.episode for note in notes if note.episode is not None]
-    return rollout_metrics(episodes, sum(note.dropped for note in notes))
-
-
-def _first_tokens(spans: Sequence[tuple[int, int, int]], mask: torch.Tensor) -> torch.Tensor:
-    """The mask of a row, left with the first token of each turn."""
-    first = torch.zeros_like(mask)
-    first[[start for _, start, _ in spans]] = mask[[start for _, start, _ in spans]]
-    return first
-
-
 def _micro_batch(dynamic: bool, size: int | None) -> int:
     return 1 if dynamic or not size else size
 
 
 def _close(worker: Any) -> None:
     """Runs in an agent worker."""
-    close_players()
+    RUNNERS.close()

@@ -20,8 +20,8 @@ class Fork(Env):
     | action | reward | episode |
     | --- | --- | --- |
     | the right turn at the last fork | 1 | terminated |
-    | any other move | 0 | goes on, truncated after `max_turns` |
-    | any other text | -0.1 | the same, and nobody moves |
+    | any other move | 0 | continues; truncated after `max_turns` |
+    | any other text | -0.1 | the same, without a move |
 
     Args:
         forks: number of forks on the way out.

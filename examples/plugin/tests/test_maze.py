@@ -63,5 +63,5 @@ def test_a_maze_nobody_can_leave_is_refused() -> None:
 
 def test_the_plugin_offers_both(gem_plugin_manager: IsolatedPluginManager) -> None:
     gem_plugin_manager.add_plugin("maze", gem_example_mazes.plugin)
-    offers = gem_plugin_manager.offers("gem_envs", "maze")
-    assert [offer.spec.id for offer in offers] == ["maze:Fork-v0", "maze:Fork-v0-long"]
+    registrations = gem_plugin_manager.registrations("gem_envs", "maze")
+    assert [registration.spec.id for registration in registrations] == ["maze:Fork-v0", "maze:Fork-v0-long"]

@@ -1,7 +1,7 @@
 """The promises of `gem_core.Env`, one function each.
 
-A check plays the environment and yields a sentence for each thing that is wrong: what happened, what was given, what
-to do. `check_env` and `EnvConformance` ask the same functions.
+A check plays the environment and yields a sentence for each problem: what happened, what was given, what to do.
+`check_env` and `EnvConformance` use the same functions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from gem_core.testing.checks.contract import (
     construction,
     info,
     keyword_arguments,
+    order,
     random_action,
     reset,
     step,
@@ -29,20 +30,21 @@ from gem_core.testing.checks.repeatability import (
     spawning,
     threads,
 )
-from gem_core.testing.checks.robustness import absurd, long
+from gem_core.testing.checks.robustness import adversarial, long
 from gem_core.testing.play import Subject
 
 __all__ = [
     "CHECKS",
     "FIRST",
     "Check",
-    "absurd",
+    "adversarial",
     "closing",
     "construction",
     "global_random",
     "info",
     "keyword_arguments",
     "long",
+    "order",
     "own_state",
     "pickling",
     "random_action",
@@ -59,9 +61,10 @@ __all__ = [
 Check: TypeAlias = Callable[[Subject], Iterator[str]]
 
 FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
-"""What all others rely on. The first to build an environment is the one that watches it."""
+"""The basis of all others. The first to build an environment is the one that watches it."""
 CHECKS: tuple[Check, ...] = (
     *FIRST,
+    order,
     info,
     success,
     random_action,
@@ -74,7 +77,7 @@ CHECKS: tuple[Check, ...] = (
     pickling,
     saved_state,
     spawning,
-    absurd,
+    adversarial,
     long,
 )
-"""All of them, in the order of asking."""
+"""All checks, in order."""

@@ -1,4 +1,4 @@
-"""What the methods of an environment take, give and leave alone."""
+"""The arguments, results and side effects of an environment's methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from gem_core.env import RESERVED, Env
-from gem_core.errors import EnvKwargsError, GemError
+from gem_core.errors import EnvKwargsError, GemError, ResetNeededError
 from gem_core.registry import spec
 from gem_core.testing.play import (
     MAX_TURNS,
@@ -23,7 +23,7 @@ from gem_core.testing.play import (
 from gem_core.testing.watch import watched
 
 EPISODES = 5
-"""Episodes of random play where one is not enough."""
+"""Episodes of random play if one is not enough."""
 
 _INFO_TYPES = {
     "success": bool,
@@ -38,7 +38,7 @@ _INFO_TYPES = {
 def construction(subject: Subject) -> Iterator[str]:
     """The constructor does no network access and starts no process or thread."""
     with suppress(GemError):
-        spec(subject.env_id).resolve()  # what happens while modules are imported is not the constructor's doing
+        spec(subject.env_id).resolve()  # the import of modules is not the constructor's doing
     env: Env | None = None
     with watched() as deeds:
         try:
@@ -91,8 +91,34 @@ def step(subject: Subject) -> Iterator[str]:
                 break
 
 
+def order(subject: Subject) -> Iterator[str]:
+    """A step without an episode is refused, and so is an option that `reset` does not have."""
+    env = subject.make()
+    for when in ("before reset()", "after the end of an episode"):
+        try:
+            env.step("")
+            yield f"step() {when} was answered. Define step() as a method of the class, so that Env can refuse it"
+        except ResetNeededError:
+            pass
+        except Exception as error:
+            yield f"step() {when} raised {type(error).__name__}: {error}. Define step() as a method of the class"
+        env.reset(seed=SEEDS[0])
+        for action in random_actions(env):
+            result = env.step(action)
+            if result[2] or result[3]:
+                break
+        else:
+            break
+    with suppress(EnvKwargsError):
+        subject.make().reset(seed=SEEDS[0], no_such_option=1)
+        yield (
+            "reset(no_such_option=1) was accepted, so a misspelled option would be lost without a word. Define reset() as "
+            "a method of the class, so that Env can refuse what it does not name"
+        )
+
+
 def info(subject: Subject) -> Iterator[str]:
-    """Infos are JSON, keep what they said, and the keys that the engine reads have their types."""
+    """Infos are JSON and never change later, and the keys that the engine reads have their types."""
     env = subject.make()
     problems: dict[str, None] = {}
     for seed in range(EPISODES):

@@ -1,7 +1,8 @@
-"""One seed and one list of actions give one episode: alone, beside others, in threads, and from a copy."""
+"""One seed and one list of actions give one episode: alone, next to others, in threads, and from a copy."""
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import random
 import sys
@@ -26,7 +27,9 @@ from gem_core.testing.play import (
 )
 
 MANY_SEEDS = 20
-"""Seeds after which an environment that never changed is taken to ignore them."""
+"""Seeds after which an environment that never differed counts as ignoring them."""
+EQUAL_EPISODES = 3
+"""Episodes after which a movement of the global random state is taken to be the environment's own."""
 THREADS = 8
 EPISODES_PER_THREAD = 5
 
@@ -35,7 +38,7 @@ def seeding(subject: Subject) -> Iterator[str]:
     """One seed and one list of actions give one episode, and the unseeded one after it."""
     used = subject.make()
     for seed in SEEDS:
-        # Actions are drawn beforehand: whether drawing them is reproducible is another check.
+        # Actions are drawn in advance: another check finds out whether drawing them is reproducible.
         actions, later = actions_of(play(used, seed)), actions_of(play(used, None))
         expected = play(subject.make(), seed, actions)
         for what, env in (("an instance that had played before", used), ("two instances", subject.make())):
@@ -49,7 +52,7 @@ def seeding(subject: Subject) -> Iterator[str]:
         if where := difference(one, other):
             yield (
                 f"reset() after the episode of seed {seed} gave different episodes on two instances: {where}. "
-                "Without a seed, go on with self.rng"
+                "Without a seed, continue with self.rng"
             )
             return
 
@@ -74,9 +77,9 @@ def seeds_differ(subject: Subject) -> Iterator[str]:
 
 
 def global_random(subject: Subject) -> Iterator[str]:
-    """The global generators of `random` and `numpy.random` are neither moved nor listened to."""
+    """The global generators of `random` and `numpy.random` are neither moved nor used."""
     with _borrowed_global_random() as seed_globally:
-        for name in _moving_global_random(subject):
+        for name in _moving_global_random(subject, seed_globally):
             yield f"{name} moved the global random state, which belongs to the training run. Draw from self.rng"
         actions = actions_of(play(subject.make(), SEEDS[0]))
         seed_globally(1)
@@ -86,14 +89,29 @@ def global_random(subject: Subject) -> Iterator[str]:
             yield f"random.seed() or numpy.random.seed() outside changed the episode: {where}. Draw from self.rng"
 
 
-def _moving_global_random(subject: Subject) -> list[str]:
-    moving: dict[str, None] = {}
+def _moving_global_random(subject: Subject, seed_globally: Callable[[int], None]) -> list[str]:
+    """The calls that move the global state.
+
+    Other threads of the process may draw numbers during a call. Such a draw is not repeated at the same place, so a
+    call counts only if it moves the state in every one of several equal episodes, and always to the same place.
+    """
+    episodes = [_global_random_after_each_call(subject, seed_globally) for _ in range(EQUAL_EPISODES)]
+    moved = [calls[0] for calls in zip(*episodes, strict=False) if len({*calls}) == 1 and calls[0][1] is not None]
+    return [*dict.fromkeys(name for name, _ in moved)]
+
+
+def _global_random_after_each_call(
+    subject: Subject, seed_globally: Callable[[int], None]
+) -> list[tuple[str, bytes | None]]:
+    """The calls of one episode and the global state after each, or `None` where the call left it alone."""
+    calls: list[tuple[str, bytes | None]] = []
 
     def call(name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        seed_globally(1)
         before = _global_random()
         result = function(*arguments, **named)
-        if _global_random() != before:
-            moving[name] = None
+        after = _global_random()
+        calls.append((name, None if after == before else after))
         return result
 
     env = call("the constructor", subject.make)
@@ -103,7 +121,7 @@ def _moving_global_random(subject: Subject) -> list[str]:
         _, _, terminated, truncated, _ = call("step()", env.step, action)
         if terminated or truncated:
             break
-    return [*moving]
+    return calls
 
 
 @contextmanager
@@ -122,10 +140,11 @@ def _borrowed_global_random() -> Generator[Callable[[int], None], None, None]:
         numpy.random.set_state(states[1])
 
 
-def _global_random() -> tuple[object, bytes]:
+def _global_random() -> bytes:
     import numpy
 
-    return random.getstate(), pickle.dumps(numpy.random.get_state())
+    states = pickle.dumps((random.getstate(), numpy.random.get_state()))
+    return hashlib.sha256(states).digest()
 
 
 def own_state(subject: Subject) -> Iterator[str]:
@@ -156,7 +175,7 @@ def threads(subject: Subject) -> Iterator[str]:
         return _episodes_of(subject, worker)
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that threads meet in the middle of things
+    sys.setswitchinterval(1e-5)  # so that threads switch in the middle of calls
     try:
         with ThreadPoolExecutor(THREADS) as pool:
             together = list(pool.map(work, range(THREADS)))
@@ -198,7 +217,7 @@ def pickling(subject: Subject) -> Iterator[str]:
 
 
 def saved_state(subject: Subject) -> Iterator[str]:
-    """`set_state` goes back to what `get_state` saved, more than once; environments may refuse both."""
+    """`set_state` restores what `get_state` saved, more than once; environments may refuse both."""
     env = subject.make()
     go_midway(env, SEEDS[0])
     try:

@@ -1,4 +1,4 @@
-"""Any string is an action: it may cost reward, but not the run."""
+"""Any string is an action: an invalid one may cost reward, but it never ends the run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from gem_core.env import Env
-from gem_core.testing.absurd import CANARY, absurd_actions, long_actions
+from gem_core.testing.adversarial import CANARY, adversarial_actions, long_actions
 from gem_core.testing.checks.contract import info_problems
 from gem_core.testing.play import SEEDS, Subject, go_midway, transition_problem
 
 LENGTHS = (16_384, 65_536, 262_144, 1_048_576)
-"""Of long actions; growing, so that a parser that is quadratic is found before it takes minutes."""
+"""Lengths of long actions, in characters. They grow, so that a quadratic parser is found before it takes minutes."""
 STEP_SECONDS = 2.0
-"""Time that one step may take, whatever the action."""
+"""CPU time that one step may take in its thread, whatever the action. Other processes do not add to CPU time."""
 
 
-def absurd(subject: Subject) -> Iterator[str]:
-    """No action raises, however absurd, and none is evaluated; the episode goes on or ends as usual."""
+def adversarial(subject: Subject) -> Iterator[str]:
+    """No action raises, whatever it contains, and none is evaluated; the episode continues or ends as usual."""
     env = subject.make()
-    for what, action in absurd_actions(_example(env)).items():
+    for what, action in adversarial_actions(_example(env)).items():
         for midway in (False, True):
             env.reset(seed=SEEDS[0])
             if midway:
@@ -54,7 +54,7 @@ def _answer_problem(env: Env, action: str) -> str | None:
     except Exception as error:
         return _raised(error)
     if CANARY in sys.modules:
-        return "was run as Python, so a policy can do what it likes here. Parse actions, never eval() them"
+        return "was run as Python, so a policy can run any code here. Parse actions, never eval() them"
     problem = transition_problem(result) or next(info_problems(result[4]), None)
     if problem or result[2] or result[3]:
         return problem
@@ -66,20 +66,21 @@ def _answer_problem(env: Env, action: str) -> str | None:
 
 
 def _time_problem(env: Env, action: str) -> str | None:
-    """What is wrong with the time that the answer to an action took."""
-    fastest = float("inf")
-    for _ in range(3):  # the machine may be busy with something else
-        env.reset(seed=SEEDS[0])
-        start = time.perf_counter()
-        try:
-            env.step(action)
-        except Exception as error:
-            return _raised(error)
-        fastest = min(fastest, time.perf_counter() - start)
-        if fastest <= STEP_SECONDS:
-            return None
-    return f"took {fastest:.1f} s, and {STEP_SECONDS} s is the limit. Parse in one pass, or only the end of the action"
+    """What is wrong with the CPU time of the answer to an action."""
+    env.reset(seed=SEEDS[0])
+    start = time.thread_time()
+    try:
+        env.step(action)
+    except Exception as error:
+        return _raised(error)
+    took = time.thread_time() - start
+    if took <= STEP_SECONDS:
+        return None
+    return (
+        f"took {took:.1f} s of CPU time, and {STEP_SECONDS} s is the limit. "
+        "Parse in one pass, or only the end of the action"
+    )
 
 
 def _raised(error: Exception) -> str:
-    return f"raised {type(error).__name__}: {error!s:.160}. Any string is an action: let an absurd one cost reward"
+    return f"raised {type(error).__name__}: {error!s:.160}. Any string is an action: let an invalid one cost reward"

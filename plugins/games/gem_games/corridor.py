@@ -1,4 +1,4 @@
-"""A corridor: the smallest game worth playing, for tests and first contact."""
+"""A corridor: a minimal game, for tests and first examples."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Corridor(Env):
         return self.render(), {}
 
     def step(self, action: str) -> StepResult:
-        """Take a step."""
+        """Move one cell."""
         self.turn += 1
         legal = action.strip() in self._legal_moves()
         if legal:
@@ -49,7 +49,7 @@ class Corridor(Env):
         return self.render(), reward, reached, not reached and self.turn >= self.max_turns, info
 
     def sample_random_action(self) -> str:
-        """A move that does not leave the corridor."""
+        """A move that stays inside the corridor."""
         return self.rng.choice(self._legal_moves())
 
     def render(self) -> str:

@@ -13,13 +13,13 @@ from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_dr
 from gem_games.letter_grid import EMPTY, Grid, drawn, read_numbers
 
 _DRAWN_WORDS, _DRAWN_TURNS = 3, 20
-"""What an episode has where nothing is given."""
+"""Parameters of an episode if none are given."""
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HIDDEN, _OUTSIDE = " _ ", " . "
 
 
 class Clue(NamedTuple):
-    """A word, in upper case, and what it is found by."""
+    """A word, in upper case, and its clue."""
 
     word: str
     text: str
@@ -27,7 +27,7 @@ class Clue(NamedTuple):
 
 @cache
 def clues_of(*, hardcore: bool) -> tuple[Clue, ...]:
-    """The clues with rare words, or those with common ones; `crossword_clues.jsonl`, which is this project's own."""
+    """The clues for rare words or those for common ones, from this project's `crossword_clues.jsonl`."""
     text = resources.files("gem_games").joinpath("crossword_clues.jsonl").read_text(encoding="utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
     return tuple(Clue(row["word"].upper(), row["clue"]) for row in rows if row["hardcore"] is hardcore)
@@ -41,9 +41,9 @@ class Crosswords(Game):
 
     | letter | reward | episode |
     | --- | --- | --- |
-    | right | 1 / cells | goes on, or terminated where it was the last |
-    | wrong | 0 | goes on |
-    | outside the grid, on a cell without letter, or on one that is filled | 0 | goes on, the turn is spent |
+    | right | 1 / cells | continues; terminated if it was the last |
+    | wrong | 0 | continues |
+    | outside the grid, on a cell without letter, or on one that is filled | 0 | continues; the turn is used up |
     | no such box | -0.1 | terminated (and truncated, if it was the last turn) |
     | any on the last turn that does not complete it | as above | terminated and truncated |
 
@@ -51,7 +51,7 @@ class Crosswords(Game):
         hardcore, max_turns, num_words: rare words or common ones, the limit, and how many; all `None` draws the first
             for each episode, with 3 words in 20 turns.
 
-    Words that did not cross may stand side by side, and clues do not say where a word is: the player finds out. Three
+    Words that do not cross may stand side by side. Clues do not say where a word is; the player has to find out. Three
     long words can have more letters than the 20 turns of a drawn episode.
 
     Raises:
@@ -85,7 +85,7 @@ class Crosswords(Game):
         self.show(grid.size, grid.cells)
 
     def show(self, size: int, solution: list[str]) -> None:
-        """Start with these letters, row by row, all hidden; `EMPTY` where there is none."""
+        """Start with these letters, row by row, all hidden; `EMPTY` marks a cell without a letter."""
         self.size, self.solution = size, solution
         self.hidden = [place for place, letter in enumerate(solution) if letter != EMPTY]
         self.cells = len(self.hidden)

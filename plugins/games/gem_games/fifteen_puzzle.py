@@ -10,25 +10,25 @@ from gem_core.errors import EnvError
 from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 _DRAWN = ((2, 10), (3, 20), (4, 50))
-"""Rows and turns that are drawn from."""
+"""Rows and turns to draw from."""
 
 
 class FifteenPuzzle(Game):
     """A square board of `num_rows` rows with one gap, to be put in order within `max_turns` slides.
 
-    Action: the last `\\boxed{up}` (`down`, `left`, `right`) in the text, in lower case: where the tile goes that slides
-    into the gap. The order is 1, 2, ... row by row with the gap last.
+    Action: the last `\\boxed{up}` (`down`, `left`, `right`) in the text, in lower case: the direction in which a tile
+    slides into the gap. The order is 1, 2, ... row by row with the gap last.
 
     | slide | reward | episode |
     | --- | --- | --- |
     | puts the board in order | 1 | terminated |
-    | another | 0 | goes on |
-    | no tile on that side of the gap | 0 | goes on, the turn is spent |
+    | another | 0 | continues |
+    | no tile on that side of the gap | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
-    | on the last turn, not in order | share of cells as they should be, the gap's included | terminated and truncated |
+    | on the last turn, not in order | share of correct cells, the gap included | terminated and truncated |
 
-    Boards are dealt as upstream deals them: every arrangement alike, so that half of them cannot be put in order, and a
-    few are in order already. Those go on all the same.
+    Boards are drawn as upstream draws them: every arrangement is equally likely. Half of the boards cannot be put in
+    order, and a few are in order already; an episode on such a board continues like any other.
 
     Args:
         num_rows, max_turns: the size and the limit; both `None` draws one of (2, 10), (3, 20) and (4, 50) for each
@@ -47,7 +47,7 @@ class FifteenPuzzle(Game):
             self._set_limits(num_rows, max_turns)
 
     def deal(self) -> None:
-        """Draw a board, and where asked its size."""
+        """Draw a board, and its size if none was given."""
         if self._drawn:
             self._set_limits(*self.rng.choice(_DRAWN))
         self._ordered = [*_ordered(self.num_rows)]
@@ -56,7 +56,7 @@ class FifteenPuzzle(Game):
         self.shuffle()
 
     def shuffle(self) -> None:
-        """Bring the tiles, which are in order, out of it."""
+        """Shuffle the tiles, which are in order."""
         self.rng.shuffle(self.tiles)
         self.gap = self.tiles.index(self._ordered[-1])
 
@@ -85,7 +85,7 @@ class FifteenPuzzle(Game):
         return _frame(self.num_rows) % tuple(self.tiles)
 
     def consolation(self) -> float:
-        """The share of cells that are as they should be."""
+        """The share of correct cells."""
         return sum(map(eq, self.tiles, self._ordered)) / len(self.tiles)
 
     def sample_random_action(self) -> str:
@@ -106,17 +106,17 @@ class FifteenPuzzle(Game):
 
 
 class FifteenPuzzleV1(FifteenPuzzle):
-    """The same, dealt so that it can be won: a board out of order that `max_turns` slides put in order.
+    """The same, with boards that can be won: out of order, and put in order by at most `max_turns` slides.
 
     A board is the ordered one after a random walk of at least half that many slides, and at most that many, none of
-    which undoes the one before. In the box, upper case and white space are read too.
+    which undoes the one before. The box also accepts upper case and white space.
     """
 
     ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE | re.ASCII)
 
     def shuffle(self) -> None:
-        """Slide tiles at random, until they are out of order."""
-        most = min(self.max_turns, 10 * len(self.tiles))  # enough to mix a board, however many turns there are
+        """Slide tiles at random until they are out of order."""
+        most = min(self.max_turns, 10 * len(self.tiles))  # enough to mix a board, even with a very large turn limit
         while self.tiles == self._ordered:
             before = None
             for _ in range(self.rng.randint((most + 1) // 2, most)):
@@ -141,7 +141,7 @@ def _frame(rows: int) -> str:
 
 @cache
 def _slides(rows: int) -> dict[str, list[int | None]]:
-    """For every way to slide, and every cell of the gap: the cell of the tile that slides, if there is one."""
+    """For each direction and each cell of the gap: the cell of the tile that slides, if there is one."""
     ways = {"up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)}
     cells = [(row, column) for row in range(rows) for column in range(rows)]
     return {

@@ -1,4 +1,4 @@
-"""What the games have in common: a box with the move, a turn limit, and how episodes end."""
+"""The base of the games: a box with the move, a turn limit, and the ends of an episode."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ FORMAT_ERROR_REWARD = -0.1
 
 
 class Outcome(Enum):
-    """What a move made of the game."""
+    """The effect of a move on the game."""
 
     GOES_ON = auto()
     INVALID = auto()
-    """The move is of the right form and not allowed now: it costs the turn and nothing else."""
+    """The move has the right form and is not allowed now. It uses up the turn and changes nothing."""
     SOLVED = auto()
     LOST = auto()
 
 
 Move: TypeAlias = tuple[str, float, Outcome]
-"""What is shown, the reward, and the outcome."""
+"""The observation, the reward and the outcome."""
 
 GOES_ON, INVALID, SOLVED, LOST = Outcome
 
@@ -36,15 +36,15 @@ class Game(Env):
     | move | reward | episode |
     | --- | --- | --- |
     | no box of the right form | -0.1 | terminated (and truncated, if it was the last turn) |
-    | not allowed now | 0 | goes on, the turn is spent |
-    | allowed | the game's | goes on, or terminated where it is solved or lost |
+    | not allowed now | 0 | continues; the turn is used up |
+    | allowed | the game's | continues; terminated if solved or lost |
     | on the last turn, neither solved nor lost | as above, plus the game's consolation | terminated and truncated |
 
     The first observation is the rules; the present board is `info["suffix"]`, so that histories do not repeat it.
     """
 
     ACTION: ClassVar[re.Pattern[str]]
-    """The form of a move; its groups are what `play` reads."""
+    """The form of a move; `play` reads its groups."""
     FORM: ClassVar[str]
     """The same for a reader, for example `\\boxed{row column}`."""
     max_turns: int
@@ -60,18 +60,18 @@ class Game(Env):
 
     @abstractmethod
     def play(self, move: re.Match[str]) -> Move | None:
-        """Make the move; `None` where it turns out not to be of the right form, which changes nothing."""
+        """Make the move. `None` means that it does not have the right form; then nothing changes."""
 
     def board(self) -> str | None:
-        """What the player sees of the present state; `None` where the observations say it all."""
+        """The text that shows the present state; `None` if the observations already contain it."""
         return None
 
     def consolation(self) -> float:
-        """Reward for what was reached when the turns are used up."""
+        """Reward for partial success when the turns are used up."""
         return 0.0
 
     def farewell(self, observation: str) -> str:
-        """What is shown when the turns are used up, in place of the last move's observation."""
+        """The last observation if the turns are used up; it replaces that of the last move."""
         return f"{observation} No turns are left."
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
@@ -114,10 +114,10 @@ class Game(Env):
 
 
 def to_be_drawn(**parameters: object) -> bool:
-    """Are the parameters of a game drawn anew for each episode? So they are where all of them are `None`.
+    """Whether each episode draws the parameters of the game: true if all of them are `None`.
 
     Raises:
-        EnvError: only some of them are.
+        EnvError: some are `None` and some are not.
     """
     missing = [value is None for value in parameters.values()]
     if any(missing) and not all(missing):

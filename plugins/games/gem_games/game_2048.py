@@ -22,20 +22,20 @@ class Game2048(Game):
     """Reach the tile `target_tile` within `max_turns` turns.
 
     A move slides all tiles to one side and merges equal neighbours, nearest to that side first, each tile once. Then a
-    tile comes to a random empty cell: 2, or 4 one time in ten. There are two of them at the start.
+    new tile appears in a random empty cell: 2, or 4 with a probability of 0.1. Two tiles are there at the start.
 
     Action: the last `\\boxed{up}`, `down`, `left` or `right` in the text, in any case.
 
     | move | reward | episode |
     | --- | --- | --- |
     | the largest tile grew | doublings / doublings from the first largest tile to the target, so that the sum is 1 | \
-goes on, or terminated at the target |
-    | other | 0 | goes on, or terminated where no further move is possible |
-    | nothing would move | 0 | goes on, the turn is spent |
+continues; terminated at the target |
+    | other | 0 | continues; terminated if no further move is possible |
+    | nothing would move | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | not solved and not stuck on the last turn | as above | terminated and truncated |
 
-    A 4 that comes to a board of 2s is paid as growth by the next move. `-v0-hard` and `-v0-extreme-hard` cannot be
+    A 4 that appears on a board of 2s counts as growth in the next move. `-v0-hard` and `-v0-extreme-hard` cannot be
     solved, see `Game2048V1`.
 
     Args:
@@ -67,7 +67,7 @@ goes on, or terminated at the target |
         self.target_tile, self.max_turns = target, turns
 
     def deal(self) -> None:
-        """Put two tiles on the board, and where asked draw the goal."""
+        """Put two tiles on the board, and draw the goal if none was given."""
         if self._drawn:
             self.set_goal(*self.rng.choice(_RANDOM))
         self.tiles: Board = ((0,) * self.board_size,) * self.board_size
@@ -86,7 +86,7 @@ goes on, or terminated at the target |
     def play(self, move: re.Match[str]) -> Move | None:
         """Slide the tiles."""
         direction = move[1].lower()
-        slide = _SLIDES.get(direction)  # None where case folding let a dotless i pass
+        slide = _SLIDES.get(direction)  # None if case folding accepted a dotless i
         moved = slide(self.tiles) if slide else self.tiles
         if moved == self.tiles:
             return f"Nothing moves {direction}.", 0.0, INVALID
@@ -133,13 +133,13 @@ goes on, or terminated at the target |
 class Game2048V1(Game2048):
     """The same, with targets that can be reached, and half of the pay for reaching them.
 
-    - All tiles together are worth what came to the board: before the last of T moves that is T + 1 tiles of 2 or 4,
-      2.2 (T + 1) on average and 4 (T + 1) at most. A target above the average is refused, as most games could not be
-      won. The `-v0-` targets 512 in 50 turns and 2048 in 100 are above the most, 204 and 404.
+    - The sum of all tiles is the sum of those that appeared: before the last of T moves T + 1 tiles of 2 or 4,
+      2.2 (T + 1) on average and 4 (T + 1) at most. A target above the average is refused, because most games could
+      not be won. The `-v0-` targets 512 in 50 turns and 2048 in 100 are above the maximum, 204 and 404.
     - A board of n cells never holds a tile above 2 ** (n + 1), so such a target is refused too.
-    - Doublings pay half of what they do in `-v0-`, and the target pays 0.5: the sum is still 1, but half of the target
-      tile is no longer worth most of it.
-    - White space is read in the box.
+    - Doublings pay half as much as in `-v0-`, and the target pays 0.5. The sum is still 1, but reaching half of the
+      target tile no longer pays most of it.
+    - The box accepts white space.
 
     A player that looks one move ahead reached 64 in 50 turns in 97 % of games, 128 in 90 in 93 %, 256 in 170 in 87 %;
     random moves did in 37 %, 23 % and 11 %.

@@ -17,8 +17,8 @@ class GuessTheNumber(Game):
     | guess | reward | episode |
     | --- | --- | --- |
     | right | 1 | terminated |
-    | wrong | 0, and a hint | goes on |
-    | out of range, or made before | 0 | goes on, the turn is spent |
+    | wrong | 0, and a hint | continues |
+    | out of range, or made before | 0 | continues; the turn is used up |
     | no box, or 0 | -0.1 | terminated (and truncated, if it was the last turn) |
     | wrong or repeated on the last turn | 1 - distance / (max_number - min_number) | terminated and truncated |
     | out of range on the last turn | 0 | terminated and truncated |
@@ -39,7 +39,7 @@ class GuessTheNumber(Game):
             self._set_limits(min_number, max_number, max_turns)
 
     def deal(self) -> None:
-        """Draw a number, and where asked the range and the limit."""
+        """Draw a number, and the range and the limit if none were given."""
         if self._drawn:
             low = self.rng.randint(1, 10)
             high = self.rng.randint(low + 5, low + 50)
@@ -76,7 +76,7 @@ class GuessTheNumber(Game):
             return None
 
     def consolation(self) -> float:
-        """More for a last guess that is nearer."""
+        """The nearer the last guess, the more it pays."""
         guess = self.guesses[-1]
         if not self.min_number <= guess <= self.max_number:
             return 0.0
@@ -88,7 +88,7 @@ class GuessTheNumber(Game):
 
     def sample_random_action(self) -> str:
         """A number in range that was not guessed before."""
-        # Some number is left to be drawn, as the right one never counts as guessed.
+        # At least one number remains, because the right one never counts as guessed.
         while (guess := self.rng.randint(self.min_number, self.max_number)) in self.guesses:
             pass
         return boxed(guess)
@@ -111,10 +111,10 @@ class GuessTheNumber(Game):
 
 
 class GuessTheNumberV1(GuessTheNumber):
-    """The same, without pay for coming near: the last guess pays like any other.
+    """The same, without a reward for a near miss: the last guess pays like any other.
 
-    Always guessing the middle of 1 to 50 earned 0.74 of 1 a game. White space in the box is read, and 0 is a number out
-    of range.
+    Always guessing the middle of 1 to 50 earned 0.74 of 1 a game. The box accepts white space, and 0 is a number out of
+    range.
     """
 
     ACTION = re.compile(r"\\boxed\{\s*(\d+)\s*\}")

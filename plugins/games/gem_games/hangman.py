@@ -9,7 +9,7 @@ from gem_games.words import check_limits, other_word, require, words_of
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DRAWN = ((3, 10), (5, 15), (7, 20))
-"""Lengths and limits that are drawn where none is given."""
+"""Lengths and limits to draw from if none are given."""
 _HIDDEN = "_"
 
 
@@ -21,10 +21,10 @@ class Hangman(Game):
     | guess | reward | episode |
     | --- | --- | --- |
     | the word | 0.5 + 0.5 * hidden letters / length; 1 in all | terminated |
-    | another word of its length | 0 | goes on |
-    | a letter that is in the word | 0.5 * places / length | goes on, also when all letters are open |
-    | a letter that is not | 0 | goes on |
-    | a letter again, or a word of another length | 0 | goes on, the turn is spent |
+    | another word of its length | 0 | continues |
+    | a letter that is in the word | 0.5 * places / length | continues, even if all letters are open |
+    | a letter that is not | 0 | continues |
+    | a letter again, or a word of another length | 0 | continues; the turn is used up |
     | no letter or word in a box | -0.1 | terminated (and truncated, if it was the last turn) |
     | any but the word on the last turn | as above | terminated and truncated |
 
@@ -38,7 +38,7 @@ class Hangman(Game):
         MissingExtraError: the package with the words is not installed.
     """
 
-    # Ignoring case also lets in the long s and the Kelvin sign, as upstream does.
+    # Ignoring case also accepts the long s and the Kelvin sign, as upstream does.
     ACTION = re.compile(r"\\boxed\{([a-z]+)\}", re.IGNORECASE)
     FORM = f"{boxed('E')} or {boxed('WORD')}"
 
@@ -51,7 +51,7 @@ class Hangman(Game):
         require(hardcore=hardcore)
 
     def deal(self) -> None:
-        """Draw a word, and where asked its length."""
+        """Draw a word, and its length if none was given."""
         if self._drawn:
             self.word_length, self.max_turns = self.rng.choice(_DRAWN)
         self.secret = self.rng.choice(self._words())
@@ -67,7 +67,7 @@ class Hangman(Game):
         )
 
     def ending(self) -> str:
-        """What wins, as the rules tell it."""
+        """The winning condition, for the rules."""
         return "A letter opens its places; to win, name the word."
 
     def board(self) -> str:
@@ -124,22 +124,22 @@ class Hangman(Game):
 class HangmanV1(Hangman):
     """The same, with four fixes.
 
-    - The letter that opens the last place wins, and pays the 0.5 of naming the word: it is all there to read, and in
-      `-v0-` the game went on until someone repeated it.
-    - A wrong word that was guessed before is not allowed, as a letter is not.
-    - White space around the guess is read.
-    - The letters that were tried are shown with the board.
+    - The letter that opens the last place wins, and pays the 0.5 for naming the word. In `-v0-` the game continued
+      until the player repeated the word, which was already open.
+    - A wrong word that was guessed before is not allowed, just like a letter.
+    - White space around the guess is accepted.
+    - The board shows the letters that were tried.
     """
 
     ACTION = re.compile(r"\\boxed\{\s*([a-z]+)\s*\}", re.IGNORECASE)
 
     def deal(self) -> None:
-        """Draw a word; none was guessed."""
+        """Draw a word; no word has been guessed yet."""
         super().deal()
         self.words: set[str] = set()
 
     def ending(self) -> str:
-        """What wins."""
+        """The winning condition."""
         return "A letter opens its places; to win, open them all or name the word."
 
     def board(self) -> str:

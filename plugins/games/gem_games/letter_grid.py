@@ -1,4 +1,4 @@
-"""Words that cross on a square of letters, as crosswords and word searches have them."""
+"""Words that cross on a square of letters, for crosswords and word searches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EMPTY = ""
 
 
 class Line(NamedTuple):
-    """Where a word stands: its first cell, and its last one to the right or below."""
+    """The place of a word: its first cell, and its last one to the right or below."""
 
     word: str
     row: int
@@ -29,7 +29,7 @@ class Grid:
     """A square with sides of one and a half times the longest word, and the words on it.
 
     Longest word first, each across or down as drawn: the first in the middle, another where it crosses one of the
-    other direction (drawn among all such places), or else on the first free place. A word without any is left out.
+    other direction (drawn among all such places), or else in the first free place. A word without a place is left out.
 
     Args:
         words: what to place, without repetitions.
@@ -55,7 +55,7 @@ class Grid:
             middle, start = self.size // 2, (self.size - len(word)) // 2
             return Line(word, start, middle, down) if down else Line(word, middle, start, down)
         crossings = self._crossings(word, down)
-        while crossings:  # in random order, without shuffling all for the first that fits
+        while crossings:  # in random order, without shuffling all places to find the first that fits
             chosen = int(rng.random() * len(crossings))
             crossings[chosen], crossings[-1] = crossings[-1], crossings[chosen]
             if self._fits(line := crossings.pop()):
@@ -100,7 +100,7 @@ def drawn(marks: Sequence[str], size: int) -> str:
 
 @cache
 def _numbers(size: int) -> tuple[str, list[str]]:
-    """The line above the columns, and what stands before each row."""
+    """The line above the columns, and the label of each row."""
     columns = "   " + " ".join(f"{number:>2}" for number in range(size))
     return columns, [f"{row:>2} " for row in range(size)]
 

@@ -19,21 +19,21 @@ _RANDOM = ((2, 4, 10), (4, 6, 20), (4, 8, 30))
 class Mastermind(Game):
     """A code of `code_length` numbers between 1 and `num_numbers`, to be found within `max_turns` guesses.
 
-    Action: the last `\\boxed{N N ...}` in the text, numbers parted by white space. A black peg is a right number in the
-    right place, a white peg a right number in another place. A guess may repeat numbers even where the code does not.
+    Action: the last `\\boxed{N N ...}` in the text, numbers separated by white space. A black peg is a right number in
+    the right place, a white peg a right number in another place. A guess may repeat numbers even if the code does not.
 
     | guess | reward | episode |
     | --- | --- | --- |
-    | more black pegs than any before | the increase / code_length, so that the sum is 1 at the right code | goes on |
+    | more black pegs than any before | the increase / code_length, so that the sum is 1 at the right code | continues |
     | the right code | as above | terminated |
-    | other | 0 | goes on |
-    | of another length, out of range, or made before | 0, no pegs | goes on, the turn is spent |
+    | other | 0 | continues |
+    | of another length, out of range, or made before | 0, no pegs | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | not the right code on the last turn | as above | terminated and truncated |
 
     Args:
         code_length, num_numbers, max_turns: code and limit; all `None` draws one of three sizes for each episode.
-        duplicate_numbers: whether a number may stand in the code more than once.
+        duplicate_numbers: whether a number may be in the code more than once.
 
     Raises:
         EnvError: no such code exists, fewer than one turn, or only some of the three given.
@@ -55,7 +55,7 @@ class Mastermind(Game):
             self._set_size(code_length, num_numbers, max_turns)
 
     def deal(self) -> None:
-        """Draw a code, and where asked its size."""
+        """Draw a code, and its size if none was given."""
         if self._drawn:
             self._set_size(*self.rng.choice(_RANDOM))
         self.code = self._draw_code()
@@ -96,7 +96,7 @@ class Mastermind(Game):
 
     def sample_random_action(self) -> str:
         """A possible code that was not guessed before."""
-        # Some code is left to be drawn, as the right one never counts as guessed.
+        # At least one code remains, because the right one never counts as guessed.
         while (guess := self._draw_code()) in self.guesses:
             pass
         return boxed(_text(guess))
@@ -126,7 +126,7 @@ class Mastermind(Game):
         return f"{_text(guess)} was guessed before." if guess in self.guesses else None
 
     def _common(self, guess: Code) -> int:
-        """How many numbers guess and code share, wherever they stand."""
+        """How many numbers guess and code share, regardless of their places."""
         left = [*self.code]
         for number in guess:
             if number in left:

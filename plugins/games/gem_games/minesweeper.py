@@ -22,20 +22,20 @@ class Minesweeper(Game):
     `F` flagged, or a number.
 
     Action: the last `\\boxed{reveal row column}` or `\\boxed{flag row column}` in the text, words in any case, one
-    character of white space between them. `flag` sets a flag or takes it away.
+    character of white space between them. `flag` sets a flag or removes it.
 
     | move | reward | episode |
     | --- | --- | --- |
-    | reveal a closed cell without a mine | cells opened / (cells - num_mines) | goes on, or terminated where solved |
+    | reveal a closed cell without a mine | cells opened / (cells - num_mines) | continues; terminated if solved |
     | reveal a mine, flagged or not | 0 | terminated |
-    | flag a closed cell | 0 | goes on |
-    | reveal an open cell or a flag on no mine; flag an open cell | 0 | goes on, the turn is spent |
-    | a cell outside the board, another word | 0 | goes on, the turn is spent |
+    | flag a closed cell | 0 | continues |
+    | reveal an open cell or a flag on no mine; flag an open cell | 0 | continues; the turn is used up |
+    | a cell outside the board, another word | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | not solved on the last turn | as above | terminated and truncated |
 
-    It is solved by a `reveal` after which all safe cells are open and all mines flagged. A mine that is flagged later
-    solves nothing: such an episode pays 1 and goes on until its turns are used up. `-v1-` has this mended.
+    It is solved by a `reveal` after which all safe cells are open and all mines flagged. Flagging a mine later
+    does not solve it: such an episode pays 1 and continues until its turns are used up. `-v1-` fixes this.
 
     Args:
         rows, cols, num_mines, max_turns: board and limit; all `None` draws them anew for each episode: 5 to 8 rows and
@@ -58,7 +58,7 @@ class Minesweeper(Game):
             self._set_size(rows, cols, num_mines, max_turns)
 
     def deal(self) -> None:
-        """Close all cells, and where asked draw the size."""
+        """Close all cells, and draw the size if none was given."""
         if self._drawn:
             side = self.rng.randint(5, 8)
             self._set_size(side, side, side * side // 5, side * side)
@@ -110,7 +110,7 @@ class Minesweeper(Game):
         return f"{self._name(cell)} is open.", reward, GOES_ON
 
     def flag(self, cell: int) -> Move:
-        """Set a flag or take it away."""
+        """Set a flag or remove it."""
         if cell in self.flags:
             self.flags.remove(cell)
             self.view[cell] = CLOSED
@@ -139,7 +139,7 @@ class Minesweeper(Game):
         return "\n".join([self._header, *rows])
 
     def sample_random_action(self) -> str:
-        """Open a closed cell nine times of ten, or flag it."""
+        """Open a closed cell, or flag it one time in ten."""
         closed = [cell for cell, sign in enumerate(self.view) if sign == CLOSED]
         if closed and self.rng.random() < 0.9:
             return self._action("reveal", self.rng.choice(closed))
@@ -187,10 +187,10 @@ class MinesweeperV1(Minesweeper):
     """The same, with the usual ending and safe flags.
 
     - It is solved as soon as all safe cells are open, whatever is flagged. In `-v0-` mines had to be flagged before the
-      last `reveal`, and an episode with all safe cells open could not be finished any more.
-    - A flagged cell cannot be revealed, mine or not, and the first `reveal` of one lays no mines. In `-v0-` a flagged
-      mine lost the game, so that a refusal told that there was none.
-    - Any white space is read in the box, also next to the braces.
+      last `reveal`, and an episode with all safe cells open could no longer be won.
+    - A flagged cell cannot be revealed, mine or not, and the first `reveal` of one lays no mines. In `-v0-` revealing a
+      flagged mine lost the game, so that a refusal showed that there was no mine.
+    - The box accepts any white space, also next to the braces.
     """
 
     ACTION = re.compile(r"\\boxed\{\s*([a-zA-Z]+)\s+(\d+)\s+(\d+)\s*\}")
@@ -209,7 +209,7 @@ class MinesweeperV1(Minesweeper):
 
 @lru_cache(maxsize=32)
 def _around(rows: int, cols: int) -> tuple[_Cells, ...]:
-    """For each cell, those that touch it."""
+    """The neighbors of each cell."""
     return tuple(
         tuple(
             r * cols + c

@@ -10,7 +10,7 @@ from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_dr
 from gem_games.sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
 
 _DRAWN = (((6, 6), 2, 20), ((8, 8), 5, 50))
-"""Rows and columns, boxes and turns that are drawn from."""
+"""Rows and columns, boxes and turns to draw from."""
 _WALL, _FLOOR, _TARGET, _BOX, _BOX_ON_TARGET, _PLAYER = "#_OX√P"
 _BOXES, _FREE = _BOX + _BOX_ON_TARGET, _FLOOR + _TARGET
 
@@ -23,12 +23,12 @@ class Sokoban(Game):
     | move | reward | episode |
     | --- | --- | --- |
     | puts the last box on a target | 1 | terminated |
-    | another | 0 | goes on |
-    | into a wall, or a box that cannot go on | 0 | goes on, the turn is spent |
+    | another | 0 | continues |
+    | into a wall, or pushing a box that is blocked | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | on the last turn, not solved | boxes on targets / boxes | terminated and truncated |
 
-    Board: `P` player, `#` wall, `X` box, `O` target, `√` box on a target, `_` floor. Every room can be solved, though a
+    Board: `P` player, `#` wall, `X` box, `O` target, `√` box on a target, `_` floor. Every room can be solved, but a
     few not within the limit.
 
     Args:
@@ -39,7 +39,7 @@ class Sokoban(Game):
 
     Raises:
         EnvError: a room too small for its boxes, no boxes or turns, or only some of the three given. `reset` raises it
-            where no room is found, which the ids' sizes never come near.
+            where no room is found, which does not happen with the sizes of the ids.
     """
 
     ACTION = re.compile(r"\\boxed\{(up|down|left|right)\}", re.IGNORECASE)
@@ -53,7 +53,7 @@ class Sokoban(Game):
             self._set_limits(dim_room, num_boxes, max_turns)
 
     def deal(self) -> None:
-        """Draw a room, and where asked its size."""
+        """Draw a room, and its size if none was given."""
         if self._drawn:
             self._set_limits(*self.rng.choice(_DRAWN))
         self.enter(self.draw_room())
@@ -87,7 +87,7 @@ class Sokoban(Game):
         )
 
     def play(self, move: re.Match[str]) -> Move | None:
-        """Move, and push what is in the way."""
+        """Move, and push a box that is in the way."""
         way = move[1].lower()
         step = self._steps.get(way)
         if step is None:  # a letter outside ASCII, such as a dotless i, that only looks the same without case
@@ -150,7 +150,7 @@ class Sokoban(Game):
 
 
 class SokobanV1(Sokoban):
-    """The same in rooms that can be solved within `max_turns`; white space in the box is read."""
+    """The same in rooms that can be solved within `max_turns`; the box accepts white space."""
 
     ACTION = re.compile(r"\\boxed\{\s*(up|down|left|right)\s*\}", re.IGNORECASE | re.ASCII)
 

@@ -1,7 +1,7 @@
 """Sokoban rooms that can be solved: dug by a random walk, then played backwards from the goal.
 
 Cell `row * width + column` is a bit of an integer, and a step is a shift by 1 or by the width. The outermost cells are
-walls, so that no step leaves the room or comes round to another row.
+walls, so that no step leaves the room or wraps around to another row.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _SHAPES = (
     *(((0, 0), (row, 0), (0, column)) for row in (-1, 1) for column in (-1, 1)),
     *(((0, 0), (row, 0), (0, row), (row, row)) for row in (-1, 1)),
 )
-"""What is dug at once, as rows and columns from where the walk stands: lines, corners and squares."""
+"""Shapes dug in one step, as rows and columns relative to the walk: lines, corners and squares."""
 FLOOR_PER_BOX = 4
 """A room with fewer cells than this for each box is dug anew."""
 _ROOMS = 1000
-"""Rooms dug before giving up; for the usual sizes a few are enough."""
+"""Rooms to try before giving up; the usual sizes need only a few."""
 _PULLS_PER_BOX = 3
-"""How far a game is played backwards."""
+"""Limit on the pulls of a game that is played backwards, per box."""
 _KEPT = 20
-"""Positions that are followed, of those with the same number of pulls."""
+"""Positions to keep for each number of pulls."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Room:
     height: int
     width: int
     floor: frozenset[int]
-    """Every cell that is no wall, also under targets, boxes and the player."""
+    """Every cell that is not a wall, including those under targets, boxes and the player."""
     targets: frozenset[int]
     boxes: frozenset[int]
     player: int
@@ -73,7 +73,7 @@ def draw_room(height: int, width: int, boxes: int, rng: random.Random, most_move
         if floor.bit_count() < FLOOR_PER_BOX * boxes:
             continue
         goal, position = _play_backwards(floor, width, boxes, rng)
-        # Later positions are harder; where they take too many moves, an earlier one may not.
+        # Later positions are harder. If one takes too many moves, an earlier one may not.
         while position is not None:
             if not (position.boxes | position.player) & goal:
                 pushes = _pushes(position)
@@ -104,10 +104,10 @@ def _dig(height: int, width: int, rng: random.Random) -> int:
 
 
 def _play_backwards(floor: int, width: int, count: int, rng: random.Random) -> tuple[int, _Position | None]:
-    """Put boxes on random targets and pull them away, all positions of so many pulls side by side.
+    """Put boxes on random targets and pull them away, breadth first by the number of pulls.
 
-    Of every number of pulls a few positions are kept, none of them twice. Returns the targets, and one with the most
-    pulls of the positions where nothing stands on a target; `None` where there is none.
+    A few positions are kept for each number of pulls, none of them twice. Returns the targets and, of the positions
+    where no box and no player stands on a target, one with the most pulls; `None` if there is no such position.
     """
     *targets, player = rng.sample(_cells(floor), count + 1)
     goal = sum(1 << target for target in targets)
@@ -123,7 +123,7 @@ def _play_backwards(floor: int, width: int, count: int, rng: random.Random) -> t
 
 
 def _pulled(position: _Position, floor: int, width: int, seen: set[tuple[int, int]]) -> Iterator[_Position]:
-    """The positions after one pull more, unless the present one was seen before."""
+    """The positions after one more pull; none if the present position was seen before."""
     boxes, free = position.boxes, floor & ~position.boxes
     *_, reached = _walk(position.player, free, width)
     if (boxes, reached) in seen:

@@ -11,9 +11,9 @@ from gem_games.sudoku_boards import SCALES, puzzle
 
 _DRAWN = ((4, 10, 15), (9, 50, 50))
 _DRAWN_V1 = ((4, 7, 15), (9, 34, 50))
-"""Rows, clues and turns that are drawn from."""
+"""Rows, clues and turns to draw from."""
 _FEWEST_CLUES = {4: 4, 9: 24}
-"""With fewer, nearly every grid that is drawn has more than one solution."""
+"""With fewer clues, nearly every grid has more than one solution."""
 
 
 class Sudoku(Game):
@@ -23,9 +23,9 @@ class Sudoku(Game):
 
     | digit | reward | episode |
     | --- | --- | --- |
-    | as in the solution | 1 / cells empty at the start | goes on; terminated with the last cell |
-    | another, which breaks no rule so far | 0 | goes on, the turn is spent |
-    | already in the row, column or block; a filled cell; out of range | 0 | goes on, the turn is spent |
+    | as in the solution | 1 / cells empty at the start | continues; terminated with the last cell |
+    | another that breaks no rule so far | 0 | continues; the turn is used up |
+    | already in the row, column or block; a filled cell; out of range | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | on the last turn, cells left empty | as above | terminated and truncated |
 
@@ -49,7 +49,7 @@ class Sudoku(Game):
             self._set_limits(scale, clues, max_turns)
 
     def deal(self) -> None:
-        """Draw a puzzle, and where asked its size."""
+        """Draw a puzzle, and its size if none was given."""
         if self._drawn:
             self._set_limits(*self.rng.choice(self._drawn_from))
         self.solution, self.cells = self.puzzle()

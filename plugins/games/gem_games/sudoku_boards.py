@@ -12,7 +12,7 @@ from functools import cache
 from operator import eq
 
 SCALES = (4, 9)
-"""Rows of the boards that there are."""
+"""Rows of the supported boards."""
 
 _NONE_FITS = -1
 
@@ -73,7 +73,7 @@ class Lattice:
         return not any(self._solve(_with(planes, digit, cell)) for digit in wrong)
 
     def _solve(self, planes: list[int], rng: random.Random | None = None) -> list[int] | None:
-        """Some full grid within these planes, changed in place; `rng` draws which branch is tried first."""
+        """A full grid within these planes, changed in place; `rng` chooses the branch to try first."""
         undecided = self._narrow(planes)
         if undecided == _NONE_FITS:
             return None
@@ -148,7 +148,7 @@ def puzzle(scale: int, attempts: int, rng: random.Random, most: int | None = Non
         scale: 4 or 9 rows.
         attempts: how many cells are tried; one that would leave two solutions keeps its digit.
         rng: draws the grid and the cells.
-        most: stop when so many are empty.
+        most: stop at this number of empty cells.
     """
     board = lattice(scale)
     solution = board.full_grid(rng)

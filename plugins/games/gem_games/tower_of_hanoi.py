@@ -21,13 +21,13 @@ _RANDOM = ((3, 10), (4, 20), (5, 35))
 class TowerofHanoi(Game):
     """`num_disks` disks on tower A, to be moved to tower C within `max_turns` turns, one at a time.
 
-    Action: the last `\\boxed{A C}` in the text: from, to; in any case, parted by white space, a comma, both or nothing.
+    Action: the last `\\boxed{A C}` in the text: from, to; in any case, with white space, a comma or nothing between.
 
     | move | reward | episode |
     | --- | --- | --- |
     | the last disk to C | 1 | terminated |
-    | another allowed one, also from a tower to itself | 0 | goes on |
-    | from an empty tower, or onto a smaller disk | 0 | goes on, the turn is spent |
+    | another allowed one, also from a tower to itself | 0 | continues |
+    | from an empty tower, or onto a smaller disk | 0 | continues; the turn is used up |
     | no box | -0.1 | terminated (and truncated, if it was the last turn) |
     | not solved on the last turn | disks on C / num_disks | terminated and truncated |
 
@@ -48,7 +48,7 @@ class TowerofHanoi(Game):
             self._set_size(num_disks, max_turns)
 
     def deal(self) -> None:
-        """Pile the disks up on A, and where asked draw their number."""
+        """Pile the disks up on A, and draw their number if none was given."""
         if self._drawn:
             self._set_size(*self.rng.choice(_RANDOM))
         self.towers: dict[str, Pile] = {"A": tuple(range(self.num_disks, 0, -1)), "B": (), "C": ()}
@@ -79,7 +79,7 @@ class TowerofHanoi(Game):
         return f"Disk {disk} went from {source} to {target}.", 0.0, GOES_ON
 
     def consolation(self) -> float:
-        """More for more disks on C."""
+        """The more disks on C, the more it pays."""
         return len(self.towers["C"]) / self.num_disks
 
     def board(self) -> str:

@@ -10,7 +10,7 @@ from gem_games.letter_grid import EMPTY, Grid, drawn, read_numbers
 from gem_games.words import require, word_list
 
 _DRAWN_WORDS, _DRAWN_TURNS = 5, 20
-"""What an episode has where nothing is given."""
+"""Parameters of an episode if none are given."""
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -22,10 +22,10 @@ class WordSearch(Game):
 
     | guess | reward | episode |
     | --- | --- | --- |
-    | a word | 1 / words | goes on, or terminated where all words are found |
-    | a word found before, with its ends swapped | 1 / words once more | goes on |
-    | a line that is no word | 0 | goes on |
-    | outside the grid, tried before, or neither across nor down | 0 | goes on, the turn is spent |
+    | a word | 1 / words | continues; terminated when all words are found |
+    | a word found before, with its ends swapped | 1 / words once more | continues |
+    | a line that is no word | 0 | continues |
+    | outside the grid, tried before, or neither across nor down | 0 | continues; the turn is used up |
     | no such box | -0.1 | terminated (and truncated, if it was the last turn) |
     | any on the last turn that does not complete it | as above | terminated and truncated |
 
@@ -107,7 +107,7 @@ class WordSearch(Game):
         return observation, 1 / len(self.words), SOLVED if solved else GOES_ON
 
     def key(self, line: list[int]) -> tuple[int, ...]:
-        """By what two guesses count as the same."""
+        """The key by which two guesses count as the same."""
         return tuple(line)
 
     def word_at(self, line: list[int]) -> str | None:
@@ -117,7 +117,7 @@ class WordSearch(Game):
         return forwards or self.places.get((last_row, last_column, first_row, first_column))
 
     def words_left(self) -> str:
-        """What the board says of the words that are not found."""
+        """The line of the board about the words that are not found."""
         return ""
 
     def farewell(self, observation: str) -> str:
@@ -167,7 +167,7 @@ class WordSearchV1(WordSearch):
 
     - The words to find are shown; in `-v0-` only their number is.
     - A line with its ends swapped was tried before, so that no word pays twice. In `-v0-` five words paid up to 1.8.
-    - A word counts wherever it can be read, also where the letters around the hidden words happen to spell it.
+    - A word counts wherever it can be read, even if the letters around the hidden words happen to spell it.
     """
 
     def key(self, line: list[int]) -> tuple[int, ...]:

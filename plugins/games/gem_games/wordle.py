@@ -17,8 +17,8 @@ class Wordle(Game):
     | guess | reward | episode |
     | --- | --- | --- |
     | the word | 0.5 / length for each letter found now, + 0.5; 1 in all | terminated |
-    | another | 0.5 / length for each letter that stands in its place for the first time | goes on |
-    | of another length, or made before | 0 | goes on, the turn is spent |
+    | another | 0.5 / length for each letter that stands in its place for the first time | continues |
+    | of another length, or made before | 0 | continues; the turn is used up |
     | no letters in a box | -0.1 | terminated (and truncated, if it was the last turn) |
     | any but the word on the last turn | as above | terminated and truncated |
 
@@ -42,7 +42,7 @@ class Wordle(Game):
         require(hardcore=False)
 
     def deal(self) -> None:
-        """Draw a word, and where asked its length."""
+        """Draw a word, and its length if none was given."""
         if self._drawn:
             self.word_length = self.rng.randint(3, 5)
             self.max_turns = 5 * self.word_length

@@ -5,9 +5,9 @@
 | everyday | verbs and adjectives of `wonderwords` | MIT | about 1,300 of 3 to 7 letters |
 | large | `web2` (Webster, 1934) of `english-words` | MIT; the list: public domain | 209,000 of 3 to 20 letters |
 
-The nouns of `wonderwords` stay out: a third of them is rare (`gemsbok`, `placode`). Both lists lack capitals, and the
-offensive words as far as two filters know them: the words on the profanity list of `wonderwords` with what is derived
-from the longer ones, and what begins with one of `_OFFENSIVE`.
+The nouns of `wonderwords` are left out: a third of them are rare (`gemsbok`, `placode`). Neither list has
+capitalized words, or offensive words that one of two filters finds: the words on the profanity list of `wonderwords`
+and words derived from the longer ones, and words that begin with one of `_OFFENSIVE`.
 
 Each list is read on first use and once per process. All words are upper case and in alphabetical order, so that a seed
 means the same word everywhere.
@@ -50,7 +50,7 @@ _OFFENSIVE = (
     *("copulat", "fornicat", "masturbat", "penis", "vagin", "scrot", "testicul", "genital", "hermaphrod"),
     *("urinat", "defecat", "shit", "piss", "turd", "twat", "uppity"),
 )
-"""Beginnings of words that the profanity list has only in part; they cost a few innocent words as well."""
+"""Beginnings of words that the profanity list covers only in part; they also remove a few innocent words."""
 _STEM = 5
 """From this length on, a listed profanity also bars the words that begin with it."""
 _SLIP = "buze"
@@ -83,7 +83,7 @@ def words_of(length: int, *, hardcore: bool = False) -> tuple[str, ...]:
 
 
 def require(*, hardcore: bool) -> None:
-    """Check that the packages are there, without reading a list: constructors call it, so that `make` tells.
+    """Check that the packages are installed, without reading a list. Constructors call it, so that `make` fails early.
 
     Raises:
         MissingExtraError: one is not installed.
@@ -94,7 +94,7 @@ def require(*, hardcore: bool) -> None:
 
 
 def other_word(secret: str, words: Sequence[str], rng: random.Random) -> str:
-    """One of the words that is not the secret, for an example."""
+    """A word other than the secret, for an example."""
     while (word := rng.choice(words)) == secret:
         pass
     return word
@@ -137,7 +137,7 @@ def _barred(words: Sequence[str]) -> set[str]:
 
 def _package(name: str) -> Any:
     try:
-        return importlib.import_module(name)  # untyped, and missing where types are checked
+        return importlib.import_module(name)  # untyped, and not installed in the environment that checks types
     except ModuleNotFoundError as error:
         raise _missing(name) from error
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
-from gem_core.grading import grade
+from gem_grading import grade
 from gem_math import exact
 from gem_math.degenerate import is_degenerate
 from gem_questions import checks

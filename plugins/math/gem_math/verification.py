@@ -1,6 +1,6 @@
 """Comparing answers as mathematics, with math-verify. This runs in grading processes and never where training runs.
 
-sympy evaluates what it reads, so an answer can run code, loop or eat memory here; `gem_core.grading` bounds that.
+sympy evaluates what it reads, so an answer can run code, loop or eat memory here; `gem_grading` bounds that.
 """
 
 from __future__ import annotations

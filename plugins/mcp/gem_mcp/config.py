@@ -1,4 +1,4 @@
-"""Which servers there are and how to reach them."""
+"""The servers and how to reach them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gem_core.errors import ToolError
 
 
 class StdioServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A server that is a process, spoken to through its standard input and output."""
+    """A server process, with messages over its standard input and output."""
 
     command: str
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """In addition to the few variables that every server gets."""
+    """Environment variables, in addition to the few that every server gets."""
     cwd: str | None = None
     transport: Literal["stdio"] = "stdio"
 
@@ -45,11 +45,11 @@ def read_servers(servers: Mapping[str, Any] | str | Path) -> dict[str, ServerCon
     """Servers by name.
 
     Args:
-        servers: what each name stands for, with or without `mcpServers` around it; the path of a JSON file with that;
-            or the URL of one server.
+        servers: a configuration per name, with or without `mcpServers` around them; the path of a JSON file with the
+            same; or the URL of one server.
 
     Raises:
-        ToolError: none of these, or a server that is not described as it should be.
+        ToolError: none of these, or an invalid configuration of a server.
     """
     if isinstance(servers, str) and servers.startswith(("http://", "https://")):
         servers = {_host(servers) or "": {"url": servers}}
@@ -72,7 +72,7 @@ def _server(name: str, described: Any) -> ServerConfig:
     fields: dict[str, Any] = dict(cast("Mapping[str, Any]", described)) if isinstance(described, Mapping) else {}
     if len({"command", "url"} & {*fields}) != 1:
         raise ToolError(f"MCP server {name!r} needs either a command (stdio) or a url (HTTP)")
-    if "type" in fields:  # what some clients call it
+    if "type" in fields:  # the name that some clients use
         fields.setdefault("transport", fields.pop("type"))
     try:
         server = msgspec.convert(fields, StdioServer if "command" in fields else HttpServer)
@@ -93,9 +93,9 @@ def _check(name: str, server: ServerConfig) -> None:
 
 
 def _host(url: str) -> str | None:
-    """The host that an address names; `None` where it is no proper address."""
+    """The host of an address; `None` if the address is invalid."""
     try:
         address = urlsplit(url)
-        return address.hostname if address.port != 0 else None  # a bad port raises, too
+        return address.hostname if address.port != 0 else None  # a bad port raises too
     except ValueError:
         return None

@@ -1,10 +1,10 @@
-"""A program that starts a server and ends with it, or with the client, whatever happens to either.
+"""A program that starts a server and ends when the server or the client ends.
 
     python -I -S guard.py COMMAND [ARGUMENT ...]
 
 The server has this process's standard streams and a process group of its own, which is killed as soon as the server
-ends, the client closes the other end of standard output or dies, or this process is asked to end. Little is imported,
-to start quickly.
+ends, the client closes the other end of standard output or dies, or this process gets a signal to end. The program
+imports little, to start quickly.
 """
 
 import os
@@ -14,9 +14,9 @@ import sys
 from types import FrameType
 
 NOT_STARTED = 127
-"""Exit status where the command cannot be run, as shells have it."""
+"""Exit status if the command cannot be run, as in shells."""
 SIGNALLED = 128
-"""A server that a signal killed gives this and the signal's number, as shells have it."""
+"""A server killed by signal N gives the exit status 128 + N, as in shells."""
 
 
 def main(command: list[str]) -> int:
@@ -33,17 +33,17 @@ def main(command: list[str]) -> int:
         return NOT_STARTED
     poll = select.poll()
     poll.register(woken, select.POLLIN)
-    poll.register(sys.stdout, 0)  # says when nobody reads any more
+    poll.register(sys.stdout, 0)  # reports when the reader is gone
     poll.poll()
     return _end(server)
 
 
 def _wake(number: int, frame: FrameType | None) -> None:
-    """What wakes is the byte that comes with a signal."""
+    """Does nothing: the byte that comes with a signal wakes the poll."""
 
 
 def _end(server: int) -> int:
-    """Kill the group, and say how the server ended. Until it is waited for, nobody else gets its number."""
+    """Kill the group and return how the server ended. Its process id stays reserved until the wait."""
     alive = os.waitid(os.P_PID, server, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     try:  # noqa: SIM105 - contextlib would take long to import
         os.killpg(server, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Servers with an address."""
+"""Connections to servers with an address."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gem_mcp.stdio import MOST_BYTES
 
 _CONNECT_SECONDS = 30.0
 _DAY = 86400.0
-"""A stream on which nothing comes is no error: each call has its own limit."""
+"""No limit on a silent stream: each call has its own limit."""
 
 
 @asynccontextmanager
 async def http_transport(
     server: HttpServer, lost: Callable[[str], None], expired: Callable[[], None]
 ) -> AsyncGenerator[Any]:
-    """A connection to a server, as the SDK's client takes it.
+    """A connection to a server, in the form that the SDK's client takes.
 
     Args:
         server: which one.
-        lost: told when it does not accept the headers.
-        expired: called when it does not know the session any more.
+        lost: called with the reason if the server refuses the headers.
+        expired: called when the server no longer knows the session.
     """
 
     async def look(response: httpx2.Response) -> None:

@@ -12,5 +12,5 @@ GEM_PLUGIN_API = ">=1,<2"
 
 @hookimpl
 def gem_tools() -> Iterable[ToolSpec]:
-    """One tool, which takes the servers as an argument."""
+    """One tool; its argument names the servers."""
     yield ToolSpec("mcp:Servers", "gem_mcp.tool:MCPTool", tags=("mcp",), extra="mcp")

@@ -1,4 +1,4 @@
-"""What a server answers, as text for a model."""
+"""Answers of a server as text for a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gem_core.tools import ToolResult
 
 
 def as_result(answer: types.CallToolResult) -> ToolResult:
-    """Texts as they are, and a line for anything else. Structured content stands for texts where there are none."""
+    """Texts unchanged, and a line for anything else. Without texts, the structured content."""
     parts = [_described(block) for block in answer.content]
     if answer.structured_content is not None and not any(
         isinstance(block, types.TextContent) for block in answer.content

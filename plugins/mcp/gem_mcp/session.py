@@ -1,4 +1,4 @@
-"""Sessions with servers, kept for as long as both sides live."""
+"""Sessions with servers, kept as long as both sides live."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from gem_mcp.http import http_transport
 from gem_mcp.stdio import stdio_transport
 
 MOST_STARTS, WITHIN_SECONDS = 10, 60.0
-"""So often a server is started in so many seconds, whatever it does."""
+"""The most starts of one server, and the seconds that they are counted over."""
 _MOST_TOOLS = 10_000
 _CLIENT = types.Implementation(name="gem-core", version=__version__)
 
 
 class _Expired(ToolError):
-    """The server does not know the session of a call, as it was started anew."""
+    """The server does not know the session of a call, because the server was restarted."""
 
 
 class Server:
-    """A server that is started again when it is lost. Lives on one event loop.
+    """A server that is started again after it was lost. Lives on one event loop.
 
     Args:
         name: of the server, for messages.
         config: how to reach it.
-        start_timeout: seconds until it must have said which tools it has.
+        start_timeout: seconds within which it must list its tools.
     """
 
     def __init__(self, name: str, config: ServerConfig, start_timeout: float) -> None:
@@ -43,30 +43,30 @@ class Server:
         self._config = config
         self._start_timeout = start_timeout
         self._sessions: list[Session] = []
-        """The last one, and those before it that are not quite gone."""
+        """The current session, and earlier ones that have not closed yet."""
         self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._doubt: asyncio.Task[None] | None = None
         self._closed = False
 
     async def tools(self) -> list[types.Tool]:
-        """What it offers. Raises as `call`."""
+        """The tools of the server. Raises as `call`."""
         return (await self._live()).tools
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Call a tool. A call that was lost is not repeated, as it may have been carried out.
+        """Call a tool. A lost call is not repeated, because the server may have carried it out.
 
         Raises:
-            ToolError: no session, or it was lost; an error of the protocol; an answer that is no result.
+            ToolError: there is no session, or it was lost; an error of the protocol; an answer that is not a result.
         """
         session = await self._live()
         try:
             return await self._called(session, tool, arguments)
-        except _Expired:  # so it did not carry out the call either
+        except _Expired:  # so the call was not carried out
             session.abandon("does not know the session any more")
         return await self._called(await self._live(), tool, arguments)
 
     async def close(self) -> None:
-        """End the session, and with it a process that was started for it. There is no other one afterwards."""
+        """End the session and the process that was started for it. No session can follow."""
         self._closed = True
         if self._doubt is not None:
             self._doubt.cancel()
@@ -88,11 +88,11 @@ class Server:
                 said = f"MCP server {self._name!r} {session.cause}. It is started again for the next call."
                 raise ToolError(said) from error
             raise ToolError(error.message) from error
-        except (RuntimeError, ValueError) as error:  # it breaks the protocol, or the schema of its own tool
+        except (RuntimeError, ValueError) as error:  # the server breaks the protocol, or the schema of its own tool
             raise ToolError(f"MCP server {self._name!r}: {error}") from error
 
     async def _check(self, session: Session) -> None:
-        """After a call that came to nothing: was it the call or the server?"""
+        """After a failed call, find out whether the call or the server is at fault."""
         if session.lost:
             return
         try:
@@ -102,7 +102,7 @@ class Server:
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 session.abandon("closed the connection")
-        except Exception:  # whatever it is, it is an answer
+        except Exception:  # any answer shows that the server is alive
             pass
 
     async def _live(self) -> Session:
@@ -127,15 +127,15 @@ class Server:
 
 
 class Session:
-    """One session, which a task of its own opens, keeps and closes, as the SDK demands; any task may call tools."""
+    """One session. The SDK demands that one task opens, keeps and closes it; any task may call tools."""
 
     def __init__(self, name: str, config: ServerConfig, start_timeout: float) -> None:
         self.client: Client
         self.tools: list[types.Tool]
         self.expired = False
-        """The server does not know it any more."""
+        """The server no longer knows the session."""
         self.cause = f"did not say within {start_timeout:g} seconds what it offers"
-        """Why it is over."""
+        """Why the session is over."""
         self._name = name
         self._config = config
         self._start_timeout = start_timeout
@@ -146,27 +146,27 @@ class Session:
 
     @property
     def ended(self) -> bool:
-        """Is it over, and everything given back?"""
+        """Whether it is over and everything is released."""
         return self._task.done()
 
     @property
     def lost(self) -> bool:
-        """Is it over, or about to be?"""
+        """Whether it is over or ending."""
         return self._scope.cancel_called or self.ended
 
     async def opened(self) -> bool:
-        """Wait until it is open; false when it could not be opened."""
+        """Wait until it is open; false if it could not be opened."""
         await asyncio.wait((self._opened, self._task), return_when=asyncio.FIRST_COMPLETED)
         return self._opened.done()
 
     def abandon(self, cause: str) -> None:
-        """Give it up."""
+        """End it at once."""
         if not self.lost:
             self.cause = cause
             self._scope.cancel()
 
     async def close(self) -> None:
-        """End it in order; one that is not open yet is given up."""
+        """End it in order; at once if it is not open yet."""
         self._closing.set()
         if not self._opened.done():
             self._scope.cancel()
@@ -213,7 +213,7 @@ async def _all_tools(client: Client) -> list[types.Tool]:
 
 
 def _in_words(error: BaseException) -> str:
-    """What is behind an error that task groups wrapped: the transport's own where there is one."""
+    """The error inside the groups of task groups: the transport's own, if there is one."""
     leaves = [*_leaves(error)]
     told = [leaf for leaf in leaves if isinstance(leaf, ToolError)]
     return str(told[0]) if told else f"failed: {type(leaves[0]).__name__}: {leaves[0]}"

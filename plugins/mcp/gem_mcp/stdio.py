@@ -1,8 +1,8 @@
 """Server processes.
 
-The SDK's own `stdio_client` keeps whatever a server sends without a line end, takes time quadratic in the length of a
-line, prints a traceback for every line that is none of the protocol, and leaves a server that does not end with its
-input behind when its client is killed. So this is a transport for the SDK's client that does none of that.
+The SDK's own `stdio_client` buffers without limit while a server sends no line end, takes time quadratic in the length
+of a line, and prints a traceback for every line outside the protocol. When the client is killed, a server that does not
+end with its input stays behind. This transport for the SDK's client has none of these faults.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gem_mcp import guard
 from gem_mcp.config import StdioServer
 
 MOST_BYTES = 32 << 20
-"""Length of one message of a server."""
+"""Limit on one message of a server."""
 _LOGGED_LINES, _LOGGED_CHARACTERS = 1000, 500
-"""What is logged of one process."""
+"""Lines of one process, and characters of one line, that are logged."""
 _GRACE_SECONDS = 2.0
-"""How long a server may take to end once its input is closed."""
+"""Seconds that a server may take to end once its input is closed."""
 _GUARD_SECONDS = 30.0
-"""How long the guard may take to end: it does at once, but on a busy machine that is when its turn comes."""
+"""Seconds that the guard may take to end. It ends at once, but on a busy machine it may have to wait to run."""
 _LAST_WORDS, _LAST_WORDS_SECONDS = 500, 0.5
-"""Bytes of what it said last, and how long to wait for them."""
+"""Bytes of the last output to report, and seconds to wait for them."""
 _CHUNK = 1 << 16
 
 _log = logging.getLogger("gem_mcp")
@@ -43,12 +43,12 @@ _log = logging.getLogger("gem_mcp")
 
 @asynccontextmanager
 async def stdio_transport(name: str, server: StdioServer, lost: Callable[[str], None]) -> AsyncGenerator[Any]:
-    """Start a server; what it sends and what it is sent are streams, as the SDK's client takes them.
+    """Start a server and give the streams of both directions, in the form that the SDK's client takes.
 
     Args:
         name: of the server, for the log.
         server: how to start it.
-        lost: told why, when it ended, closed its streams, or sent too much.
+        lost: called with the reason when the server ended, closed its streams, or sent too much.
 
     Raises:
         ToolError: it cannot be started.
@@ -72,12 +72,12 @@ async def stdio_transport(name: str, server: StdioServer, lost: Callable[[str], 
             tasks.cancel_scope.cancel()
 
 
-async def _started(server: StdioServer) -> asyncio.subprocess.Process:  # pyright: ignore[reportReturnType]  # a shield swallows nothing
+async def _started(server: StdioServer) -> asyncio.subprocess.Process:  # pyright: ignore[reportReturnType]  # a shield suppresses nothing
     program = (sys.executable, "-I", "-S", str(Path(guard.__file__)), server.command, *server.args)
     pipe = asyncio.subprocess.PIPE
     environment = {**get_default_environment(), **server.env}
     try:
-        # Shielded: asyncio would answer a cancellation by killing the guard, which may have started the server by then.
+        # Shielded: on cancellation asyncio would kill the guard, which may already have started the server.
         with anyio.CancelScope(shield=True):
             return await asyncio.create_subprocess_exec(
                 *program,
@@ -110,7 +110,7 @@ class _ServerProcess:
         self._silent = asyncio.Event()
 
     async def read(self, arriving: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Hand on its messages, until it has no more: then the session is over."""
+        """Pass on its messages. The session is over when the last one has come."""
         async with arriving:
             try:
                 while line := await self._stdout.readline():
@@ -119,11 +119,11 @@ class _ServerProcess:
             except ValueError:  # a line over the limit
                 self._give_up(f"sent a message of more than {MOST_BYTES >> 20} MiB")
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session is closed
-                while await self._stdout.read(_CHUNK):  # else it could not write what it has to say, and end
+                while await self._stdout.read(_CHUNK):  # otherwise it would block on a write and never end
                     pass
 
     async def write(self, leaving: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Send it what is for it."""
+        """Send it the messages for it."""
         async with leaving:
             try:
                 async for message in leaving:
@@ -131,11 +131,11 @@ class _ServerProcess:
                     self._stdin.write(text.encode() + b"\n")
                     await self._stdin.drain()
             except OSError:
-                await asyncio.sleep(_GRACE_SECONDS)  # where it died, the reader tells how
+                await asyncio.sleep(_GRACE_SECONDS)  # if it died, the reader reports how
                 self._give_up("closed its input")
 
     async def listen(self) -> None:
-        """Read what it writes on stderr, however much it is."""
+        """Read everything that it writes to stderr, so that it never blocks."""
         rest = b""
         while chunk := await self._stderr.read(_CHUNK):
             self._hear(chunk)
@@ -147,7 +147,7 @@ class _ServerProcess:
         self._silent.set()
 
     async def end(self, patience: float) -> None:
-        """Close its input, which ends a well-behaved server, and kill any other with all of its group."""
+        """Close its input, which ends a well-behaved server; kill any other with its whole group."""
         self._ending = True
         self._stdin.close()
         if not await self._gone(patience):
@@ -156,7 +156,7 @@ class _ServerProcess:
         if not await self._gone(_GUARD_SECONDS):  # killed, it would leave the server behind
             self._process.kill()
             await self._gone(_GRACE_SECONDS)
-        # Pipes stay open while somebody has the other ends, and nothing public closes them.
+        # Pipes stay open while another process holds the other ends, and asyncio has no public way to close them.
         self._process._transport.close()  # pyright: ignore
 
     async def _arrive(self, line: bytes, arriving: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -169,7 +169,7 @@ class _ServerProcess:
         await arriving.send(SessionMessage(message))
 
     def _give_up(self, cause: str) -> None:
-        if not self._ending:  # else it ends as it was told to
+        if not self._ending:  # otherwise it ends in order
             self._lost(cause)
 
     def _hear(self, words: bytes) -> None:
@@ -193,7 +193,7 @@ class _ServerProcess:
         return f"{how}; its last words: {said}" if said else how
 
     async def _gone(self, seconds: float) -> bool:
-        """Did it end in time? Not `wait()`, which also waits for whoever else has its pipes."""
+        """Whether it ended in time. `wait()` would also wait for other processes that hold its pipes."""
         deadline = anyio.current_time() + seconds
         while self._process.returncode is None and anyio.current_time() < deadline:
             await asyncio.sleep(0.01)

@@ -22,21 +22,21 @@ _REPLY = "\n<tool_response>\n{}\n</tool_response>\n"
 class MCPTool(Tool):
     """The tools of one or more MCP servers.
 
-    A server is started, or connected to, when tools are first listed, and has one session for all environments of a
-    toolbox; calls run side by side. One that is lost is started again for the next call. The tools of one server keep
-    their names; with several servers they are called `server_tool`. Characters that no function's name may have become
-    `_`.
+    A server is started, or connected to, when tools are first listed. It has one session for all environments of a
+    toolbox, and calls run side by side. A lost server is started again for the next call. The tools of one server keep
+    their names; with several servers they are called `server_tool`. Characters that a function's name may not have
+    become `_`.
 
     Args:
         servers: servers by name, each `{"command": ..., "args": [...], "env": {...}, "cwd": ...}` or `{"url": ...,
             "headers": {...}, "transport": "http" | "sse"}`, with or without `{"mcpServers": ...}` around them; or the
             path of a JSON file with that; or the URL of one server.
         timeout: seconds that one call may take.
-        start_timeout: seconds until a server must have said what it offers.
-        allow: names of the tools to offer, as they are offered; `None` offers all.
+        start_timeout: seconds within which a server must list its tools.
+        allow: names of the tools to show to the policy, as changed above; `None` shows all.
 
     Raises:
-        ToolError: servers that are not described as above, or a time limit that is none.
+        ToolError: an invalid description of servers, or an invalid time limit.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class MCPTool(Tool):
         """Start the servers, all at once, and list their tools.
 
         Raises:
-            ToolError: a server did not start, two tools have one name, or one that is allowed does not exist.
+            ToolError: a server did not start, two tools have one name, or a name in `allow` does not exist.
         """
         servers = {name: Server(name, config, self._start_timeout) for name, config in self._configs.items()}
         self._servers = [*servers.values()]
@@ -85,7 +85,7 @@ class MCPTool(Tool):
         return as_result(await server.call(tool, arguments))
 
     async def close(self) -> None:
-        """End the sessions, and the processes that were started for them."""
+        """End the sessions and the processes that were started for them."""
         servers, self._servers = self._servers, []
         await asyncio.gather(*(server.close() for server in servers))
 
@@ -109,5 +109,5 @@ def _function(tool: types.Tool, prefix: str | None) -> Function:
 
 
 def _parameters(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A server's schema as one of an object, even where the server left that out."""
+    """A server's schema as that of an object, even if the server left the type out."""
     return {**schema, "type": "object", "properties": schema.get("properties") or {}}

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gem_core.errors import SandboxError
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, Session
+from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, SandboxError, Session
 from gem_sandbox.imports import Imports
 
 _RESTARTED = "The interpreter was lost, and what was defined before is gone."

@@ -6,7 +6,7 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_core.grading import grade
+from gem_grading import grade
 from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import function_name
@@ -38,7 +38,7 @@ class ReasoningGym(Env):
 
     Scores are reasoning-gym's, with its quirks: some data sets pay 0.01 to 0.25 for any text in a box, and those that
     compare text pay a part for an answer that merely contains the right one. game_of_life_halting, where any text was
-    right, is mended: it takes True or False.
+    right, is fixed: it takes True or False.
 
     Entries are the same in every process, but for isomorphic_strings, knight_swap, polynomial_multiplication,
     ransom_note and word_ladder: reasoning-gym makes them in the order of sets of text, so set `PYTHONHASHSEED`.

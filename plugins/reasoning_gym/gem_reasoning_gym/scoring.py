@@ -1,4 +1,4 @@
-"""Grading functions, one per data set and settings, for `gem_core.grading`.
+"""Grading functions, one per data set and settings, for `gem_grading`.
 
 reasoning-gym evaluates some answers (`eval`, sympy's parser), so its scoring runs where that does no harm.
 """
@@ -27,8 +27,8 @@ def __getattr__(name: str) -> Score:
     if not name.startswith(_PREFIX):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     definition: Definition = pickle.loads(bytes.fromhex(name.removeprefix(_PREFIX)))
-    if definition.name in _MENDED:
-        return _MENDED[definition.name]
+    if definition.name in _FIXED:
+        return _FIXED[definition.name]
     dataset = definition.build(0)
     first = dataset[0]
     if first["answer"] is not None:
@@ -45,4 +45,4 @@ def _same_word(answer: str, entry: Entry) -> float:
     return float(answer.strip().lower() == entry["answer"].lower())
 
 
-_MENDED: dict[str, Score] = {"game_of_life_halting": _same_word}
+_FIXED: dict[str, Score] = {"game_of_life_halting": _same_word}

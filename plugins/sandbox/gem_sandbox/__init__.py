@@ -5,7 +5,7 @@
         done = sandbox.run("print(6 * 7)", limits=Limits(wall=2.0))
     done.stdout, done.exit_code, done.ending    # "42\\n", 0, "exit"
 
-The names below are loaded on first use: this package is imported in the template process, which needs few of them.
+The names below are loaded on first use: this package is imported in the server process, which needs few of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gem_sandbox.errors import SandboxError as SandboxError
     from gem_sandbox.execution import Ending as Ending
     from gem_sandbox.execution import Execution as Execution
     from gem_sandbox.limits import Limits as Limits
@@ -27,10 +28,11 @@ _HOME = {
     "Limits": "limits",
     "LocalSandbox": "local",
     "Sandbox": "sandbox",
+    "SandboxError": "errors",
     "Session": "sandbox",
 }
 
-__all__ = ["Ending", "Execution", "Limits", "LocalSandbox", "Sandbox", "Session"]
+__all__ = ["Ending", "Execution", "Limits", "LocalSandbox", "Sandbox", "SandboxError", "Session"]
 
 
 def __getattr__(name: str) -> Any:

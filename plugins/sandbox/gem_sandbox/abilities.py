@@ -6,10 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from gem_core.errors import SandboxError
 from gem_core.specs import Ability
-from gem_sandbox import backends, landlock
+from gem_sandbox import backends, choice, landlock
 from gem_sandbox import seccomp as filters
+from gem_sandbox.errors import SandboxError
 
 _LIMITS = ("AS", "CPU", "FSIZE", "NOFILE", "NPROC")
 
@@ -59,7 +59,7 @@ def cgroup_v2(mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self
 
 
 def _backend(name: str) -> Ability:
-    problem = backends.problems(name)
+    problem = choice.problems(name)
     return Ability(name, problem is None, problem or "runs programs")
 
 
@@ -75,7 +75,7 @@ def _landlock() -> Ability:
 
 def _choice() -> Ability:
     try:
-        return Ability("sandbox", True, f"LocalSandbox uses {backends.chosen('auto', allow_unsafe=False)}")
+        return Ability("sandbox", True, f"LocalSandbox uses {choice.chosen('auto', allow_unsafe=False)}")
     except SandboxError as error:
         return Ability("sandbox", False, str(error))
 

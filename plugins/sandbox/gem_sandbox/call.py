@@ -1,4 +1,4 @@
-"""One conversation with a template and a process of its: what the caller sends, reads and waits for."""
+"""One conversation with a fork server and a process of its: what the caller sends, reads and waits for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import time
 import weakref
 from typing import NamedTuple
 
+from gem_sandbox.forkserver import ForkServer, ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.messages import BROKEN, KILL, MESSAGE_BYTES, Ended, Report, Start
 from gem_sandbox.output import Output
-from gem_sandbox.pool import Template, TemplateLost
 
 _KILL_SECONDS = 10.0
 
@@ -34,18 +34,18 @@ class Turn(NamedTuple):
 
 
 class Call:
-    """A process that a template has started, and all ways to it.
+    """A process that a server has started, and all ways to it.
 
     Args:
-        template: starts it.
+        server: starts it.
         limits: it has.
         session: whether it reports, and goes on, after each run.
 
     Raises:
-        TemplateLost: by all methods but `close`: the template has died.
+        ServerLost: by all methods but `close`: the server has died.
     """
 
-    def __init__(self, template: Template, limits: Limits, *, session: bool) -> None:
+    def __init__(self, server: ForkServer, limits: Limits, *, session: bool) -> None:
         self._wall = limits.wall
         self._session = session
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
@@ -54,7 +54,7 @@ class Call:
             stdout, its_stdout = _pipe(mine, theirs)
             stderr, its_stderr = _pipe(mine, theirs)
             start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk)
-            template.send(start, [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
+            server.send(start.encoded(), [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
             # Also if nobody closes it; but a fork of this process has no right to.
             self._end = weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all())
             self._end.atexit = False
@@ -90,7 +90,7 @@ class Call:
                     self._poll.unregister(output.file)
             if time.monotonic() >= deadline:
                 if late:
-                    raise TemplateLost  # it answers at once, if it can
+                    raise ServerLost  # it answers at once, if it can
                 late, deadline = True, time.monotonic() + _KILL_SECONDS
                 _kill(self._call)
 
@@ -102,7 +102,7 @@ class Call:
         if self._call.fileno() in ready:
             message = _received(self._call)
             if not message:
-                raise TemplateLost
+                raise ServerLost
             if message[:1] == BROKEN:
                 return Turn(0.0, problem=Report.decoded(message).detail)
             ended = Ended.decoded(message)

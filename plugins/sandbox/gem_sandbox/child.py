@@ -1,4 +1,4 @@
-"""The process of a program, forked from the template: confines itself, and becomes the program."""
+"""The process of a program, forked from the server: confines itself, and becomes the program."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 from gem_sandbox import kernel, program, seccomp
 from gem_sandbox.messages import BROKEN, FINISHED, MESSAGE_BYTES, OUT_OF_MEMORY, Report, Start
+from gem_sandbox.serving import FILES
 
-FILES = 4096
-"""No file descriptor of the template is higher."""
 _OPEN_FILES = 256
 _CHANNEL = 3
 NAME = "program.py"
 """Of the file that a program is in."""
+
+
+class Confining(Protocol):
+    """The cell of a program; see `gem_sandbox.serving.Cell`."""
+
+    def confine(self, start: Start) -> tuple[str, int]:
+        """Confine this process; returns the folder it may write to, and the limit of processes."""
+        ...
 
 
 class Duty(NamedTuple):
@@ -27,20 +33,22 @@ class Duty(NamedTuple):
 
     start: Start
     address_space: int
-    """Bytes that the template has mapped."""
-    confine: Callable[[Start], tuple[str, int]]
-    """Confines the process; returns the folder it may write to, and the limit of processes."""
+    """Bytes that the server has mapped."""
     may_fork: bool
     """Whether it may start processes."""
-    desk: int
-    """File descriptor of the socket that brings the caller's: call, channel, stdout and stderr."""
 
 
-def run(duty: Duty) -> NoReturn:
-    """Confine this process, wait for a call, run what its channel brings, and end."""
+def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
+    """Confine this process, wait for a call, run what its channel brings, and end.
+
+    Args:
+        duty: see above.
+        cell: confines the process.
+        file: file descriptor of the desk, which brings the caller's: call, channel, stdout and stderr.
+    """
     try:
-        desk = _keep_desk(duty.desk)
-        folder = _prepared(duty, desk)
+        desk = _keep_desk(file)
+        folder = _prepared(duty, cell, desk)
         channel = _open_files(desk)
         _session(channel, folder, duty.start.cpu) if duty.start.session else _program(channel, folder)
     except BaseException as error:  # so little memory or disk that nothing can run
@@ -64,19 +72,19 @@ def _limits(start: Start, address_space: int, processes: int) -> dict[int, tuple
 
 
 def _keep_desk(file: int) -> socket.socket:
-    """Nothing else of the template's is left to this process, which may wait for long."""
+    """Keep nothing else of the server's: this process may wait for long."""
     os.dup2(file, _CHANNEL, inheritable=False)
     os.closerange(_CHANNEL + 1, FILES)
     return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _CHANNEL)
 
 
-def _prepared(duty: Duty, desk: socket.socket) -> str:
+def _prepared(duty: Duty, cell: Confining, desk: socket.socket) -> str:
     """Confine this process; returns its folder. Where that fails, it ends, and a call that waits for it is told."""
     try:
         os.setpgid(0, 0)  # signals to process groups reach nobody else; a session would cost more
-        return _prepare(duty)
+        return _prepare(duty, cell)
     except BaseException as error:
-        desk.shutdown(socket.SHUT_RD)  # from here on the template cannot hand it a call
+        desk.shutdown(socket.SHUT_RD)  # from here on the server cannot hand it a call
         with contextlib.suppress(BlockingIOError), socket.socket(fileno=_handed(desk, socket.MSG_DONTWAIT)[0]) as call:
             call.send(Report(BROKEN, f"{type(error).__name__}: {error}").encoded())
         os._exit(1)
@@ -101,10 +109,10 @@ def _open_files(desk: socket.socket) -> socket.socket:
     return desk
 
 
-def _prepare(duty: Duty) -> str:
+def _prepare(duty: Duty, cell: Confining) -> str:
     """Everything between the fork and the program; returns the program's folder."""
     _offer_to_the_oom_killer()
-    box, processes = duty.confine(duty.start)
+    box, processes = cell.confine(duty.start)
     work = box + "/work"
     for name in ("work", "home", "tmp", "shm"):
         os.mkdir(f"{box}/{name}", 0o700)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gem_core.errors import SandboxError
+from gem_sandbox.errors import SandboxError
 
 _DAY = 86_400
 _MIB = 1 << 20
@@ -28,7 +28,7 @@ class Limits:
     """Seconds of CPU time of one process, with all its threads; counted in whole seconds, rounded up. By default as
     `wall`."""
     memory: int = 1 << 30
-    """Bytes of address space of one process, on top of what the template has mapped (the interpreter and `preload`)."""
+    """Bytes of address space of one process, on top of what the server has mapped (the interpreter and `preload`)."""
     processes: int = 64
     """Processes and threads at one time, the program itself among them."""
     disk: int = 64 << 20

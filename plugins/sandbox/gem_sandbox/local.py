@@ -9,28 +9,29 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
-from gem_core.errors import SandboxError
-from gem_sandbox import backends, pool
+from gem_sandbox import choice, pool
 from gem_sandbox.call import Call, Turn
+from gem_sandbox.errors import SandboxError
 from gem_sandbox.execution import Ending, Execution
+from gem_sandbox.forkserver import ForkServer, Keeper, ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.messages import OUT_OF_MEMORY
-from gem_sandbox.pool import Pool, Settings, Template, TemplateLost
+from gem_sandbox.pool import Settings
 from gem_sandbox.sandbox import Sandbox, Session
 from gem_sandbox.source import sealed
 
 
 class LocalSandbox(Sandbox):
-    """Runs programs on this machine, each in a process forked from a template that has everything imported.
+    """Runs programs on this machine, each in a process forked from a server that has everything imported.
 
-    Sandboxes with the same settings share a template in each process that uses them. It starts with the first call,
+    Sandboxes with the same settings share a server in each process that uses them. It starts with the first call,
     and ends when all of them are closed, or with the process. Can be pickled, and used after `os.fork`.
 
     Args:
         backend: `bubblewrap`, `namespaces`, `limits`, or `auto`: the first of the two safe ones that works here.
-        preload: modules that are imported in the template, so that programs find them imported.
+        preload: modules that are imported in the server, so that programs find them imported.
         limits: of each call that has none of its own.
-        concurrency: calls that may run at one time, of all sandboxes that share the template; as many as there are
+        concurrency: calls that may run at one time, of all sandboxes that share the server; as many as there are
             cores by default. The others wait, and their clocks with them.
         allow_unsafe: accept `limits`, which keeps out accidents but no attacker, also from `auto` where neither of
             the safe ones works.
@@ -55,7 +56,7 @@ class LocalSandbox(Sandbox):
             "concurrency": concurrency,
             "allow_unsafe": allow_unsafe,
         }
-        backends.check(backend, allow_unsafe)
+        choice.check(backend, allow_unsafe)
         if isinstance(preload, str):
             raise SandboxError(f"preload is a list of modules, not {preload!r}")
         if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
@@ -83,16 +84,10 @@ class LocalSandbox(Sandbox):
             self._leave()
             self._leave = None
 
-    def converse(self, talk: Callable[[Template], Execution]) -> Execution:
-        """Hand a template to a function that may raise `TemplateLost`, and another one if it does."""
-        with self._pool().slots:
-            for _ in range(2):
-                template = self._pool().present(id(self))
-                try:
-                    return talk(template)
-                except TemplateLost:
-                    self._pool().discard(template)
-        return Execution("", "lost: the process that programs are forked from died, twice", None, "lost", 0.0)
+    def converse(self, talk: Callable[[ForkServer], Execution]) -> Execution:
+        """Hand a server to a function that may raise `ServerLost`, and another one if it does."""
+        lost = Execution("", "lost: the process that programs are forked from died, twice", None, "lost", 0.0)
+        return self._pool().converse(talk, id(self)) or lost
 
     def __getstate__(self) -> dict[str, Any]:
         return self._asked
@@ -101,15 +96,15 @@ class LocalSandbox(Sandbox):
         self.__init__(**asked)
 
     def _run(self, code: int, stdin: int, limits: Limits) -> Execution:
-        def talk(template: Template) -> Execution:
-            with contextlib.closing(Call(template, limits, session=False)) as call:
+        def talk(server: ForkServer) -> Execution:
+            with contextlib.closing(Call(server, limits, session=False)) as call:
                 call.give(code, stdin)
                 return _execution(call, call.wait(), limits)
 
         return self.converse(talk)
 
-    def _pool(self) -> Pool:
-        backend = backends.chosen(self._asked["backend"], allow_unsafe=self._asked["allow_unsafe"])
+    def _pool(self) -> Keeper:
+        backend = choice.chosen(self._asked["backend"], allow_unsafe=self._asked["allow_unsafe"])
         settings = Settings(backend, self._asked["preload"], self._concurrency)
         if self._leave is None:
             self._leave = weakref.finalize(self, pool.leave, settings, id(self))
@@ -128,25 +123,25 @@ class LocalSession(Session):
 
     def run(self, code: str, *, stdin: str = "") -> Execution:
         with sealed(code) as source, sealed(stdin) as text:
-            return self._sandbox.converse(lambda template: self._run(template, source, text))
+            return self._sandbox.converse(lambda server: self._run(server, source, text))
 
     def close(self) -> None:
         if self._call is not None:
             self._call.close()
         self._call, self._ended = None, False
 
-    def _run(self, template: Template, code: int, stdin: int) -> Execution:
+    def _run(self, server: ForkServer, code: int, stdin: int) -> Execution:
         if self._owner != os.getpid():  # a fork: the process is its parent's
             self._call, self._owner, self._ended = None, os.getpid(), True
         try:
             if self._call is not None and not self._call.give(code, stdin):
                 self._end()  # it has ended since
             if self._call is None:
-                self._call = Call(template, self._limits, session=True)
+                self._call = Call(server, self._limits, session=True)
                 self._call.give(code, stdin)
             call = self._call
             turn = call.wait()
-        except TemplateLost:
+        except ServerLost:
             self._end()
             raise
         done = _execution(call, turn, self._limits)._replace(restarted=self._ended)

@@ -1,15 +1,18 @@
-"""What the three parties tell each other: the caller, its template, and a program's process.
+"""What the three parties tell each other: the caller, its fork server, and the process of a call.
 
-    caller ── Start, and ends of four channels ──> template ── fork ──> process
-    template ── HANDED, and the four channels ────────────────────────> process, which may have waited for a call
-    caller ── KILL ──────────────> template                             each through a socket of the call
-    caller <── Ended ───────────── template
-    caller ── code and stdin, as files ───────────────────────────────> process, through another socket of the call
-    caller <── Report ───────────────────────────────────────────────── process
-    caller <── stdout, stderr ───────────────────────────────────────── process, through pipes
+    caller ── a request, the call's socket, files ──> server ── fork ──> process
+    server ── HANDED, the call's socket, files ────────────────────────> process, which may have waited for a call
+    caller ── ASK, KILL ──────────> server                               through the call's socket
+    caller <── Age, Ended, Report ─ server
 
-The program may have taken over its process by the time it reports: what it can say about is itself. How it ended, and
-what it used, the template knows from the kernel, and no program can reach the template's sockets.
+A program's request is a `Start`, and its files are a channel, stdout and stderr:
+
+    caller ── code and stdin, as files ────────────────────────────────> process, through the channel
+    caller <── Report ────────────────────────────────────────────────── process, through the channel
+    caller <── stdout, stderr ────────────────────────────────────────── process, through pipes
+
+A program may have taken over its process by the time the process reports: what it can lie about is itself. How the
+process ended, and what it used, the server knows from the kernel, and no program can reach the server's sockets.
 """
 
 from __future__ import annotations
@@ -19,23 +22,27 @@ import struct
 from typing import NamedTuple
 
 MESSAGE_BYTES = 1 << 16
-"""Room for any message."""
+"""Room for any message but a request."""
+REQUEST_BYTES = 1 << 18
+"""Room for a request; `gem_grading` sends the search path in it."""
+ASK = b"A"
+"""How long has the process had its call?"""
 KILL = b"K"
 HANDED = b"H"
-"""From the template to a process: file descriptors of its call."""
+"""From the server to a process: file descriptors of its call."""
 READY = b"R"
-"""A template's first word; any other says why it cannot serve."""
+"""A server's first word; any other says why it cannot serve."""
 
 
 class Start(NamedTuple):
-    """What the template is asked for."""
+    """The request for a program's process."""
 
     session: bool
     """Whether there is more than one run to come."""
     cpu: int
     """Whole seconds."""
     memory: int
-    """Bytes on top of the template's own."""
+    """Bytes on top of the server's own."""
     processes: int
     disk: int
     """Bytes."""
@@ -68,11 +75,27 @@ class Ended(NamedTuple):
         return cls(*_ENDED.unpack(message))
 
 
+class Age(NamedTuple):
+    """Answers `ASK`."""
+
+    seconds: float
+    """Since the process has its call, without the time that it was ready to run and had no core."""
+
+    def encoded(self) -> bytes:
+        """As one message. Its first byte begins no `Ended`, whose first holds the number of a signal."""
+        return ASK + _AGE.pack(*self)
+
+    @classmethod
+    def decoded(cls, message: bytes) -> Age:
+        """The other way."""
+        return cls(*_AGE.unpack(message[1:]))
+
+
 class Report(NamedTuple):
-    """What a program's process says of itself."""
+    """What a program's process says of itself, or why there is no process."""
 
     kind: bytes
-    """One of the two below, or whatever a program puts there."""
+    """One of those below, or whatever a program puts there."""
     detail: str = ""
 
     def encoded(self) -> bytes:
@@ -90,6 +113,8 @@ FINISHED = b"F"
 OUT_OF_MEMORY = b"M"
 """The same, after a `MemoryError`."""
 BROKEN = b"B"
-"""Through the call's own socket, which a process has until its program starts: it cannot start; why."""
+"""Through the call's own socket: the process cannot start; why. From the server, or from the process, which has that
+socket until its program starts."""
 
 _ENDED = struct.Struct("<id")
+_AGE = struct.Struct("<d")

@@ -1,6 +1,6 @@
-"""Namespaces of the template, and of each of its processes.
+"""Namespaces of the server, and of each of its processes.
 
-The template is the first process of a process namespace, so that all its processes end with it, and has a network
+The server is the first process of a process namespace, so that all its processes end with it, and has a network
 namespace in which there is nothing. It is no user of the machine's but "nobody", or who called it, and may make
 namespaces only because it is in a user namespace of its own. Each program gets, inside of that:
 
@@ -61,7 +61,7 @@ class Cell:
 
     def __init__(self) -> None:
         self._stack = ctypes.create_string_buffer(_STACK_BYTES)
-        # It shares the template's memory and files, so that it costs next to nothing; it never touches either.
+        # It shares the server's memory and files, so that it costs next to nothing; it never touches either.
         sharing = kernel.CLONE_VM | kernel.CLONE_FILES
         self._first = kernel.clone_paused(sharing | kernel.CLONE_NEWPID | signal.SIGCHLD, self._stack)
         self.file = os.pidfd_open(self._first)
@@ -105,5 +105,5 @@ class Cell:
 
 @functools.cache
 def _own() -> int:
-    """The template's process namespace."""
+    """The server's process namespace."""
     return os.open("/proc/self/ns/pid", os.O_RDONLY)

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 
 from gem_sandbox import kernel, landlock
 from gem_sandbox.messages import Start
+from gem_sandbox.serving import Group
 from gem_sandbox.view import DEVICES
 
 _NOBODY = 65534
 _programs: set[int] = set()
-"""Ids of the template's children that are to live."""
+"""Ids of the server's children that are to live."""
 
 
 class Plain:
@@ -51,22 +52,21 @@ class Plain:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class PlainCell:
+class PlainCell(Group):
     """A folder for a program, and what it is confined by; see `namespaces.Cell`."""
 
     def __init__(self, readable: list[str], folder: str, nobody: bool) -> None:
+        super().__init__()
         self._readable = readable
         self._nobody = nobody
         self._folder = tempfile.mkdtemp(dir=folder)
-        self._pid = 0
-        self.file = os.eventfd(0)
 
     def fork(self) -> int:
         """As `os.fork`."""
-        self._pid = os.fork()
-        if self._pid:
-            _programs.add(self._pid)
-        return self._pid
+        pid = super().fork()
+        if pid:
+            _programs.add(pid)
+        return pid
 
     def confine(self, start: Start) -> tuple[str, int]:
         """Confine this process; returns the folder it may write to, and the limit of processes."""
@@ -80,13 +80,6 @@ class PlainCell:
         landlock.restrict(self._readable, [self._folder, *DEVICES])
         return self._folder, processes
 
-    def kill(self) -> None:
-        """End the program's processes."""
-        for kill in (os.killpg, os.kill) if self._pid else ():
-            with contextlib.suppress(ProcessLookupError):
-                kill(self._pid, signal.SIGKILL)
-        os.eventfd_write(self.file, 1)
-
     def reap(self) -> None:
         """End what has left the program's group, and take the folder away."""
         _programs.discard(self._pid)
@@ -95,7 +88,7 @@ class PlainCell:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
         shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self.file)
+        super().reap()
 
 
 def _children() -> Iterator[int]:

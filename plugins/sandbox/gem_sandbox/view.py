@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE_FOLDER = "/run/gem_sandbox"
-"""Where the template finds this package; hidden from programs."""
+"""Where the server finds this package; hidden from programs."""
 BOX = "/box"
 """Where a program's own file system is mounted."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

@@ -1,1 +1,1 @@
-"""Search over a corpus of passages: the tool, and the server that it asks."""
+"""Search over a corpus of passages: the tool and its server."""

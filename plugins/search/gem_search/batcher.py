@@ -1,4 +1,4 @@
-"""Queries of many requests, answered together in a thread of their own."""
+"""Batches of queries from many requests, answered in a separate thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gem_search.messages import Hit
 
 
 class Busy(Exception):
-    """Too many queries wait already."""
+    """Too many queries are waiting."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class _Waiting:
 
 
 class Batcher:
-    """Hands the queries that came while the last batch ran to the index as the next one.
+    """Collects the queries that arrive while a batch runs, and passes them to the index as the next batch.
 
     Args:
-        index: what is searched, by one thread at a time.
+        index: searched by one thread at a time.
         size: queries of one batch.
         most_waiting: queries that may wait.
     """
@@ -73,5 +73,5 @@ class Batcher:
                     each.hits.set_exception(error)
             return
         for each, hits in zip(batch, found, strict=True):
-            if not each.hits.done():  # whoever asked may be gone
+            if not each.hits.done():  # the client may have disconnected
                 each.hits.set_result(hits[: each.topk])

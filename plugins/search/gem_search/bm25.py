@@ -1,4 +1,4 @@
-"""Passages by the words that they share with a query: BM25, of English."""
+"""Retrieval by shared words: BM25 for English."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w+")
 
 
 class Bm25:
-    """Lucene's BM25, its parameters those of bm25s, over stems of words that say something."""
+    """Lucene's BM25 with the default parameters of bm25s, over word stems without stop words."""
 
     settings: Mapping[str, str] = {"retriever": "bm25", "language": "english"}
 
@@ -64,7 +64,7 @@ class Bm25:
 
 
 class _Words(dict[str, int]):
-    """The number of the stem of each word, given out in order; -1 for words that say nothing."""
+    """The number of each word's stem, assigned in order of appearance; -1 for stop words."""
 
     def __init__(self, stem: Callable[[list[str]], list[str]], stopwords: frozenset[str]) -> None:
         super().__init__(dict.fromkeys(stopwords, -1))

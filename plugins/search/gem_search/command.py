@@ -1,4 +1,4 @@
-"""`gem-core search-server`: its options, and what happens before it serves."""
+"""`gem-core search-server`: its options and its start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Method(str, Enum):
-    """How passages are found."""
+    """The kinds of retrieval."""
 
     bm25 = "bm25"
     dense = "dense"
@@ -47,7 +47,7 @@ def search_server(
     batch_size: Annotated[int, typer.Option(min=1, help="Texts that are searched or encoded together.")] = 64,
 ) -> None:
     """Serve passages to the search tool."""
-    # An interrupted build tidies up too.
+    # An interrupted build cleans up too.
     signal.signal(signal.SIGTERM, _end)
     with _bound(host, port) as address:
         try:
@@ -94,7 +94,7 @@ def _end(number: int, frame: Any) -> None:
 
 @contextlib.contextmanager
 def extra(name: str) -> Generator[None]:
-    """Within it, a module that is missing is an error that says what to install."""
+    """Turn a missing module within the block into an error that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -103,10 +103,10 @@ def extra(name: str) -> Generator[None]:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket at that address, before anything that takes long."""
+    """A socket bound to that address. Called first, so that a used port is reported before the index is built."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is named because asyncio sends small packets at once only where it sees that it is TCP.
+        # The protocol is named because asyncio sends small packets without delay only if it can see that this is TCP.
         address = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ToolError(f"there is no address {host!r} here: {error.strerror or error}") from error
@@ -129,4 +129,4 @@ def _announce(address: socket.socket) -> None:
 
 def _tell(text: str) -> None:
     say(text)
-    sys.stdout.flush()  # whoever started this reads it from a pipe
+    sys.stdout.flush()  # the parent process may read it from a pipe

@@ -1,4 +1,4 @@
-"""The passages, which stay in their file: in memory is only where each begins."""
+"""The passages. They stay in their file; only the offset of each is in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Row(msgspec.Struct):
 
     @property
     def whole(self) -> str:
-        """Its title, if there is one, in a line of its own, and its text."""
+        """The text, below a line with the title if there is one."""
         if self.contents is not None:
             return self.contents
         return "\n".join(part for part in (self.title, self.text) if part)
@@ -40,12 +40,12 @@ _decoder = msgspec.json.Decoder(_Row)
 class Corpus:
     """Passages of a jsonl file, by their number from 0.
 
-    A line is an object with `contents`, whose first line is the title, or with `text` and perhaps `title`; and perhaps
-    with an `id`, which is the passage's number otherwise. Blank lines are passed over.
+    A line is an object with `contents`, whose first line is the title, or with `text` and optionally `title`. `id` is
+    optional; the default is the passage's number. Blank lines are skipped.
 
     Args:
         path: the file. It must not change while it is used.
-        bounds: where each passage begins, in bytes, and where the last one ends.
+        bounds: the offset of each passage in bytes, and the end of the last one.
         digest: of the whole file.
     """
 
@@ -76,7 +76,7 @@ def read_corpus(path: Path) -> Corpus:
     """Read a file once from end to end.
 
     Raises:
-        ToolError: it cannot be read, has no passage, or a line that is none.
+        ToolError: the file cannot be read, has no passage, or has an invalid line.
     """
     bounds, digest, end = array("Q"), _hash(), 0
     try:
@@ -96,7 +96,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def digest_of(path: Path) -> str:
-    """What tells this file from any other. Raises `ToolError` where it cannot be read."""
+    """The digest of the file. Raises `ToolError` if it cannot be read."""
     digest = _hash()
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Passages by meaning: a sentence-transformers model and an exact FAISS index."""
+"""Retrieval by meaning: a sentence-transformers model and an exact FAISS index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gem_core.errors import ToolError
 from gem_search.retriever import Ranking
 
-# No types, and too large to be there wherever types are checked.
+# No types, and too large to install wherever types are checked.
 faiss: Any = importlib.import_module("faiss")
 sentence_transformers: Any = importlib.import_module("sentence_transformers")
 
@@ -26,8 +26,8 @@ class Dense:
 
     Args:
         model: name or folder of a sentence-transformers model.
-        query_prompt, passage_prompt: what the model was trained to see before each; `None` leaves it to the model.
-        batch_size: texts that are encoded together.
+        query_prompt, passage_prompt: text that the model was trained to see before each; `None` takes the model's own.
+        batch_size: texts to encode at once.
 
     Raises:
         ToolError: the model cannot be loaded.
@@ -38,7 +38,7 @@ class Dense:
     ) -> None:
         try:
             self._model: Any = sentence_transformers.SentenceTransformer(model)
-        except Exception as error:  # whatever the library, the hub or the disk has to say
+        except Exception as error:  # the library, the hub or the disk may raise anything
             raise ToolError(f"the model {model!r} cannot be loaded: {error}") from error
         self._prompts = (query_prompt, passage_prompt)
         self._batch_size = batch_size

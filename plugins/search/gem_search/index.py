@@ -1,4 +1,4 @@
-"""Passages together with what finds them, built anew or loaded from a folder."""
+"""An index: passages and a retriever, built or loaded from a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MANIFEST, _BOUNDS = "gem_search.json", "bounds.npy"
 
 
 class _Manifest(msgspec.Struct):
-    """What an index belongs to."""
+    """Identifies the corpus and the retriever of an index."""
 
     corpus: str
     """Digest of the file."""
@@ -47,11 +47,11 @@ def open_index(corpus: Path, retriever: Retriever, folder: Path | None) -> Index
 
     Args:
         corpus: a jsonl file, see `Corpus`.
-        retriever: one that is empty.
+        retriever: an empty one.
         folder: `None` builds the index and keeps it in memory.
 
     Raises:
-        ToolError: the corpus is bad, or the folder holds something else than an index for it.
+        ToolError: the corpus is bad, or the folder has something other than an index of it.
     """
     if folder is None:
         passages = read_corpus(corpus)
@@ -67,7 +67,7 @@ def open_index(corpus: Path, retriever: Retriever, folder: Path | None) -> Index
 def _build(corpus: Path, retriever: Retriever, folder: Path) -> None:
     passages = read_corpus(corpus)
     retriever.build(passages.texts())
-    # Under another name until it is complete, so that what was interrupted is not taken for an index.
+    # Written under another name until it is complete, so that a partial one is never taken for an index.
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
         part.mkdir(parents=True)
@@ -87,7 +87,7 @@ def _loaded(corpus: Path, retriever: Retriever, folder: Path) -> Index:
         manifest = _manifest(folder)
         bounds = np.load(folder / _BOUNDS, mmap_mode="r")
         retriever.load(folder)
-    except Exception as error:  # whatever a library says of a file that is damaged
+    except Exception as error:  # libraries raise anything for a damaged file
         raise ToolError(f"the index {folder} cannot be read: {error}. {_REMEDY}") from error
     return Index(Corpus(corpus, bounds, manifest.corpus), retriever)
 

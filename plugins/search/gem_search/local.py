@@ -12,7 +12,7 @@ from gem_search.corpus import BUNDLED
 
 @contextlib.contextmanager
 def local_server(corpus: Path = BUNDLED) -> Generator[str]:
-    """Serve a small corpus, found by words, from a thread of this process for the length of a block.
+    """Serve a small corpus with BM25 from a thread of this process, for the length of a block.
 
     Args:
         corpus: a jsonl file, see docs/search.md; by default the bundled one.
@@ -21,7 +21,7 @@ def local_server(corpus: Path = BUNDLED) -> Generator[str]:
         The address, for `SearchTool`. Environments in other processes of this machine reach it too.
 
     Raises:
-        MissingExtraError: a module that it needs is not installed.
+        MissingExtraError: a required module is not installed.
     """
     with extra("search-server"):
         from gem_search.bm25 import Bm25

@@ -1,10 +1,10 @@
-"""What client and server say to each other, as MessagePack or JSON.
+"""The messages of client and server, as MessagePack or JSON.
 
-| asked | answered |
+| request | response |
 | --- | --- |
 | `query` | `{"result": [hit, ...]}` as gem-llm's server does |
 | `queries` | `{"result": [[hit, ...], ...]}` as Search-R1's does: with `return_scores` hits, otherwise documents |
-| what is wrong | `{"error": "..."}` and an HTTP status from 400 |
+| an invalid one | `{"error": "..."}` and an HTTP status from 400 |
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Hit(msgspec.Struct):
 
 
 class Found(msgspec.Struct):
-    """What was found for one query, best first."""
+    """The hits for one query, best first."""
 
     result: list[Hit]
 

@@ -1,4 +1,4 @@
-"""What finds passages, as the server sees it."""
+"""The interface of retrievers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Ranking: TypeAlias = "list[tuple[int, float]]"
 
 
 class Retriever(Protocol):
-    """Built from passages or loaded from a folder, then asked, by one thread at a time."""
+    """Finds passages. Built from passages or loaded from a folder, then used by one thread at a time."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What an index depends on beside the passages."""
+        """Everything except the passages that an index depends on."""
         ...
 
     def build(self, texts: Iterable[str]) -> None:

@@ -26,12 +26,12 @@ from gem_search.index import Index
 from gem_search.messages import JSON, LONGEST_QUERY, MOST_RESULTS, MSGPACK, Found, Hit, Refusal, Request
 
 PATHS = ("/retrieve", "/", "/search", "/inference")
-"""All mean the same: the first is gem-llm's and Search-R1's."""
+"""Equivalent paths; gem-llm and Search-R1 use the first."""
 _MOST_QUERIES, _MOST_WAITING = 1000, 10_000
 _MOST_BYTES = 16 * 2**20
 _END_SECONDS = 5
 _LONGEST_REQUEST = 30.0
-"""Seconds in which a request has to be here."""
+"""Seconds within which a request has to arrive."""
 _CODECS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
     MSGPACK: (msgspec.msgpack.decode, msgspec.msgpack.encode),
     JSON: (msgspec.json.decode, msgspec.json.encode),
@@ -39,7 +39,7 @@ _CODECS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
 
 
 class _Refused(Exception):
-    """A request that gets no answer."""
+    """A request that is refused."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -51,7 +51,7 @@ class SearchServer:
 
     Args:
         index: what is searched.
-        topk: passages for a request that does not say how many.
+        topk: passages for a request that does not give a number.
         batch_size: queries that are searched together.
     """
 
@@ -71,10 +71,10 @@ class SearchServer:
 
         Args:
             address: a bound socket.
-            ready: called once requests are taken.
+            ready: called once the server accepts requests.
 
         Raises:
-            ToolError: another program took the port meanwhile.
+            ToolError: another program has taken the port.
         """
         try:
             address.listen(2048)
@@ -124,7 +124,7 @@ class SearchServer:
         except _Refused as refused:
             return _response(Refusal(str(refused)), JSON, refused.status)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client is gone
         except Busy:
             return _response(Refusal("too many queries wait already; try again later"), JSON, 503)
         except Exception:
@@ -162,7 +162,7 @@ async def _read(http: HttpRequest) -> bytes:
 
 
 def _form_of(http: HttpRequest, body: bytes) -> str:
-    """What a request is written in. gem-llm's client does not say it, curl says something else."""
+    """The format of a request. gem-llm's client sends no content type, and curl sends a wrong one."""
     named = _named(http.headers.get("content-type", ""))
     return named or (JSON if body.lstrip()[:1] == b"{" else MSGPACK)
 
@@ -197,7 +197,7 @@ def _queries(request: Request) -> list[str]:
 
 
 def _topk(request: Request, default: int) -> int:
-    topk = request.topk or default  # gem-llm's client may send 0 for it
+    topk = request.topk or default  # gem-llm's client may send 0 to mean the default
     if not 1 <= topk <= MOST_RESULTS:
         raise _Refused(400, f"'topk' must be from 1 to {MOST_RESULTS}, not {topk}")
     return topk

@@ -1,4 +1,4 @@
-"""The search tool: asks a server, and trusts nothing that it says."""
+"""The search tool: queries a server and trusts nothing in its answers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class SearchTool(Tool):
     Args:
         url: where to send queries; `None` takes the environment variable `SEARCH_URL` when the tool is opened.
         topk: passages of one result.
-        timeout: seconds that one call may take, with all its attempts.
+        timeout: seconds for one call with all its attempts.
         retries: further attempts where the server cannot be reached, is busy (429) or fails (5xx).
-        cache: queries whose results are remembered while the tool is open, those used last; 0 remembers none. Failures
-            are not remembered.
+        cache: number of queries whose results are kept while the tool is open, the most recent ones; 0 keeps none.
+            Failures are not kept.
 
     Raises:
-        ToolError: an argument that cannot be; and when it is opened, no or no proper address.
+        ToolError: an invalid argument; and on opening, a missing or invalid address.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class SearchTool(Tool):
         self._open: tuple[str, httpx2.AsyncClient, _Memory] | None = None
 
     async def functions(self) -> Sequence[Function]:
-        """`search`. Raises `ToolError` where no server is known, before a policy spends episodes on it."""
+        """`search`. Raises `ToolError` without a server address, before a policy wastes episodes on it."""
         address = self._address()
         client = httpx2.AsyncClient(
-            timeout=None,  # it would hold for single reads, and the call has a limit as a whole
+            timeout=None,  # httpx limits single reads; the limit here is for the whole call
             limits=httpx2.Limits(max_keepalive_connections=64),
             headers={"Content-Type": MSGPACK, "Accept": MSGPACK, "Accept-Encoding": "identity"},
         )
@@ -73,7 +73,7 @@ class SearchTool(Tool):
         return [_SEARCH]
 
     async def call(self, function: str, arguments: dict[str, Any], context: CallContext) -> ToolResult:
-        """Search. Whatever the server does is a result."""
+        """Search. A failure of the server is a result too."""
         query = _clean(arguments["query"])
         if not query:
             return _failure("the query is empty. Write what to search for.")
@@ -112,7 +112,7 @@ class SearchTool(Tool):
         return await attempts(self._attempt, client, address, query)
 
     async def _attempt(self, client: httpx2.AsyncClient, address: str, query: str) -> str:
-        # The fields of gem-llm's client, in its order, and no others.
+        # Exactly the fields of gem-llm's client, in its order.
         body = msgspec.msgpack.encode({"query": query, "topk": self.topk, "return_scores": True})
         try:
             async with client.stream("POST", address, content=body) as response:
@@ -127,7 +127,7 @@ class SearchTool(Tool):
 
 
 class _Trouble(Exception):
-    """There is no result: what the model is told, and what else an operator wants to know."""
+    """No result: the text for the model, and the details for an operator."""
 
     def __init__(self, message: str, detail: str) -> None:
         super().__init__(message)
@@ -135,11 +135,11 @@ class _Trouble(Exception):
 
 
 class _PassingTrouble(_Trouble):
-    """Trying again may help."""
+    """A failure after which another attempt may succeed."""
 
 
 class _Memory:
-    """The results of the queries used last. Calls of one toolbox come on one event loop, so it needs no lock."""
+    """The results of recent queries. Calls of one toolbox run on one event loop, so it needs no lock."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are folders
 
-import oat_on_cpu
+import gem_cpu.oat
 
-oat_on_cpu.prepare(devices=2)
+gem_cpu.oat.prepare(devices=2)
 
 import pytest
 import torch

@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from oat.args import default_args_validation
 from oat.interface import get_program
-from oat_on_cpu import engine
-from oat_on_cpu.transport import learner_of
+from oat.types import TransitionData
 
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.rollout import Episode
+from gem_cpu.oat import engine
+from gem_cpu.oat.transport import learner_of
 from gem_oat import GemActor, GemLearner, GemOatArgs
 from gem_oat.checks import prepare
 
@@ -58,7 +60,7 @@ class Run:
 
 
 class WatchedLearner(GemLearner):
-    """Writes down what Oat's learning step was given, and changes nothing."""
+    """Writes down the episodes, the rows of their turns and what Oat's learning step was given; changes nothing."""
 
     def _init(self, args: Any, actors: Any) -> None:
         super()._init(args, actors)
@@ -68,6 +70,7 @@ class WatchedLearner(GemLearner):
         self.info: list[dict[str, Any]] = []
         self.evaluations: list[dict[str, float]] = []
         self.batches_of: list[list[Any]] = []
+        self.turns_of: list[list[list[TransitionData]]] = []
         self.weights = [self._weights()]
         self.logs: list[dict[str, Any]] = []
         self.strategy.pprint = self.logs.append
@@ -75,6 +78,8 @@ class WatchedLearner(GemLearner):
     def process_feedback_data(self, data_list: Any) -> None:
         self.batches_of.append(data_list)
         super().process_feedback_data(data_list)
+        rows = iter(self.pi_buffer)
+        self.turns_of.append([[*islice(rows, sum(len(row.turns) for row in one.rows))] for one in data_list])
 
     def learn(self, learning_round: int) -> dict[str, Any]:
         steps = self.model.model.global_steps

@@ -118,6 +118,12 @@ def test_all_rows_of_a_batch_are_learned_from_at_once():
     says(TransitionDataset.__init__, "self.transitions.append(", '"loss_mask": buffer[i].loss_mask')
 
 
+def test_a_column_of_oats_tables_is_a_predicted_token():
+    """Column 0 is the second token of a row, so `turn_rows` shifts its spans by one."""
+    says(TransitionDataset.collate_fn, 'padding_side = "right"')
+    says(PPOLearner.learning_step, "response_masks = completion_masks[:, 1:]")
+
+
 def test_where_advantages_are_asked_for():
     says(
         PPOLearner.learning_step,

@@ -19,7 +19,7 @@ from runs import WatchedLearner, arguments, train
 import gem_core
 from gem_core.errors import EnvFailure, SettingsError
 from gem_oat.checks import prepare
-from gem_oat.data import Slots
+from gem_oat.data import PlaceholderPrompts
 
 
 class Constant(Babble):
@@ -81,7 +81,7 @@ def test_2_prompts_are_no_more_than_the_run_plays(model: Path):
     finally:
         tracemalloc.stop()
     assert len(learner.prompts_dataset) == 36
-    assert Slots(3)[2] == ("", "", "")
+    assert PlaceholderPrompts(3)[2] == ("", "", "")
 
 
 class _StrategyOfOneRank:
@@ -115,7 +115,7 @@ def test_4_the_actor_gives_an_item_for_each_prompt(model: Path):
 def test_5_every_turn_reaches_the_update(model: Path):
     run = train(arguments(model, collocate=False, gpus=1, max_train=24))
     for batch, responses in zip(run.learner.batches_of, run.batches, strict=True):
-        assert len(responses) == sum(len(one.turns) for one in batch)
+        assert len(responses) == sum(one.summary.turns for one in batch)
     assert prepare(arguments(model, gpus=2, collocate=False)).pi_buffer_maxlen_per_device is None
     with pytest.raises(SettingsError, match="none is left out"):
         prepare(arguments(model, pi_buffer_maxlen_per_device=6))

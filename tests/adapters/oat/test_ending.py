@@ -13,24 +13,27 @@ from pathlib import Path
 
 import psutil
 import pytest
+from runs import arguments
 
 from gem_core.errors import AdapterError
+from gem_core.training.report import RunReport
+from gem_oat import program
 from gem_oat.program import end, wait
-from gem_oat.signs import FOLDER, Signs, reported
+from gem_oat.status import FOLDER, RunStatus, reported
 
 Start = Callable[[str], psutil.Process]
 
 
 @pytest.fixture
-def signs(tmp_path: Path) -> Signs:
-    return Signs(tmp_path)
+def status(tmp_path: Path) -> RunStatus:
+    return RunStatus(tmp_path)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a process of a run that executes a line of Python."""
     started: list[psutil.Popen] = []
-    preamble = "import os, subprocess, sys, time; from gem_oat.signs import *; signs = Signs.of_this_run();"
+    preamble = "import os, subprocess, sys, time; from gem_oat.status import *; status = RunStatus.of_this_run();"
 
     def start_one(line: str) -> psutil.Process:
         started.append(
@@ -45,67 +48,67 @@ def start(tmp_path: Path) -> Iterator[Start]:
             process.wait()
 
 
-def test_a_learner_that_is_done_early_is_no_failure(signs: Signs, start: Start):
+def test_a_learner_that_is_done_early_is_no_failure(status: RunStatus, start: Start):
     nodes = [
         start("time.sleep(600)"),  # an actor
-        start("signs.finish()"),
-        start("time.sleep(8); signs.finish()"),
+        start("status.finish()"),
+        start("time.sleep(8); status.finish()"),
     ]
-    wait(nodes, signs, 2, threading.Event())
-    assert signs.finished == {nodes[1].pid, nodes[2].pid}
+    wait(nodes, status, 2, threading.Event())
+    assert status.finished == {nodes[1].pid, nodes[2].pid}
 
 
-def test_actors_may_end_before_the_last_learner_has_said_so(signs: Signs, start: Start):
-    wait([start("pass"), start("time.sleep(2); signs.finish()")], signs, 1, threading.Event())
+def test_actors_may_end_before_the_last_learner_has_said_so(status: RunStatus, start: Start):
+    wait([start("pass"), start("time.sleep(2); status.finish()")], status, 1, threading.Event())
 
 
-def test_the_first_error_is_raised(signs: Signs, start: Start):
-    nodes = [start("time.sleep(600)"), start("signs.fail(ValueError('first')); signs.fail(ValueError('second'))")]
+def test_the_first_error_is_raised(status: RunStatus, start: Start):
+    nodes = [start("time.sleep(600)"), start("status.fail(ValueError('first')); status.fail(ValueError('second'))")]
     with pytest.raises(AdapterError, match=r"(?s)the others were ended.*ValueError: first") as raised:
-        wait(nodes, signs, 1, threading.Event())
+        wait(nodes, status, 1, threading.Event())
     assert "second" not in str(raised.value)
 
 
-def test_a_process_that_ends_without_a_word_is_noticed(signs: Signs, start: Start):
+def test_a_process_that_ends_without_a_report_is_noticed(status: RunStatus, start: Start):
     nodes = [start("time.sleep(600)"), start("os.kill(os.getpid(), 9)")]
-    with pytest.raises(AdapterError, match="ended without a word"):
-        wait(nodes, signs, 1, threading.Event())
+    with pytest.raises(AdapterError, match="ended without reporting an error"):
+        wait(nodes, status, 1, threading.Event())
 
 
-def test_what_the_others_say_of_a_process_that_was_killed_comes_second(signs: Signs, start: Start):
+def test_what_the_others_say_of_a_process_that_was_killed_comes_second(status: RunStatus, start: Start):
     killed = start("os.kill(os.getpid(), 9)")
     psutil.wait_procs([killed], 60)
-    nodes = [killed, start("signs.fail(RuntimeError('connection closed by peer'))")]
-    with pytest.raises(AdapterError, match=r"(?s)ended without a word.*connection closed by peer"):
-        wait(nodes, signs, 1, threading.Event())
+    nodes = [killed, start("status.fail(RuntimeError('connection closed by peer'))")]
+    with pytest.raises(AdapterError, match=r"(?s)ended without reporting an error.*connection closed by peer"):
+        wait(nodes, status, 1, threading.Event())
 
 
-def test_a_program_that_was_told_to_stop_says_so(signs: Signs, start: Start):
+def test_a_program_that_was_told_to_stop_says_so(status: RunStatus, start: Start):
     told = threading.Event()
     told.set()
     with pytest.raises(AdapterError, match="was told to stop before training was over"):
-        wait([start("signs.fail(RuntimeError('lost the others'))")], signs, 1, told)
+        wait([start("status.fail(RuntimeError('lost the others'))")], status, 1, told)
 
 
-def test_all_processes_of_a_run_are_ended_and_no_other(signs: Signs, start: Start):
+def test_all_processes_of_a_run_are_ended_and_no_other(status: RunStatus, start: Start):
     shell = start("subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(1)")
     orphan = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
     start(orphan).wait(60)
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         deadline = time.monotonic() + 60
-        while len(signs.processes) < 3 and time.monotonic() < deadline:
+        while len(status.processes) < 3 and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert len(signs.processes) == 3
-        end(signs, [shell])
-        assert signs.processes == []
+        assert len(status.processes) == 3
+        end(status, [shell])
+        assert status.processes == []
         assert stranger.poll() is None
     finally:
         stranger.kill()
         stranger.wait()
 
 
-def test_an_error_of_a_method_is_reported_and_raised(signs: Signs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_is_reported_and_raised(status: RunStatus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     @reported
     def broken() -> None:
         raise RuntimeError("the level is gone")
@@ -113,7 +116,20 @@ def test_an_error_of_a_method_is_reported_and_raised(signs: Signs, tmp_path: Pat
     monkeypatch.setenv(FOLDER, str(tmp_path))
     with pytest.raises(RuntimeError):
         broken()
-    assert signs.error is not None
-    assert "the level is gone" in signs.error
+    assert status.error is not None
+    assert "the level is gone" in status.error
     assert {one.name for one in tmp_path.iterdir()} == {"error", f"error.{os.getpid()}"}
-    assert signs.failed == {os.getpid()}
+    assert status.failed == {os.getpid()}
+
+
+def test_after_ctrl_c_the_curve_is_drawn(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The learner is a process of Launchpad's, which is killed with this one."""
+
+    def stopped(*_: object) -> None:
+        RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})
+        raise AdapterError("Oat's program was told to stop")
+
+    monkeypatch.setattr(program, "_launch", stopped)
+    with pytest.raises(AdapterError, match="told to stop"):
+        program.run(arguments(model, report=str(tmp_path)))
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"

@@ -30,10 +30,10 @@ def summaries(run: Run, batch: int) -> list[Any]:
 
 
 def turns_of(run: Run, batch: int) -> list[Any]:
-    """(before, ids, reward, episode) of each turn that came in, in their order."""
+    """(before, ids, reward) of each turn of each episode, as Oat's rows have them."""
     return [
-        [(tuple(turn.prompt_ids), tuple(turn.response_ids), turn.rewards[-1]) for turn in one.turns]
-        for one in run.learner.batches_of[batch]
+        [(tuple(turn.prompt_ids), tuple(turn.response_ids), turn.rewards[-1]) for turn in one]
+        for one in run.learner.turns_of[batch]
     ]
 
 
@@ -74,8 +74,8 @@ def _train_with_sgd(model: Path, **changes: Any) -> Run:
 
 def test_sampled_ids_are_trained_ids(plain: Run):
     trained = Counter((one.before, one.ids) for batch in plain.batches for one in batch)
-    played = [turn for episode in plain.training_episodes for turn in episode.turns]
-    assert trained == Counter((tuple(turn.prompt_ids), tuple(turn.response_ids)) for turn in played)
+    played = [(episode, turn) for episode in plain.training_episodes for turn in episode.turns]
+    assert trained == Counter((tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one, turn in played)
     assert not trained - Counter(plain.sampled)
     assert sum(trained.values()) > 36
 
@@ -83,7 +83,8 @@ def test_sampled_ids_are_trained_ids(plain: Run):
 def test_a_batch_is_whole_episodes_one_of_each_environment(plain: Run):
     for batch in range(3):
         assert len(plain.learner.batches_of[batch]) == 12
-        turns = [len(one.turns) for one in plain.learner.batches_of[batch]]
+        turns = [len(one) for one in plain.learner.turns_of[batch]]
+        assert turns == [one.summary.turns for one in plain.learner.batches_of[batch]]
         assert min(turns) >= 1
         assert plain.learner.info[batch]["rollout/turns"] == sum(turns)
         assert plain.learner.info[batch]["episode/turns"] == pytest.approx(sum(turns) / 12)
@@ -180,9 +181,9 @@ def test_grpo_compares_the_episodes_of_a_task(groups: Run):
         data = groups.learner.batches_of[batch]
         rewards = [[reward for *_, reward in episode] for episode in turns_of(groups, batch)]
         kept = [index for index, one in enumerate(rewards) if one]
-        tasks = [data[index].turns[0].group for index in kept]
+        tasks = [data[index].summary.group for index in kept]
         assert max(Counter(tasks).values()) == 2
-        seeds = {task: {data[i].summary.seed for i in kept if data[i].turns[0].group == task} for task in tasks}
+        seeds = {task: {data[i].summary.seed for i in kept if data[i].summary.group == task} for task in tasks}
         assert all(len(one) == 1 for one in seeds.values())
         numbers = dict(zip(kept, expected("grpo", [rewards[i] for i in kept], tasks, GAMMA), strict=True))
         assert_trained(groups, batch, [numbers.get(index, []) for index in range(len(rewards))])
@@ -264,7 +265,7 @@ def test_the_schedule_ends_with_the_last_pass_over_the_last_batch(critic: Run):
 
 def test_a_response_without_an_end_costs_what_oats_flag_says(critic: Run):
     played = {
-        (tuple(turn.prompt_ids), tuple(turn.response_ids)): turn.reward - 0.5 * turn.truncated
+        (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))): turn.reward - 0.5 * turn.truncated
         for episode in critic.episodes
         for turn in episode.turns
     }

@@ -22,11 +22,12 @@ HERE = Path(__file__).parent
 def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, advantage: str):
     ranks = _train(tmp_path, model, advantage)
     for batch in range(2):
-        episodes = [one for rank in ranks for _, one in rank["turns"][batch]]
-        seeds = [[summary.seed for summary, _ in rank["turns"][batch]] for rank in ranks]
+        episodes = [one for rank in ranks for one in rank["turns"][batch]]
+        seeds = [[summary.seed for summary in rank["summaries"][batch]] for rank in ranks]
         assert {*seeds[0]}.isdisjoint(seeds[1])
         rewards = [[turn.rewards[-1] for turn in one] for one in episodes]
-        numbers = expected(advantage, rewards, [one[0].group for one in episodes], GAMMA)
+        tasks = [summary.group for rank in ranks for summary in rank["summaries"][batch]]
+        numbers = expected(advantage, rewards, tasks, GAMMA)
         want = sorted(
             (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
             for one, row in zip(episodes, numbers, strict=True)

@@ -27,7 +27,8 @@ def main(folder: Path, model: Path, rank: int, port: int, advantage: str) -> Non
     run = train(args, rank)
     result = {
         "trained": run.batches,
-        "turns": [[(one.summary, one.turns) for one in batch] for batch in run.learner.batches_of],
+        "summaries": [[one.summary for one in batch] for batch in run.learner.batches_of],
+        "turns": run.learner.turns_of,
         "rows": run.learner.rows,
         "weights": run.learner.weights[-1],
         "metrics": run.learner.info,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from unittest.mock import patch
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are folders
 
-from openrlhf_on_cpu import settings as cpu
+from gem_cpu import openrlhf as cpu
 
 cpu.prepare()  # before OpenRLHF is imported
 

@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
-from gem_core.rollout import Episode, StopReason, Turn
-from gem_openrlhf.rows import Played, played
+from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_openrlhf.rows import EpisodeRows
 
 
-def random_batch(rng: random.Random, view: Any = "episode", *, empty: bool = True) -> list[Played]:
+def random_batch(rng: random.Random, view: Any = "episode", *, empty: bool = True) -> list[EpisodeRows]:
     """Four groups of two episodes, of a few turns, or none; some prompts do not continue the turn before."""
-    return [played(_episode(rng, group, empty), view) for group in range(4) for _ in range(2)]
+    return [EpisodeRows.of(_episode(rng, group, empty), view) for group in range(4) for _ in range(2)]
+
+
+def add_turn(
+    episode: Episode,
+    prompt: Sequence[int],
+    response: Sequence[int],
+    reward: float,
+    *,
+    logprobs: Sequence[float] | None = None,
+    truncated: bool = False,
+    continues: bool = True,
+) -> None:
+    """Add a turn: `prompt` are the ids after those of the turn before, or a new sequence's first."""
+    if not (continues and episode.sequences):
+        episode.sequences.append(TokenSequence.starting(as_token_ids()))
+    sequence = episode.sequences[-1]
+    sequence.add_prompt(as_token_ids(prompt))
+    start = len(sequence.ids)
+    sequence.add_response(as_token_ids(response), None if logprobs is None else as_logprobs(logprobs))
+    number = len(episode.sequences) - 1
+    episode.turns.append(Turn(number, start, len(sequence.ids), "", "", "", truncated, reward))
+
+
+def rewards_of(result: EpisodeRows) -> list[float]:
+    """The reward of each turn, in order."""
+    return [turn.reward for row in result.rows for turn in row.turns]
 
 
 def _episode(rng: random.Random, group: int, empty: bool) -> Episode:
-    prompt = _ids(rng, 1, 5)
-    turns: list[Turn] = []
-    for _ in range(rng.randint(0 if empty else 1, 4)):
+    episode = Episode("test:Babble-v0", 7, group=group, stop_reason=StopReason.TERMINATED)
+    for turn in range(rng.randint(0 if empty else 1, 4)):
+        continues = rng.random() >= 0.3
         response = _ids(rng, 1, 6)
-        logprobs = [-rng.random() for _ in response]
-        cut = rng.random() < 0.3
-        turns.append(Turn("", prompt, response, logprobs, "", "", cut, rng.uniform(-2, 2)))
-        prompt = _ids(rng, 1, 5) if rng.random() < 0.3 else prompt + response + _ids(rng, 0, 4)
-    return Episode("test:Babble-v0", 7, group=group, turns=turns, stop_reason=StopReason.TERMINATED)
+        add_turn(
+            episode,
+            _ids(rng, 0 if turn and continues else 1, 5),
+            response,
+            rng.uniform(-2, 2),
+            logprobs=[-rng.random() for _ in response],
+            truncated=rng.random() < 0.3,
+            continues=continues,
+        )
+    return episode
 
 
 def _ids(rng: random.Random, least: int, most: int) -> list[int]:

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from openrlhf_on_cpu import settings as cpu
 from training_run import Response, TrainingRun, launch
+
+from gem_cpu.processes import python_path
+
+HERE = Path(__file__).parent
 
 
 class Run(TrainingRun):
@@ -34,33 +37,23 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
         "--ckpt.output_dir": f"{folder}/final",
     }
     pairs = [part for pair in own.items() for part in pair]
-    command = [sys.executable, "-m", "openrlhf_on_cpu", str(ranks), *pairs, *flags]
-    return launch(Run, command, folder, cpu.environment())
+    command = [sys.executable, "-m", "gem_cpu.openrlhf", str(ranks), *pairs, *flags]
+    return launch(Run, command, folder, {"PYTHONPATH": python_path(HERE)})
 
 
 def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:
-    """Every response in a batch that the actors train on, those joined again that were cut."""
-    parts: dict[tuple[int, ...], list[dict[int, tuple[int, float, float]]]] = {}
-    for rank in batch:
-        for row in rank["rows"]:
-            ids = row["sequences"].tolist()
-            columns = (ids[1:], row["advantages"].tolist(), row["returns"].tolist())
-            tokens = {
-                at + 1: numbers for at, numbers in enumerate(zip(*columns, strict=True)) if row["action_mask"][at]
-            }
-            # Episodes may happen to say the same; the parts of a row share no token.
-            copies = parts.setdefault(tuple(ids), [])
-            part = next((one for one in copies if not one.keys() & tokens.keys()), None)
-            copies.append(tokens) if part is None else part.update(tokens)
-    return [one for ids, copies in parts.items() for tokens in copies for one in _responses(ids, tokens)]
+    """Every response in a batch that the actors train on."""
+    return [one for rank in batch for row in rank["rows"] for one in _responses(row)]
 
 
-def _responses(ids: tuple[int, ...], tokens: Mapping[int, tuple[int, float, float]]) -> Iterator[Response]:
-    start = min(tokens, default=0)
-    while start in tokens:
+def _responses(row: Mapping[str, Any]) -> Iterator[Response]:
+    ids, advantages, returns = (row[name].tolist() for name in ("sequences", "advantages", "returns"))
+    trained = [False, *row["action_mask"].bool().tolist(), False]  # of each id, and past the end
+    start = 0
+    while True in trained[start:]:
         # Two responses never touch: glue stands between them.
-        end = next(at for at in range(start, len(ids) + 1) if at not in tokens)
-        advantages = {tokens[at][1] for at in range(start, end)}
-        assert len(advantages) == 1, "one turn, one advantage"
-        yield Response(ids[:start], ids[start:end], advantages.pop(), tokens[start][2])
-        start = min((at for at in tokens if at > end), default=-1)
+        start = trained.index(True, start)
+        end = trained.index(False, start)
+        (advantage,) = {*advantages[start - 1 : end - 1]}  # one turn, one advantage
+        yield Response(tuple(ids[:start]), tuple(ids[start:end]), advantage, returns[start - 1])
+        start = end

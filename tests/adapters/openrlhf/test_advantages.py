@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,19 +13,21 @@ import torch
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from made_up import random_batch
+from made_up import add_turn, random_batch, rewards_of
 from openrlhf.models import PolicyLoss
 from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_batch, split_experience_batch
 from openrlhf.trainer.ppo_utils.kl_controller import FixedKLController
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 from openrlhf.utils.loss_utils import _optimizer_step_loss_norm
 
+from gem_core.episode import Episode, as_logprobs, as_token_ids
+from gem_core.training.rows import Row, TurnSpan
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.experience import TurnExperienceMaker, row_experience
-from gem_openrlhf.layout import Turns, batch_rows
-from gem_openrlhf.rows import Played, Row, TurnSpan
+from gem_openrlhf.averages import loss_norm, masked_mean
+from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
+from gem_openrlhf.rows import EpisodeRows
 from gem_openrlhf.settings import GemSettings
-from gem_openrlhf.workers import TurnCriticActor, loss_norm
+from gem_openrlhf.workers import TurnCriticActor
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
 GAMMA, LAM = 0.9, 0.8
@@ -35,8 +37,8 @@ CriticActor = plain_class(TurnCriticActor)
 class Step:
     """A batch on its way through OpenRLHF, up to the replay buffer; the models' numbers are made up."""
 
-    def __init__(self, args: SimpleNamespace, batch: list[Played], *, advantage: str, multiple: int = 4) -> None:
-        self.batch, self.turns = batch, Turns.of(batch)
+    def __init__(self, args: SimpleNamespace, batch: list[EpisodeRows], *, advantage: str, multiple: int = 4) -> None:
+        self.batch = batch
         args.gem = GemSettings(env=["test:Babble-v0"], steps=1, advantage=advantage)
         args.algo.advantage.gamma, args.algo.advantage.lambd = GAMMA, LAM
         args.rollout.micro_batch_size = 4
@@ -44,8 +46,8 @@ class Step:
         control = FixedKLController(args.algo.kl.init_coef)
         maker: Any = TurnExperienceMaker(None, None, None, None, control, strategy, tokenizer)
         self.maker = maker
-        self.rows = batch_rows(batch, multiple)
-        experiences = maker.split_rollout_samples([row_experience(row, self.turns) for row in self.rows])
+        self.rows, self.turns = training_rows(batch, multiple, 1)
+        experiences = maker.split_rollout_samples([row_experience(row) for row in self.rows])
         generator = torch.Generator().manual_seed(0)
         for one in experiences:
             shape = one.action_mask.shape
@@ -64,38 +66,48 @@ class Step:
             buffer.append(experience)
         return buffer.items
 
+    def spans(self) -> Iterator[tuple[tuple[int, int], int, int, int]]:
+        """Each turn of the batch: its episode and position, its row, and where it is in OpenRLHF's tables."""
+        turns = self.turns
+        keys = zip(turns.episode.tolist(), turns.position.tolist(), strict=True)
+        yield from zip(keys, turns.row.tolist(), turns.start.tolist(), turns.end.tolist(), strict=True)
+
     def per_turn(self, field: str = "advantages") -> list[float]:
         """One number per turn of the batch, from the rows; nothing anywhere else."""
-        found: dict[int, float] = {}
-        for row, item in zip(self.rows, self.items(), strict=True):
-            numbers = getattr(item, field).tolist()
-            assert item.sequences.tolist() == row.ids
-            assert len(numbers) == len(row.ids) - 1
-            for turn, start, end in row.spans:
-                assert item.action_mask[start - 1 : end - 1].all()
-                number, *others = {*numbers[start - 1 : end - 1], *([found[turn]] if turn in found else [])}
-                assert not others, "one turn, one number"
-                found[turn] = number
-                numbers[start - 1 : end - 1] = [0.0] * (end - start)
-            assert not any(numbers), "no number on tokens that were not sampled"
-        return [found[turn] for turn in range(len(self.turns))]
+        tables = [getattr(item, field).tolist() for item in self.items()]
+        for row, item, table in zip(self.rows, self.items(), tables, strict=True):
+            assert item.sequences.tolist() == row.ids.tolist()
+            assert len(table) == len(row.ids) - 1
+        found: dict[tuple[int, int], float] = {}
+        masks = [item.action_mask for item in self.items()]
+        for turn, row, start, end in self.spans():
+            assert masks[row][start:end].all()
+            (found[turn],) = {*tables[row][start:end]}  # one turn, one number
+            tables[row][start:end] = [0.0] * (end - start)
+        assert not any(map(any, tables)), "no number on tokens that were not sampled"
+        return in_order(found)
 
     def first_place(self, tables: list[torch.Tensor]) -> list[float]:
         """What tables of rows say at each turn's first token."""
-        found: dict[int, tuple[int, float]] = {}
-        for row, table in zip(self.rows, tables, strict=True):
-            for turn, start, _ in row.spans:
-                found[turn] = min(found.get(turn, (start, table[start - 1].item())), (start, table[start - 1].item()))
-        return [found[turn][1] for turn in range(len(self.turns))]
+        return in_order({turn: tables[row][start].item() for turn, row, start, _ in self.spans()})
+
+    def rewards(self) -> list[float]:
+        """The environment's reward of each turn."""
+        return [reward for one in self.batch for reward in rewards_of(one)]
 
     def split(self, numbers: list[float]) -> list[list[float]]:
         """Numbers per turn as lists per episode with turns."""
         left = iter(numbers)
-        return [[next(left) for _ in one.rewards] for one in self.batch if one.rewards]
+        return [[next(left) for _ in rewards_of(one)] for one in self.batch if one.rows]
 
 
-def groups(batch: list[Played]) -> list[int]:
-    return [one.episode.group for one in batch if one.rewards and one.episode]
+def in_order(numbers: dict[tuple[int, int], float]) -> list[float]:
+    """One number per turn by episode and position."""
+    return [numbers[turn] for turn in sorted(numbers)]
+
+
+def groups(batch: list[EpisodeRows]) -> list[int]:
+    return [one.summary.group for one in batch if one.rows and one.summary]
 
 
 @pytest.mark.parametrize("view", ["episode", "turn"])
@@ -105,7 +117,7 @@ def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], n
         # A group of one has nothing to compare with, and that is gem-core's business.
         batch = random_batch(random.Random(seed), view, empty=name in ("rebn", "rebn_loo", "reinforce"))
         step = Step(arguments("--algo.kl.init_coef=0"), batch, advantage=name, multiple=seed + 1)
-        rewards = [one.rewards for one in batch if one.rewards]
+        rewards = step.split(step.rewards())
         want = brute_force.expected(name, rewards, groups(batch), GAMMA)
         assert step.per_turn() == pytest.approx([number for row in want for number in row], abs=1e-5)
         later = [number for row in rewards for number in brute_force.returns_to_go(row, GAMMA)]
@@ -117,7 +129,7 @@ def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], n
 @given(seed=st.integers(0, 2**32), multiple=st.integers(1, 12))
 def test_however_rows_are_cut(args_once: SimpleNamespace, seed: int, multiple: int):
     batch = random_batch(random.Random(seed), "turn")
-    if not any(one.rewards for one in batch):
+    if not any(one.rows for one in batch):
         return
     whole = Step(args_once, batch, advantage="rebn", multiple=1).per_turn()
     assert Step(args_once, batch, advantage="rebn", multiple=multiple).per_turn() == whole
@@ -134,7 +146,7 @@ def args_once() -> SimpleNamespace:
 def test_gae_takes_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], view: str):
     step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), view), advantage="gae", multiple=7)
     values = step.split(step.first_place(step.values))
-    rewards = [one.rewards for one in step.batch if one.rewards]
+    rewards = step.split(step.rewards())
     want = [brute_force.gae(*both, GAMMA, LAM) for both in zip(rewards, values, strict=True)]
     assert step.per_turn() == pytest.approx([number for row in want for number in row], abs=1e-5)
 
@@ -147,26 +159,23 @@ def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNames
     critic.trainer = SimpleNamespace(replay_buffer=NaiveReplayBuffer(1))
     for experience in step.experiences:
         critic.append(experience)
-    targets: dict[int, float] = {}
-    for row, item in zip(step.rows, critic.trainer.replay_buffer.items, strict=True):
+    starts: dict[int, dict[int, tuple[int, int]]] = {}
+    for turn, number, start, _ in step.spans():
+        starts.setdefault(number, {})[start] = turn
+    targets: dict[tuple[int, int], float] = {}
+    for number, item in enumerate(critic.trainer.replay_buffer.items):
         assert not item.returns.isnan().any()
         (places,) = torch.where(item.action_mask)
-        starts = {start - 1: turn for turn, start, _ in row.spans}
-        assert {*places.tolist()} <= {*starts}
-        for place in places.tolist():
-            assert starts[place] not in targets, "a turn has one target"
-            targets[starts[place]] = item.returns[place].item()
+        assert {*places.tolist()} == {*starts.get(number, {})}
+        targets |= {starts[number][place]: item.returns[place].item() for place in places.tolist()}
     want = [advantage + value for advantage, value in zip(advantages, values, strict=True)]
-    assert [targets[turn] for turn in range(len(step.turns))] == pytest.approx(want, abs=1e-5)
+    assert in_order(targets) == pytest.approx(want, abs=1e-5)
 
 
 def test_divergence_is_taken_off_the_rewards_of_its_turn(arguments: Callable[..., SimpleNamespace]):
     step = Step(arguments("--algo.kl.init_coef=0.5"), random_batch(random.Random(5)), advantage="reinforce", multiple=7)
-    taken = [0.0] * len(step.turns)
-    for row, kl in zip(step.rows, step.kl, strict=True):
-        for turn, start, end in row.spans:
-            taken[turn] += 0.5 * kl[start - 1 : end - 1].sum().item()
-    rewards = [reward - less for reward, less in zip(step.turns.rewards.tolist(), taken, strict=True)]
+    taken = in_order({turn: 0.5 * step.kl[row][start:end].sum().item() for turn, row, start, end in step.spans()})
+    rewards = [reward - less for reward, less in zip(step.rewards(), taken, strict=True)]
     want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
     assert step.per_turn() == pytest.approx(want, abs=1e-5)
 
@@ -176,23 +185,19 @@ def test_length_penalties_are_those_of_a_response(arguments: Callable[..., Simpl
     flags = ["--reward.overlong_buffer_len=4", "--reward.overlong_penalty_factor=2", "--algo.kl.init_coef=0"]
     args = arguments(*flags, "--rollout.max_new_tokens=6", "--reward.stop_properly_penalty_coef=0.5")
     step = Step(args, random_batch(random.Random(5), view), advantage="reinforce", multiple=7)
-    lengths = [0] * len(step.turns)
-    for row in step.rows:
-        for turn, start, end in row.spans:
-            lengths[turn] += end - start
+    turns = [turn for one in step.batch for row in one.rows for turn in row.turns]
     rewards = [
-        (reward - 2 * max(0, length - 2) / 4) * (0.5 if cut else 1)
-        for reward, length, cut in zip(step.turns.rewards, lengths, step.turns.truncated, strict=True)
+        (turn.reward - 2 * max(0, turn.end - turn.start - 2) / 4) * (0.5 if turn.truncated else 1) for turn in turns
     ]
     want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
     assert step.per_turn() == pytest.approx(want, abs=1e-5)
-    assert step.turns.rewards.tolist() == [reward for one in step.batch for reward in one.rewards], "left alone"
+    assert sorted(step.turns.reward.tolist()) == sorted(step.rewards()), "left alone"
 
 
 def test_rewards_are_clipped_as_openrlhf_is_told(arguments: Callable[..., SimpleNamespace]):
     args = arguments("--reward.clip_range", "0.0", "0.5", "--algo.kl.init_coef=0")
     step = Step(args, random_batch(random.Random(5)), advantage="reinforce")
-    rewards = [min(max(reward, 0.0), 0.5) for reward in step.turns.rewards.tolist()]
+    rewards = [min(max(reward, 0.0), 0.5) for reward in step.rewards()]
     want = [number for row in step.split(rewards) for number in brute_force.returns_to_go(row, GAMMA)]
     assert step.per_turn() == pytest.approx(want, abs=1e-5)
 
@@ -200,7 +205,7 @@ def test_rewards_are_clipped_as_openrlhf_is_told(arguments: Callable[..., Simple
 def test_the_loss_is_the_same_however_rows_are_cut(arguments: Callable[..., SimpleNamespace]):
     """Its gradient for each token of each turn, by OpenRLHF's own loss over the whole batch."""
 
-    def gradients(multiple: int) -> dict[tuple[int, int], float]:
+    def gradients(multiple: int) -> dict[tuple[tuple[int, int], int], float]:
         step = Step(
             arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn", multiple=multiple
         )
@@ -219,22 +224,21 @@ def test_the_loss_is_the_same_however_rows_are_cut(arguments: Callable[..., Simp
         outside = logprobs.grad[batch.action_mask == 0]
         assert not outside.any()
         return {
-            (turn, at): logprobs.grad[number, at - 1].item()
-            for number, row in enumerate(step.rows)
-            for turn, start, end in row.spans
+            (turn, at): logprobs.grad[row, at].item()
+            for turn, row, start, end in step.spans()
             for at in range(start, end)
         }
 
-    whole, cut = gradients(1), gradients(11)
-    assert whole.keys() == cut.keys()
-    assert [cut[key] for key in whole] == pytest.approx([*whole.values()], abs=1e-7)
+    whole, cut, filled = gradients(1), gradients(11), gradients(64)
+    for other in (cut, filled):
+        assert whole.keys() == other.keys()
+        assert [other[key] for key in whole] == pytest.approx([*whole.values()], abs=1e-7)
     assert max(map(abs, whole.values())) > 1e-3
 
 
 def test_a_row_is_what_was_sampled():
-    row = Row([5, 6, 7, 8, 9], [0.0, 0.0, -0.5, 0.0, -0.25], [TurnSpan(0, 2, 3), TurnSpan(1, 4, 5)])
-    turns = Turns.of([Played(None, [row], [0.5, 1.0], [False, True])])
-    one = row_experience(row, turns)
+    turns = [TurnSpan(0, 2, 3, 0.5, False), TurnSpan(1, 4, 5, 1.0, True)]
+    one = row_experience(Row(as_token_ids([5, 6, 7, 8, 9]), 2, as_logprobs([0.0, 0.0, -0.5, 0.0, -0.25]), turns))
     assert one.sequences.tolist() == [[5, 6, 7, 8, 9]]
     assert one.action_mask.tolist() == [[0, 1, 0, 1]]
     assert one.rollout_log_probs.tolist() == [[0.0, -0.5, 0.0, -0.25]]
@@ -257,9 +261,29 @@ def test_an_update_whose_rows_have_no_target_is_no_nan():
     assert not logprobs.grad.any()
 
 
+def test_means_over_no_tokens_are_0():
+    numbers, mask = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), torch.tensor([[1, 0, 1], [0, 0, 0]])
+    assert masked_mean(numbers, mask, dim=-1).tolist() == [2.0, 0.0]
+    assert masked_mean(numbers, mask) == 2.0
+    assert masked_mean(numbers, mask * 0) == 0.0
+
+
+@pytest.mark.parametrize("multiple", [1, 11, 64])
+def test_the_divergence_that_is_logged_is_the_mean_over_tokens(
+    arguments: Callable[..., SimpleNamespace], multiple: int
+):
+    step = Step(
+        arguments("--algo.kl.init_coef=0.5"), random_batch(random.Random(5)), advantage="rebn", multiple=multiple
+    )
+    tokens = torch.cat([step.kl[row][start:end] for _, row, start, end in step.spans()])
+    for one in step.experiences:
+        assert one.info["kl"].tolist() == pytest.approx([tokens.mean().item()] * len(one.sequences), abs=1e-6)
+
+
 def test_constant_batches_give_zeros(arguments: Callable[..., SimpleNamespace]):
-    row = Row([1, 2, 3], None, [TurnSpan(0, 1, 3)])
-    batch = [Played(None, [row], [-0.1], [False])] * 8
+    episode = Episode("test:Babble-v0", 7)
+    add_turn(episode, [1], [2, 3], -0.1)
+    batch = [EpisodeRows.of(episode, "episode")] * 8
     assert Step(arguments("--algo.kl.init_coef=0"), batch, advantage="rebn").per_turn() == [0.0] * 8
 
 

@@ -24,7 +24,7 @@ from gem_core.seeding import derive_seed
 from gem_core.training import playing
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.rows import PLAYED, Played
+from gem_openrlhf.rows import RESULT, EpisodeRows
 from gem_openrlhf.settings import GemSettings, parse
 from gem_openrlhf.tasks import Split, write_tasks
 
@@ -65,7 +65,7 @@ def setup_module() -> None:
 
 
 @pytest.fixture
-def play(words: Any, tmp_path: Path) -> Callable[..., list[Played]]:
+def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
     """A function that plays tasks as OpenRLHF's engine actor does."""
 
     def run(
@@ -75,7 +75,7 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[Played]]:
         copies: int = 1,
         split: Split = "train",
         tokenizer: Any = None,
-    ) -> list[Played]:
+    ) -> list[EpisodeRows]:
         own = flags if "--gem.env" in flags else ["--gem.env", "test:Babble-v0", *flags]
         settings, rest = parse([*own, "--gem.steps", "1"])
         assert not rest
@@ -91,7 +91,7 @@ def written(folder: Path, settings: GemSettings, split: Split, count: int, batch
     return [json.loads(line)["label"] for line in path.open("rb")]
 
 
-def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: int = 1) -> list[Played]:
+def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: int = 1) -> list[EpisodeRows]:
     agent: Any = _load_agent_executor(str(DEFAULT_AGENT))
     sampling = SamplingParams(temperature=1.0, max_tokens=MAX_TOKENS, min_tokens=1, logprobs=1)
 
@@ -115,15 +115,20 @@ def play_labels(labels: Sequence[str], tokenizer: Any, engine: Engine, copies: i
     try:
         responses = asyncio.run(everything())
     finally:
-        for runner in agent._players._runners.values():
+        for runner in agent._runners._runners.values():
             if not runner.cancelled() and runner.exception() is None:
                 runner.result().close()
     assert sampling.min_tokens == 1, "what episodes share is left as it was"
-    return [response[PLAYED] for response in responses]
+    return [response[RESULT] for response in responses]
 
 
-def trained(played: Sequence[Played]) -> list[tuple[list[int], list[int]]]:
-    return [(row.ids[:start], row.ids[start:end]) for one in played for row in one.rows for _, start, end in row.spans]
+def trained(played: Sequence[EpisodeRows]) -> list[tuple[list[int], list[int]]]:
+    return [
+        (row.ids[: turn.start].tolist(), row.ids[turn.start : turn.end].tolist())
+        for one in played
+        for row in one.rows
+        for turn in row.turns
+    ]
 
 
 @pytest.mark.parametrize("flags", [[], ["--gem.row", "turn"], ["--gem.row", "turn", "--gem.history", "1"]])
@@ -131,10 +136,10 @@ def test_the_ids_that_were_sampled(play, words, flags):
     engine = Engine(words)
     played = play(12, *flags, engine=engine)
     assert sorted(trained(played)) == sorted((prompt, ids) for prompt, ids, _ in engine.calls)
-    turns = [one.episode.turns for one in played]
+    turns = [one.summary.turns for one in played]
     assert sum(turns) > 20
     assert [len(one.rows) for one in played] == (turns if flags else [1] * 12)
-    assert [len(one.rewards) for one in played] == turns
+    assert [sum(len(row.turns) for row in one.rows) for one in played] == turns
 
 
 def test_a_tokenizer_whose_encoding_is_not_the_identity(play, bpe):
@@ -149,7 +154,7 @@ def test_log_probabilities_stand_where_their_tokens_do(play, words):
     for one in play(6):
         for row in one.rows:
             assert len(row.logprobs) == len(row.ids)
-            sampled = {at for _, start, end in row.spans for at in range(start, end)}
+            sampled = {at for turn in row.turns for at in range(turn.start, turn.end)}
             assert all((value < 0) == (at in sampled) for at, value in enumerate(row.logprobs))
     assert all(row.logprobs is None for one in play(3, engine=Engine(words, logprobs=False)) for row in one.rows)
 
@@ -165,55 +170,56 @@ def test_a_response_that_was_cut_off(play, words):
     for flags, invalid in (([], True), (["--no-gem.truncated_is_invalid"], False)):
         engine = Engine(words, ends=False)
         (one,) = play(1, "--gem.env", "game:Corridor-v0", *flags, engine=engine)
-        assert all(one.truncated)
-        assert one.episode.truncated == one.episode.turns
-        assert (one.episode.invalid == one.episode.turns) or not invalid
+        assert all(turn.truncated for row in one.rows for turn in row.turns)
+        assert one.summary.truncated == one.summary.turns
+        assert (one.summary.invalid == one.summary.turns) or not invalid
         for row in one.rows:
-            for _, _, end in row.spans[:-1]:
-                assert row.ids[end] == words.eos_token_id, "the end of turn that was not sampled, and is not trained on"
+            for turn in row.turns[:-1]:
+                assert row.ids[turn.end] == words.eos_token_id, (
+                    "the end of turn that was not sampled, and is not trained on"
+                )
 
 
 def test_copies_of_a_task_play_the_same_task(play, words):
     engine = Engine(words)
     played = play(4, engine=engine, copies=3)
-    seeds = [one.episode.seed for one in played]
-    assert seeds == [derive_seed(derive_seed(0, "train"), task, 0) for task in range(4) for _ in range(3)]
-    assert [one.episode.group for one in played] == [task for task in range(4) for _ in range(3)]
+    seeds = [one.summary.seed for one in played]
+    assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in range(4) for _ in range(3)]
+    assert [one.summary.group for one in played] == [task for task in range(4) for _ in range(3)]
 
 
 def test_evaluation_plays_other_tasks(play):
-    train = {one.episode.seed for one in play(6)}
-    evaluation = {one.episode.seed for one in play(6, split="eval")}
+    train = {one.summary.seed for one in play(6)}
+    evaluation = {one.summary.seed for one in play(6, split="eval")}
     assert len(train) == len(evaluation) == 6
     assert not train & evaluation
 
 
 def test_what_environments_do_costs_their_episode_and_nothing_else(play):
     played = play(30, "--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none")
-    reasons = [one.episode.stop_reason for one in played]
+    reasons = [one.summary.stop_reason for one in played]
     assert {StopReason.ENV_ERROR, StopReason.TERMINATED} <= {*reasons}
-    assert all(one.episode.error for one in played if one.episode.stop_reason is StopReason.ENV_ERROR)
-    empty = [one for one in played if not one.rewards]
-    assert empty
-    assert all(one.rows == [] for one in empty)
+    assert all(one.summary.error for one in played if one.summary.stop_reason is StopReason.ENV_ERROR)
+    assert any(one.summary.turns == 0 for one in played)
+    assert all(bool(one.rows) == (one.summary.turns > 0) for one in played)
 
 
 def test_an_episode_that_is_to_be_dropped(play):
     flags = ["--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none", "--gem.env_failure", "drop"]
-    assert Played() in play(12, *flags)
+    assert EpisodeRows() in play(12, *flags)
 
 
 def test_a_hanging_environment(play):
     flags = ["--gem.vector_backend", "process", "--gem.env_timeout", "1", "--gem.max_env_failure_share", "none"]
     played = play(24, "--gem.env", "test:Hostile-v0", "--gem.seed", "23", *flags)
-    errors = {str(one.episode.error).split(":")[0] for one in played if one.episode.error}
+    errors = {str(one.summary.error).split(":")[0] for one in played if one.summary.error}
     assert {"RuntimeError", "TimeoutError", "ChildProcessError"} & errors
 
 
 def test_an_episode_that_outgrows_its_context(play):
     (one,) = play(1, "--gem.env", "test:Chatty-v0")
-    assert one.episode.stop_reason is StopReason.CONTEXT_FULL
-    assert len(one.rewards) == 1
+    assert one.summary.stop_reason is StopReason.CONTEXT_FULL
+    assert one.summary.turns == 1
 
 
 def test_a_failure_that_is_to_stop_the_run_is_raised(play):
@@ -226,15 +232,15 @@ def test_a_failure_that_is_to_stop_the_run_is_raised(play):
 def test_what_is_wrong_says_so(play, words):
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
         play(1, "--gem.env", "game:Corrido-v0")
-    with pytest.raises(SettingsError, match=r"names no task: start training with gem_openrlhf\.launch"):
+    with pytest.raises(SettingsError, match=r"is not a task: start training with gem_openrlhf\.launch"):
         play_labels(["4"], words, Engine(words))
-    with pytest.raises(SettingsError, match="names no task"):
+    with pytest.raises(SettingsError, match="is not a task"):
         play_labels([""], words, Engine(words))
 
 
 def test_environments_take_turns(play):
     played = play(12, "--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.env_weights", "1", "2")
-    ids = [one.episode.env_id for one in played]
+    ids = [one.summary.env_id for one in played]
     assert ids[:6].count("game:Corridor-v0") == ids[6:].count("game:Corridor-v0") == 4
 
 

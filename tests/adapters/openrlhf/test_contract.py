@@ -172,9 +172,9 @@ def test_a_response_is_a_sample():
     )
     says(SamplesGenerator.generate_samples, "self.args.rollout.batch_size * self.args.rollout.n_samples_per_prompt")
     generator = SamplesGenerator.__new__(SamplesGenerator)
-    from gem_openrlhf.rows import Played, response
+    from gem_openrlhf.rows import EpisodeRows, response
 
-    made = generator._process_response_into_experience(response("p", "l", Played()), max_len=8)
+    made = generator._process_response_into_experience(response("p", "l", EpisodeRows()), max_len=8)
     assert made.scores.tolist() == [0.0]
     assert made.info.keys() == {"reward", "score", "response_clip_ratio"}
 
@@ -258,6 +258,19 @@ def test_rows_are_dealt_to_ranks_in_equal_parts():
 
 
 # -- updates: workers.py ----------------------------------------------------------------------------------------------
+
+
+def test_averages_divide_by_the_number_of_trained_tokens():
+    says(
+        ppo_actor.ActorPPOTrainer.ppo_train,
+        "status = self.training_step(experience, kl_ctl, step, loss_batch_info)",
+        'n_tokens = status["num_action_tokens"]',
+        "merged_status[k] = value / denom",
+    )
+    says(ppo_critic.CriticPPOTrainer.training_step, "masked_mean(values, experience.action_mask)")
+    says(RemoteExperienceMaker.make_experience, "masked_mean(logprobs_diff, samples.action_mask, dim=-1)")
+    says(PolicyLoss.forward, "ppo_kl = masked_mean(-raw_policy_log_ratio.detach(), action_mask, dim=None)")
+    says(DeepspeedStrategy.all_reduce, "return data.item() if not is_tensor else data")  # which raises where it is 0
 
 
 @pytest.mark.parametrize("trainer", [ppo_actor.ActorPPOTrainer, ppo_critic.CriticPPOTrainer])

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import FLAGS
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 from ray.exceptions import RayTaskError
 
-from gem_core.errors import EnvFailure, SettingsError
-from gem_openrlhf import launch, launcher, trainer, workers
+from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsError
+from gem_core.training.report import RunReport
+from gem_openrlhf import check_command, launch, launcher, trainer, workers
 from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.tasks import Task
+from gem_openrlhf.tasks import TaskLabel
 
 ENV = ["--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.steps", "3"]
 
@@ -67,16 +69,18 @@ def test_what_becomes_of_the_arguments(
     assert found.gem.advantage == advantage
     for path, count, split in ((found.data.prompt_dataset, 24, "train"), (found.eval.dataset, 6, "eval")):
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
-        tasks = [Task.decode(row[found.data.label_key]) for row in rows]
-        assert sorted(task.number for task in tasks) == [*range(count)]
-        assert {task.split for task in tasks} == {split}
-        assert {task.env_id for task in tasks} == {"test:Babble-v0", "game:Corridor-v0"}
+        labels = [TaskLabel.decode(row[found.data.label_key]) for row in rows]
+        assert sorted(label.task.number for label in labels) == [*range(count)]
+        assert {label.split for label in labels} == {split}
+        assert {label.task.env_id for label in labels} == {"test:Babble-v0", "game:Corridor-v0"}
         assert len({row[found.data.input_key] for row in rows}) == count
 
 
 def test_what_stopped_the_run_is_raised(run):
     def command() -> None:
-        inner = RayTaskError("execute", "trace", EnvFailure("test:Fragile-v0 failed")).as_instanceof_cause()
+        inner = RayTaskError(
+            "execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")
+        ).as_instanceof_cause()
         raise RayTaskError("fit", "trace", inner).as_instanceof_cause()
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0 failed") as raised:
@@ -116,3 +120,31 @@ def test_folders_are_the_same_for_every_process(run, arguments, tmp_path: Path, 
     run(lambda: made.append(config.hierarchize(args)), "--gem.report", "runs/report")
     assert made[0].gem.report == str(tmp_path / "runs" / "report")
     assert made[0].gem.recording is None
+
+
+def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):
+    """The trainer is an actor of Ray, which is killed with this process."""
+
+    def interrupted() -> None:
+        RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted, "--gem.report", str(tmp_path))
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_command_line_is_checked_without_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """By OpenRLHF's own command and parser: nothing is replaced."""
+    flags = [*FLAGS, "--gem.env", "game:Corridor-v0", "--gem.steps", "2", "--ckpt.path", str(tmp_path)]
+    settings = check_command(flags)
+    assert (settings.env, settings.steps) == (["game:Corridor-v0"], 2)
+    assert not [*tmp_path.iterdir()]
+    with pytest.raises(SystemExit) as ended:
+        check_command([*flags, "--actor.learning_rate", "1"])
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --actor.learning_rate" in capsys.readouterr().err
+    with pytest.raises(SettingsError):
+        check_command([*flags, "--gem.history", "2"])
+    with pytest.raises(NotFoundError):
+        check_command([*flags, "--gem.env", "game:Corrido-v0"])

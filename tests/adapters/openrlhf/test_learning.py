@@ -8,12 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from openrlhf_on_cpu import settings as cpu
-from training_run import SECONDS, TrainingRun, assert_learned_the_corridor, launch
+from training_run import (
+    EXAMPLES,
+    SECONDS,
+    WITHOUT_THE_CLONE,
+    TrainingRun,
+    assert_learned_the_corridor,
+    assert_leaves_nothing,
+    copied,
+    launch,
+)
+
+from gem_cpu import openrlhf as cpu
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "openrlhf_guess_the_number.py"
+EXAMPLE = EXAMPLES / "openrlhf_guess_the_number.py"
 CORRIDOR = [
     *("--gem.env", "game:Corridor-v0"),
     *("--gem.steps", "40"),
@@ -32,17 +42,20 @@ CORRIDOR = [
 ]
 
 
-def test_the_example_learns_the_corridor(tmp_path: Path):
+def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, "--gem.report", f"{tmp_path}/report", "--gem.recording", f"{tmp_path}/episodes"]
-    command = [sys.executable, str(EXAMPLE), *flags]
-    run = launch(TrainingRun, command, tmp_path, {**cpu.environment(), "WARM_START_STEPS": "100"})
+    command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
+    run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
+    assert_leaves_nothing(run)
+    # The same command continues from the last checkpoint, with what was learned.
+    flags = [*flags, "--gem.steps", "42", "--eval.steps", "-1", "--ckpt.load_enable"]
+    resumed = launch(TrainingRun, [*command[:2], *flags], tmp_path, {**WITHOUT_THE_CLONE, "WARM_START_STEPS": "0"})
+    assert resumed.code == 0, resumed.output[-3000:]
+    assert [line["step"] for line in resumed.metrics] == [*range(1, 43)]
+    assert all(line["episode/success"] > 0.8 for line in resumed.metrics[40:])
     # The policy has moved far by the end, so weights that did not reach vLLM would show.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in run.metrics)
-
-
-def test_the_example_stays_short():
-    assert len(EXAMPLE.read_text().splitlines()) < 80
 
 
 def test_wrong_flags_are_answered_well(tmp_path: Path):
@@ -59,6 +72,12 @@ def test_wrong_flags_are_answered_well(tmp_path: Path):
     assert unknown.returncode == 1
     last = unknown.stderr.strip().splitlines()[-1]
     assert last.startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you")
+    environment = {**os.environ, **WITHOUT_THE_CLONE}
+    command = [sys.executable, copied(EXAMPLE.name, tmp_path), "--actor.learning_rate", "1"]
+    early = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert early.returncode == 2
+    assert "unrecognized arguments: --actor.learning_rate" in early.stderr
+    assert "Warm start" not in early.stdout
     help = answer("--help").stdout
     assert "--gem.max_env_failure_share" in help
     assert "--algo.advantage.gamma" in help

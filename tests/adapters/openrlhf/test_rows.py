@@ -1,70 +1,67 @@
-"""Episodes as rows: every sampled id once, where it was sampled."""
+"""What travels from engines to the trainer: every sampled id once, where it was sampled."""
 
 from __future__ import annotations
 
 import pickle
 
-import msgspec
 import pytest
+from made_up import add_turn, rewards_of
 
-from gem_core.rollout import Episode, StopReason, Turn
-from gem_openrlhf.rows import Played, Row, played, response
-
-
-def turn(prompt: list[int], ids: list[int], reward: float, logprobs: list[float] | None = None) -> Turn:
-    return Turn("", prompt, ids, logprobs, "", "", reward < 0, reward)
+from gem_core.episode import Episode, StopReason
+from gem_openrlhf.rows import EpisodeRows, response
 
 
-def episode(*turns: Turn) -> Episode:
-    return Episode("test:Babble-v0", 7, group=5, turns=[*turns], stop_reason=StopReason.TERMINATED, success=True)
+def an_episode() -> Episode:
+    return Episode("test:Babble-v0", 7, group=5, stop_reason=StopReason.TERMINATED, success=True)
 
 
-THREE = episode(
-    turn([1, 2], [3, 4], 0.5, [-0.1, -0.2]),
-    turn([1, 2, 3, 4, 5, 6], [7], -1.0, [-0.3]),  # glue of two tokens, a response of one
-    turn([1, 2, 3, 4, 5, 6, 7], [8, 9, 10], 2.0, [-0.4, -0.5, -0.6]),  # no glue at all
-)
+def three_turns() -> Episode:
+    episode = an_episode()
+    add_turn(episode, [1, 2], [3, 4], 0.5, logprobs=[-0.1, -0.2])
+    add_turn(episode, [5, 6], [7], -1.0, logprobs=[-0.3], truncated=True)  # glue of two tokens, a response of one
+    add_turn(episode, [], [8, 9, 10], 2.0, logprobs=[-0.4, -0.5, -0.6])  # no glue at all
+    return episode
 
 
 def test_an_episode_is_one_row():
-    one = played(THREE, "episode")
-    assert one.rewards == [0.5, -1.0, 2.0]
-    assert one.truncated == [False, True, False]
+    one = EpisodeRows.of(three_turns(), "episode")
     (row,) = one.rows
-    assert row.ids == [*range(1, 11)]
-    assert row.logprobs == pytest.approx([0.0, 0.0, -0.1, -0.2, 0.0, 0.0, -0.3, -0.4, -0.5, -0.6])
-    assert row.spans == [(0, 2, 4), (1, 6, 7), (2, 7, 10)]
+    assert row.ids.tolist() == [*range(1, 11)]
+    assert row.logprobs is not None
+    assert row.logprobs.tolist() == pytest.approx([0.0, 0.0, -0.1, -0.2, 0.0, 0.0, -0.3, -0.4, -0.5, -0.6])
+    assert row.turns == [(0, 2, 4, 0.5, False), (1, 6, 7, -1.0, True), (2, 7, 10, 2.0, False)]
 
 
 def test_a_turn_is_a_row():
-    rows = played(THREE, "turn").rows
-    assert [row.ids for row in rows] == [one.prompt_ids + one.response_ids for one in THREE.turns]
-    assert [row.spans for row in rows] == [[(0, 2, 4)], [(1, 6, 7)], [(2, 7, 10)]]
+    episode = three_turns()
+    rows = EpisodeRows.of(episode, "turn").rows
+    assert [row.ids for row in rows] == [episode.prompt_ids(one) + episode.response_ids(one) for one in episode.turns]
+    assert [row.turns for row in rows] == [[(0, 2, 4, 0.5, False)], [(1, 6, 7, -1.0, True)], [(2, 7, 10, 2.0, False)]]
 
 
 def test_a_broken_prefix_begins_another_row():
-    rows = played(
-        episode(turn([1], [2], 1.0), turn([1, 2, 3], [4], 2.0), turn([9], [5], 3.0), turn([9, 5], [6], 4.0)), "episode"
-    ).rows
-    assert rows == [
-        Row([1, 2, 3, 4], None, rows[0].spans),
-        Row([9, 5, 6], None, rows[1].spans),
-    ]
-    assert [row.spans for row in rows] == [[(0, 1, 2), (1, 3, 4)], [(2, 1, 2), (3, 2, 3)]]
+    episode = an_episode()
+    add_turn(episode, [1], [2], 1.0)
+    add_turn(episode, [3], [4], 2.0)
+    add_turn(episode, [9], [5], 3.0, continues=False)
+    add_turn(episode, [], [6], 4.0)
+    rows = EpisodeRows.of(episode, "episode").rows
+    assert [(row.ids.tolist(), row.logprobs) for row in rows] == [([1, 2, 3, 4], None), ([9, 5, 6], None)]
+    assert [[turn[:3] for turn in row.turns] for row in rows] == [[(0, 1, 2), (1, 3, 4)], [(2, 1, 2), (3, 2, 3)]]
 
 
 def test_what_travels():
-    one = played(THREE, "episode")
+    one = EpisodeRows.of(three_turns(), "episode")
     assert pickle.loads(pickle.dumps(one)) == one
     answer = response("p", "l", one)
     assert (answer["reward"], answer["scores"], answer["truncated"]) == (1.5, 1.0, True)
-    nothing = response("p", "l", played(None, "episode"))
+    nothing = response("p", "l", EpisodeRows.of(None, "episode"))
     assert (nothing["reward"], nothing["scores"], nothing["truncated"]) == (0.0, 0.0, False)
-    assert played(None, "turn") == Played()
-    assert msgspec.structs.asdict(Played())["rows"] == []
+    assert EpisodeRows.of(None, "turn") == EpisodeRows()
+    assert not EpisodeRows().rows
 
 
 def test_an_episode_without_turns():
-    one = played(episode(), "episode")
-    assert one.rows == one.rewards == []
-    assert one.episode is not None
+    one = EpisodeRows.of(an_episode(), "episode")
+    assert list(one.rows) == rewards_of(one) == []
+    assert one.summary is not None

@@ -12,7 +12,7 @@ from made_up import random_batch
 
 from gem_core.training.report import RunReport
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.rows import PLAYED, Played
+from gem_openrlhf.rows import RESULT, EpisodeRows
 from gem_openrlhf.settings import GemSettings
 from gem_openrlhf.trainer import TurnPPOTrainer, TurnTrainingActor, _TurnTraining
 
@@ -43,13 +43,13 @@ def openrlhfs(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, A
     return replace
 
 
-def samples(batch: list[Played]) -> list[Any]:
-    return [SimpleNamespace(info={PLAYED: [one]}) for one in batch]
+def samples(batch: list[EpisodeRows]) -> list[Any]:
+    return [SimpleNamespace(info={RESULT: [one]}) for one in batch]
 
 
 def test_a_batch_without_a_turn_changes_nothing(trainer, openrlhfs):
     openrlhfs("train_step", lambda *_: pytest.fail("trained on nothing"))
-    status, step = trainer.train_step(samples([Played(), Played()]), 4)
+    status, step = trainer.train_step(samples([EpisodeRows(), EpisodeRows()]), 4)
     assert step == 5
     assert status == {"rollout/episodes": 0.0, "rollout/turns": 0.0, "rollout/dropped": 2.0}
 

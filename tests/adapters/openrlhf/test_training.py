@@ -216,10 +216,21 @@ def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
     assert trained == sampled
 
 
-def test_a_resumed_run_goes_on_where_it_was(critic: Run, model_folder: Path, tmp_path: Path):
+# -- resumed, with more rows than turns --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def resumed(critic: Run, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One more step of `critic`: 104 rows for at most 64 turns, and each row is a micro-batch of its own."""
+    folder = tmp_path_factory.mktemp("resumed")
     for name in ("checkpoints", "report"):
-        shutil.copytree(critic.folder / name, tmp_path / name)
-    resumed = train(tmp_path, model_folder, [*COMMON, *CRITIC, "--gem.steps", "4", "--ckpt.load_enable"])
+        shutil.copytree(critic.folder / name, folder / name)
+    flags = [flag for flag in CRITIC if flag != "--algo.kl.use_loss"]
+    rows = ["--rollout.micro_batch_size", "13", "--train.batch_size", "2", "--train.micro_batch_size", "1"]
+    return train(folder, model_folder, [*COMMON, *flags, *rows, "--gem.steps", "4", "--ckpt.load_enable"])
+
+
+def test_a_resumed_run_continues_where_it_was(critic: Run, resumed: Run):
     assert resumed.code == 0, resumed.output[-3000:]
     assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
     assert resumed.metrics[:3] == critic.metrics
@@ -236,6 +247,21 @@ def test_a_resumed_run_goes_on_where_it_was(critic: Run, model_folder: Path, tmp
             "vLLM has the checkpoint's weights"
         )
         assert torch.allclose(row["action_log_probs"][at], logprobs[at], atol=1e-4)
+
+
+def test_rows_without_a_trained_token_change_nothing_and_stop_nothing(resumed: Run):
+    for worker in ("actor", "critic"):
+        ((rank,),) = resumed.batches(worker)
+        assert len(rank["rows"]) == 104
+        assert sum(not row["action_mask"].any() for row in rank["rows"]) >= 40
+        assert rank["updates"] == 8
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in resumed.sampled)
+    (batch,) = resumed.batches()
+    assert Counter((one.before, one.ids) for one in trained_responses(batch)) == sampled
+    line = resumed.metrics[3]
+    assert [name for name, value in line.items() if not math.isfinite(value)] == []
+    assert {"kl", "logprobs_diff", "ppo_kl", "vllm_kl", "policy_loss", "critic_loss", "values"} <= line.keys()
+    assert abs(line["vllm_kl"]) < 1e-5
 
 
 # -- what stops a run --------------------------------------------------------------------------------------------------
@@ -268,7 +294,7 @@ def assert_trained(
 ) -> None:
     """Each response of these episodes with its numbers, and no other."""
     want = sorted(
-        (tuple(turn.prompt_ids), tuple(turn.response_ids), number, later)
+        (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
         for episode, *columns in zip(episodes, advantages, returns, strict=True)
         for turn, number, later in zip(episode.turns, *columns, strict=True)
     )

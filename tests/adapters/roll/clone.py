@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from roll_on_cpu import settings
+from gem_cpu import roll as cpu
 
 HOME = os.environ.get("ROLL_HOME")
 
@@ -15,5 +15,5 @@ WITHOUT = (
 )
 
 if HOME:
-    settings.prepare()
+    cpu.prepare()
     os.environ["ROLL_LOG_DIR"] = tempfile.mkdtemp(prefix="roll")  # by default ROLL logs to where it is started

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are folders
 
 import clone
 import pytest

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from roll_on_cpu import settings as cpu
 from training_run import Response, TrainingRun, launch
 
-YAML = Path(__file__).with_name("cpu.yaml")
+from gem_cpu.processes import python_path
+
+HERE = Path(__file__).parent
+YAML = HERE / "cpu.yaml"
 
 
 class Run(TrainingRun):
@@ -37,8 +39,8 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
         f"++gem.recording={folder}/episodes",
         f"pretrain={model}",
     ]
-    command = [sys.executable, "-m", "roll_on_cpu", str(ranks), str(YAML), *own, *flags]
-    return launch(Run, command, folder, cpu.environment(ranks))
+    command = [sys.executable, "-m", "gem_cpu.roll", str(ranks), str(YAML), *own, *flags]
+    return launch(Run, command, folder, {"PYTHONPATH": python_path(HERE)})
 
 
 def trained_responses(batch: dict[str, Any]) -> list[Response]:

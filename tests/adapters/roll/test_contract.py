@@ -23,7 +23,7 @@ from gem_roll.plugin import ROLL
 pytestmark = pytest.mark.needs_roll
 
 HOME = Path(os.environ.get("ROLL_HOME", "."))
-YAML = Path(__file__).parents[3] / "examples" / "roll_guess_the_number.yaml"
+YAML = Path(__file__).parents[3] / "examples" / "roll_guess_the_number_gpu.yaml"
 
 
 def test_it_is_the_commit_that_was_tested():
@@ -92,8 +92,8 @@ def test_roll_takes_what_is_completed_and_plans_the_learning_rate_over_updates()
     from omegaconf import OmegaConf
     from roll.configs.base_config import BaseConfig
     from roll.distributed.strategy.fsdp2_strategy import FSDP2TrainStrategy
-    from roll_on_cpu import settings
 
+    from gem_cpu import roll as cpu
     from gem_roll import compose
     from gem_roll.checks import check
     from gem_roll.completion import completed
@@ -103,7 +103,7 @@ def test_roll_takes_what_is_completed_and_plans_the_learning_rate_over_updates()
     says(BaseConfig.set_max_steps, 'setattr(attribute.training_args, "max_steps", max_steps)')
     says(FSDP2TrainStrategy, "self.worker_config.training_args.max_steps // self.worker.rank_info.dp_size")
     flags = [
-        *settings.overrides(ranks=3),
+        *cpu.overrides(ranks=3),
         "pretrain=none",
         "+gem.updates=2",
         f"logging_dir={os.environ['ROLL_LOG_DIR']}",

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from brute_force import expected
+from gem_core.training.layout import Layout
 from recorded import COLUMNS, LENGTH, TENSORS
 
 from gem_core.advantages import compute_advantages
 from gem_core.errors import AdvantageError
 from gem_core.rollout import Episode, StopReason, Turn
-from gem_core.training.layout import Layout
 from gem_roll.rows import NOTE, Note, columns, episode_rows, silent_row, tensors, turn_batch
 
 PAD = 9

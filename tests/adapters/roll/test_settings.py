@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from gem_roll.completion import completed
 from gem_roll.launch import compose
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-YAML = EXAMPLES / "roll_guess_the_number.yaml"
+YAML = EXAMPLES / "roll_guess_the_number_gpu.yaml"
+CONFIG = runpy.run_path(str(EXAMPLES / "roll_guess_the_number.py"))["CONFIG"]
 
 
 def configuration(*flags: str) -> dict[str, Any]:
-    config = OmegaConf.to_container(compose(YAML, ["pretrain=none", *flags]), resolve=True)
+    config = OmegaConf.to_container(compose(CONFIG, ["pretrain=none", *flags]), resolve=True)
     assert isinstance(config, dict)
     return config
 
@@ -45,9 +47,9 @@ def refusal(name: str, value: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("path", [YAML, EXAMPLES / "roll_guess_the_number_gpu.yaml"])
-def test_the_examples_pass(path: Path):
-    config = OmegaConf.to_container(compose(path, ["pretrain=none"]), resolve=True)
+@pytest.mark.parametrize("given", [YAML, CONFIG], ids=["gpu", "cpu"])
+def test_the_examples_pass(given: Any):
+    config = OmegaConf.to_container(compose(given, ["pretrain=none"]), resolve=True)
     assert isinstance(config, dict)
     settings = check(config)
     assert settings.env == ["game:GuessTheNumber-v0-easy"]

@@ -74,7 +74,7 @@ def expected_responses(batch: Batch, name: str, gamma: float) -> list[Response]:
     rewards = [[turn.reward for turn in episode.turns] for episode in batch.episodes]
     numbers = expected(name, rewards, [episode.group for episode in batch.episodes], gamma)
     return [
-        Response(tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+        Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
         for episode, row in zip(batch.episodes, numbers, strict=True)
         for turn, number in zip(episode.turns, row, strict=True)
     ]

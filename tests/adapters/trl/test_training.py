@@ -6,8 +6,11 @@ import json
 
 import pytest
 import torch
+from babble import Babble
 from spy import SpyTrainer, assert_same
 
+import gem_core
+from gem_core.errors import AdapterError, AdvantageError
 from gem_trl import ProgressCallback
 
 ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"]
@@ -32,6 +35,41 @@ def test_trained_ids_are_the_sampled_ids(bpe_trainer, view, history):
     drifting = [ids for _, ids in run.sampled if tokenizer.encode(tokenizer.decode(ids)) != list(ids)]
     assert len(drifting) > len(run.sampled) / 2
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
+
+
+class Retooled(Babble):
+    """Offers a tool from the second turn on, so that the second prompt does not continue the first one."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        schema = {"type": "function", "function": {"name": "look", "parameters": {}}}
+        return observation, reward, terminated, truncated, {**info, "tools": [schema]}
+
+
+gem_core.register("test:Retooled-v0", Retooled)
+
+
+def show_tools(run: SpyTrainer) -> None:
+    template = run.processing_class.chat_template
+    shown = "{% for tool in tools or [] %}<|im_start|>system\n{{ tool.function.name }}<|im_end|>\n{% endfor %}"
+    run.processing_class.chat_template = shown + template
+
+
+def test_an_episode_whose_tools_change_has_a_row_for_each_sequence(bpe_trainer):
+    run = bpe_trainer(cls=SpyTrainer, env="test:Retooled-v0", max_steps=2)
+    show_tools(run)
+    run.train()
+    sequences = [len(episode.sequences) for batch in run.batches for episode in batch.episodes]
+    assert {*sequences} == {1, 2}
+    assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
+    assert_same(run.trained_responses(), run.expected_responses("rebn", 0.9))
+
+
+def test_what_counts_rows_is_refused_where_an_episode_has_several(bpe_trainer):
+    run = bpe_trainer(env="test:Retooled-v0", log_completions=True)
+    show_tools(run)
+    with pytest.raises(AdapterError, match="log_completions=True counts rows, and an episode has several rows here"):
+        run.train()
 
 
 def test_both_views_give_the_same_update(trainer):
@@ -71,7 +109,17 @@ def test_value_function_makes_gae(trainer):
     got = {(one.before, one.ids): one.advantage for one in run.trained_responses()}
     for episode in run.batches[0].episodes:
         last = episode.turns[-1]
-        assert got[tuple(last.prompt_ids), tuple(last.response_ids)] == pytest.approx(last.reward - 0.5, abs=1e-5)
+        key = tuple(episode.prompt_ids(last)), tuple(episode.response_ids(last))
+        assert got[key] == pytest.approx(last.reward - 0.5, abs=1e-5)
+
+
+def test_a_value_function_gives_a_value_for_each_turn(trainer):
+    def values(episodes):
+        return [[0.5] * (len(episode.turns) + 1) for episode in episodes]
+
+    run = trainer(advantage="gae", gamma=1.0, extra={"value_function": values})
+    with pytest.raises(AdvantageError, match="one value for each turn of each episode"):
+        run.train()
 
 
 def test_environments_that_hang_and_die_do_not_stop_training(trainer):
@@ -184,5 +232,5 @@ def test_same_seed_same_run(trainer):
     for _ in range(2):
         run = trainer(cls=SpyTrainer, max_steps=2)
         run.train()
-        records.append([(e.seed, [t.response_ids for t in e.turns]) for b in run.batches for e in b.episodes])
+        records.append([(e.seed, [e.response_ids(t) for t in e.turns]) for b in run.batches for e in b.episodes])
     assert records[0] == records[1]

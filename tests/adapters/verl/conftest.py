@@ -8,11 +8,12 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parents[1]))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are folders
 
-from verl_on_cpu import settings
+from gem_cpu import verl as cpu
 
 # Before verl is imported, which reads them meanwhile.
-os.environ.update(settings.environment())
+os.environ.update(cpu.environment())
 
 import copy
 from collections.abc import Callable
@@ -68,7 +69,7 @@ def _composed(model_folder: Path) -> DictConfig:
         "critic.ppo_mini_batch_size=8",
         "trainer.total_training_steps=2",
     ]
-    return compose([*flags, *settings.overrides("/tmp")])
+    return compose([*flags, *cpu.overrides("/tmp")])
 
 
 @pytest.fixture

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from training_run import Response, TrainingRun, launch
-from verl_on_cpu import settings as cpu
+
+from gem_cpu.processes import python_path
+
+HERE = Path(__file__).parent
 
 
 class Run(TrainingRun):
@@ -29,20 +32,20 @@ def train(
     flags: Sequence[str],
     *,
     ranks: int = 1,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
     """Train in a process of its own, watched by `verl_spy`; nothing of verl is replaced but what a CPU asks for."""
-    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as ray_folder:
-        own = [
-            "gem.modules=[verl_spy]",
-            f"gem.report={folder}/report",
-            f"gem.recording={folder}/episodes",
-            f"actor_rollout_ref.model.path={model}",
-            f"trainer.default_local_dir={folder}/checkpoints",
-            "trainer.val_before_train=False",
-        ]
-        command = [sys.executable, "-m", "gem_verl", *cpu.overrides(ray_folder, ranks), *own, *flags]
-        return launch(Run, command, folder, environment or cpu.environment())
+    own = [
+        "gem.modules=[verl_spy]",
+        f"gem.report={folder}/report",
+        f"gem.recording={folder}/episodes",
+        f"actor_rollout_ref.model.path={model}",
+        f"trainer.default_local_dir={folder}/checkpoints",
+        "trainer.val_before_train=False",
+    ]
+    command = [sys.executable, "-m", "gem_cpu.verl", str(ranks), *own, *flags]
+    path = python_path(HERE, environment.get("PYTHONPATH"))
+    return launch(Run, command, folder, {**environment, "PYTHONPATH": path})
 
 
 def trained_responses(batch: dict[str, Any]) -> list[Response]:

@@ -120,7 +120,7 @@ def test_epochs_and_steps():
     )
 
 
-# -- the agent loop: loop.py, policy.py, player.py --------------------------------------------------------------------
+# -- the agent loop: loop.py, policy.py, runner.py --------------------------------------------------------------------
 
 
 def test_a_loop_is_built_with_these_arguments():

@@ -10,6 +10,7 @@ import brute_force
 import numpy as np
 import pytest
 import torch
+from hand_made import random_episodes, without_turns
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
@@ -17,15 +18,17 @@ from omegaconf import DictConfig
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
-from without_ray import MemoryQueue, batch_of, hand_over, random_episodes, trainer
+from without_ray import MemoryQueue, batch_of, hand_over, trainer
 
 from gem_core.errors import AdvantageError
 from gem_core.plugins import manager
 from gem_core.rollout import Episode
 from gem_core.specs import AdvantageSpec
+from gem_core.training.results import EpisodeResult
+from gem_core.training.rows import TurnSpan
+from gem_core.training.turn_table import TurnTable
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.layout import layout_of
-from gem_verl.rows import NOTE, TURNS, Note, TurnSpan, episode_rows, report_row
+from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
 GROUPS, SIZE = 4, 3
@@ -47,7 +50,7 @@ class Step:
         members: dict[int, int] = {}
         for number, episode in enumerate(episodes):
             member = members[episode.group] = members.get(episode.group, -1) + 1
-            rows = [report_row(Note(episode.summary()), VERSIONS)]
+            rows = [report_row(EpisodeResult(episode.summary()), VERSIONS)]
             if episode.turns:
                 rows = episode_rows(episode, config.gem.row, VERSIONS, AgentLoopMetrics())
             stored = hand_over(queue, rows, f"task{episode.group}", member)
@@ -65,7 +68,7 @@ class Step:
             assert len(numbers) == len(row["responses"])
             padding = bool(self.queue.tags[key].get("is_padding"))
             assert padding == (key not in self.of)
-            for turn, start, end in [] if padding else row["extra_fields"][TURNS]:
+            for turn, start, end in [] if padding else spans_of(row):
                 assert len({*numbers[start:end]}) == 1, "one turn, one number"
                 assert all(row["response_mask"][start:end]), "all of a turn's tokens are trained on"
                 assert turn not in found[self.of[key]], "a turn stands in one row"
@@ -93,6 +96,13 @@ def step(configure: Callable[..., DictConfig], words: Any, queue: MemoryQueue) -
         return Step(config, words, queue, episodes, seed=seed)
 
     return make
+
+
+def spans_of(row: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """The turns of a stored row: position in the episode, and where it is in the response."""
+    first = len(row["prompts"])
+    turns = [TurnSpan(*turn) for turn in row["extra_fields"][TURNS]]
+    return [(turn.position, turn.start - first, turn.end - first) for turn in turns]
 
 
 def rewards_of(episodes: Sequence[Episode]) -> list[list[float]]:
@@ -128,7 +138,7 @@ def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, view, gamma):
     run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.row={view}")
     values: list[list[float]] = [[0.0] * len(episode.turns) for episode in episodes]
     for key, number in run.of.items():
-        for turn, start, _ in run.queue.rows[key]["extra_fields"][TURNS]:
+        for turn, start, _ in spans_of(run.queue.rows[key]):
             values[number][turn] = run.queue.rows[key]["values"][start].item()
     got = run.compute()
     wanted = [
@@ -156,7 +166,7 @@ def test_both_views_give_each_token_the_same_number(step, name):
                     tokens[tuple(ids[: first + at]), ids[first + at]] = number.item()
         found.append(tokens)
         run.queue.rows.clear()
-    assert len(found[0]) == sum(len(turn.response_ids) for episode in episodes for turn in episode.turns)
+    assert len(found[0]) == sum(turn.end - turn.start for episode in episodes for turn in episode.turns)
     assert found[0].keys() == found[1].keys()
     assert [*found[0].values()] == pytest.approx([found[1][token] for token in found[0]], abs=1e-6)
 
@@ -174,7 +184,7 @@ def test_padding_rows_are_there_and_count_for_nothing(step):
 def test_episodes_without_turns_are_no_turns(step):
     episodes = random_episodes(random.Random(3), GROUPS, SIZE)
     for number in (0, 4, 5):
-        episodes[number].turns = []
+        without_turns(episodes[number])
         episodes[number].error = "RuntimeError: no such level"
     run = step(episodes, "algorithm.adv_estimator=rloo", "algorithm.gamma=0.9")
     rewards = rewards_of(episodes)
@@ -193,7 +203,7 @@ def test_episodes_without_turns_are_no_turns(step):
 def test_batch_without_any_turn(step, name):
     episodes = random_episodes(random.Random(4), GROUPS, SIZE)
     for episode in episodes:
-        episode.turns = []
+        without_turns(episode)
     run = step(episodes, f"algorithm.adv_estimator={name}")
     assert run.compute() == run.advantages("returns") == [[]] * 12
     assert (run.metrics["rollout/episodes"], run.metrics["rollout/turns"]) == (12.0, 0.0)
@@ -216,7 +226,7 @@ def test_divergence_counts_in_the_turn_of_its_tokens(step):
     for key, number in run.of.items():
         row = run.queue.rows[key]
         difference = (row["old_log_probs"] - row["ref_log_prob"]).tolist()
-        for turn, start, end in row["extra_fields"][TURNS]:
+        for turn, start, end in spans_of(row):
             rewards[number][turn] -= 0.3 * sum(difference[start:end])
     same(run.compute(), [brute_force.returns_to_go(one, 0.5) for one in rewards])
 
@@ -235,7 +245,7 @@ def test_rejected_tokens_get_nothing(step):
     wanted = [brute_force.returns_to_go(one, 0.5) for one in rewards_of(episodes)]
     for key, number in run.of.items():
         row = run.queue.rows[key]
-        for turn, start, end in row["extra_fields"][TURNS]:
+        for turn, start, end in spans_of(row):
             for at in range(start, end):
                 kept = row["response_mask"][at].item()
                 rejected += before[key][at].item() - kept
@@ -251,11 +261,7 @@ def test_estimator_of_a_plugin(step):
     episodes = random_episodes(random.Random(9), GROUPS, SIZE)
     run = step(episodes, "algorithm.adv_estimator=test:first")
     got = run.compute()
-    # Groups are numbered in the order of the rows.
-    groups: dict[int, int] = {}
-    for key in run.batch.keys:
-        groups.setdefault(episodes[run.of[key]].group, len(groups))
-    assert got == [[10.0 * (turn == 0) + groups[one.group] for turn in range(len(one.turns))] for one in episodes]
+    assert got == [[10.0 * (turn == 0) + one.group for turn in range(len(one.turns))] for one in episodes]
 
 
 def test_estimator_of_a_plugin_that_is_wrong_stops_the_run(step):
@@ -294,7 +300,7 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[TurnSpan]], int]:
             for _ in range(draw(st.integers(0 if turn else 1, 3))):
                 at += draw(st.integers(0, 2))
                 length = draw(st.integers(1, 3))
-                own.append(TurnSpan(turn, at, at + length))
+                own.append(TurnSpan(turn, at, at + length, 0.0, False))
                 at += length
                 turn += 1
             keys.append(f"task_with_underscore_{episode // 2}_{episode % 2}_{row}")
@@ -307,18 +313,20 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[list[TurnSpan]], int]:
 
 @effort(max_examples=150, deadline=None, derandomize=True)
 @given(table=tables(), gamma=st.sampled_from([0.0, 0.5, 1.0]), noise=st.randoms(use_true_random=False))
-def test_any_layout(table, gamma, noise):
+def test_any_table(table, gamma, noise):
     keys, spans, width = table
     mask = torch.zeros(len(keys), width)
     rewards = torch.zeros(len(keys), width)
     by_episode: dict[str, dict[int, float]] = {}
     for row, (key, own) in enumerate(zip(keys, spans, strict=True)):
-        for turn, start, end in own:
+        for turn, start, end, *_ in own:
             mask[row, start:end] = 1
             # Anywhere in the turn, as with divergence.
             rewards[row, start:end] = torch.tensor([noise.uniform(-1, 1) for _ in range(end - start)])
             by_episode.setdefault(key.rpartition("_")[0], {})[turn] = rewards[row, start:end].sum().item()
-    TURN_ESTIMATOR.expect(layout_of(keys, spans), "rebn", gamma=gamma, lam=1.0)
+    episodes = [key.rpartition("_")[0] for key in keys]
+    tasks = [int(episode.split("_")[-2]) for episode in episodes]
+    TURN_ESTIMATOR.expect(TurnTable.of(spans, episodes, tasks), "rebn", gamma=gamma, lam=1.0)
     advantages, returns = TURN_ESTIMATOR(token_level_rewards=rewards, response_mask=mask, index=None, config=None)
     assert advantages.shape == returns.shape == mask.shape
     assert not (advantages * (1 - mask)).any()
@@ -327,12 +335,12 @@ def test_any_layout(table, gamma, noise):
         return
     wanted = dict(zip(by_episode, brute_force.expected("rebn", played, [0] * len(played), gamma), strict=True))
     for row, (key, own) in enumerate(zip(keys, spans, strict=True)):
-        for turn, start, end in own:
+        for turn, start, end, *_ in own:
             number = wanted[key.rpartition("_")[0]][turn]
             assert advantages[row, start:end].tolist() == pytest.approx([number] * (end - start), abs=1e-4)
 
 
-def test_note_tells_once_of_an_episode_with_several_rows(step):
+def test_a_result_counts_once_of_an_episode_with_several_rows(step):
     episodes = random_episodes(random.Random(11), GROUPS, SIZE)
     run = step(episodes, "gem.row=turn")
     run.compute()
@@ -341,4 +349,4 @@ def test_note_tells_once_of_an_episode_with_several_rows(step):
     assert run.metrics["episode/return"] == pytest.approx(sum(episode.total_reward for episode in episodes) / 12)
     for key, number in run.of.items():
         info = run.queue.rows[key]["extra_fields"]["reward_extra_info"]
-        assert Note.decode(info[NOTE]).episode == episodes[number].summary()
+        assert EpisodeResult.decode(info[RESULT]).summary == episodes[number].summary()

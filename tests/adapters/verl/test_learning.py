@@ -8,12 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_run import SECONDS, TrainingRun, assert_learned_the_corridor, launch
-from verl_on_cpu import settings as cpu
+from training_run import (
+    EXAMPLES,
+    SECONDS,
+    WITHOUT_THE_CLONE,
+    TrainingRun,
+    assert_learned_the_corridor,
+    assert_leaves_nothing,
+    copied,
+    launch,
+)
+
+from gem_cpu import verl as cpu
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "verl_guess_the_number.py"
+EXAMPLE = EXAMPLES / "verl_guess_the_number.py"
 CORRIDOR = [
     "gem.env=game:Corridor-v0",
     "gem.eval_episodes=16",
@@ -29,15 +39,12 @@ CORRIDOR = [
 ]
 
 
-def test_the_example_learns_the_corridor(tmp_path: Path):
+def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
-    command = [sys.executable, str(EXAMPLE), *flags]
-    run = launch(TrainingRun, command, tmp_path, {"WARM_START_STEPS": "100"})
+    command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
+    run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
-
-
-def test_the_example_stays_short():
-    assert len(EXAMPLE.read_text().splitlines()) < 80
+    assert_leaves_nothing(run)
 
 
 def test_wrong_flags_are_answered_well(tmp_path: Path):

@@ -24,10 +24,11 @@ from gem_core import Wrapper
 from gem_core.rollout import StopReason, read_episodes
 from gem_core.seeding import derive_seed
 from gem_core.training import playing
-from gem_verl import player as players
+from gem_core.training.results import EpisodeResult
 from gem_verl.loop import EnvironmentLoop
-from gem_verl.player import Player, close_players
-from gem_verl.rows import NOTE, TURNS, Note
+from gem_verl.rows import RESULT, TURNS
+from gem_verl.runner import RUNNERS, _share_of_batch, build, end_tokens
+from gem_verl.settings import GemSettings
 from gem_verl.tasks import EnvTasks
 
 MAX_TOKENS = 8
@@ -99,7 +100,7 @@ def setup_module() -> None:
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
     yield
-    close_players()
+    RUNNERS.close()
     playing._record.cache_clear()
 
 
@@ -144,16 +145,22 @@ def play_rows(
     try:
         return asyncio.run(everything())
     finally:
-        close_players()
+        RUNNERS.close()
 
 
-def note(rows: Sequence[AgentLoopOutput]) -> Note:
-    (text,) = {row.extra_fields["reward_extra_info"][NOTE] for row in rows}
-    return Note.decode(text)
+def result_of(rows: Sequence[AgentLoopOutput]) -> EpisodeResult:
+    (text,) = {row.extra_fields["reward_extra_info"][RESULT] for row in rows}
+    return EpisodeResult.decode(text)
 
 
 def dumped(episodes: Sequence[Sequence[AgentLoopOutput]]) -> list[list[dict[str, Any]]]:
     return [[row.model_dump(exclude={"metrics"}) for row in rows] for rows in episodes]
+
+
+def trained_turns(row: AgentLoopOutput) -> list[tuple[list[int], list[int]]]:
+    """The prompt and the response of each turn of a row."""
+    ids = row.prompt_ids + row.response_ids
+    return [(ids[:start], ids[start:end]) for _, start, end, *_ in row.extra_fields[TURNS]]
 
 
 def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
@@ -164,13 +171,9 @@ def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
 def test_the_ids_that_were_sampled(play, words, view, history):
     client = Client(words)
     episodes = play(range(12), f"gem.row={view}", f"gem.history={history}", client=client)
-    trained: list[tuple[list[int], list[int]]] = []
-    for rows in episodes:
-        for row in rows:
-            for _, start, end in row.extra_fields[TURNS]:
-                trained.append((row.prompt_ids + row.response_ids[:start], row.response_ids[start:end]))
+    trained = [turn for rows in episodes for row in rows for turn in trained_turns(row)]
     assert sorted(trained) == sorted((prompt, ids) for _, prompt, _, ids in client.calls)
-    turns = [note(rows).episode.turns for rows in episodes]
+    turns = [result_of(rows).summary.turns for rows in episodes]
     assert len(trained) == sum(turns) > 20
     assert [len(rows) for rows in episodes] == (turns if view == "turn" else [1] * 12)
     assert [rows[0].num_turns for rows in episodes] == turns
@@ -180,12 +183,7 @@ def test_a_tokenizer_whose_encoding_is_not_the_identity(configure, bpe):
     config, client = configure("gem.max_response_tokens=5"), Client(bpe)
     rows = EnvTasks("train", config.data)
     episodes = play_rows(config, bpe, client, [rows[task] for task in range(12)])
-    trained = [
-        (row.prompt_ids + row.response_ids[:start], row.response_ids[start:end])
-        for one in episodes
-        for row in one
-        for _, start, end in row.extra_fields[TURNS]
-    ]
+    trained = [turn for rows in episodes for row in rows for turn in trained_turns(row)]
     assert sorted(trained) == sorted((prompt, ids) for _, prompt, _, ids in client.calls)
     drifted = [ids for _, ids in trained if bpe.encode(bpe.decode(ids), add_special_tokens=False) != ids]
     assert len(drifted) > len(trained) / 2
@@ -194,9 +192,9 @@ def test_a_tokenizer_whose_encoding_is_not_the_identity(configure, bpe):
 def test_sessions_of_a_task_play_the_same_task(play, words):
     client = Client(words)
     episodes = play([3, 8], client=client, sessions=4)
-    seeds = [note(rows).episode.seed for rows in episodes]
-    assert seeds == [derive_seed(derive_seed(0, "train"), task, 0) for task in (3, 8) for _ in range(4)]
-    assert [note(rows).episode.group for rows in episodes] == [3] * 4 + [8] * 4
+    seeds = [result_of(rows).summary.seed for rows in episodes]
+    assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in (3, 8) for _ in range(4)]
+    assert [result_of(rows).summary.group for rows in episodes] == [3] * 4 + [8] * 4
     openings = [rows[0].prompt_ids for rows in episodes]
     assert openings[:4] == [openings[0]] * 4
     assert openings[4:] == [openings[4]] * 4
@@ -218,7 +216,7 @@ def test_workers_and_width_change_nothing(play):
 
 def test_seed_and_split_decide_the_tasks(play):
     def seeds(*flags: str, split: str = "train") -> set[int]:
-        return {note(rows).episode.seed for rows in play(range(6), *flags, split=split)}
+        return {result_of(rows).summary.seed for rows in play(range(6), *flags, split=split)}
 
     assert seeds() == seeds()
     assert len(seeds()) == 6
@@ -261,7 +259,7 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
             return await super().generate(*args, **kwargs)
 
     (rows,) = play([1], client=Moving(words, version=4))
-    turns = note(rows).episode.turns
+    turns = result_of(rows).summary.turns
     assert turns > 1
     assert (rows[0].extra_fields["min_global_steps"], rows[0].extra_fields["max_global_steps"]) == (5, 4 + turns)
 
@@ -269,10 +267,10 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
 def test_a_response_that_the_limit_cuts_off_is_an_empty_action(play, words):
     full = [9] * MAX_TOKENS
     (rows,) = play([0], client=Client(words, token_ids=full, log_probs=[-1.0] * MAX_TOKENS))
-    assert note(rows).episode.truncated == note(rows).episode.turns
+    assert result_of(rows).summary.truncated == result_of(rows).summary.turns
     # One that ends exactly at the limit is whole.
     (rows,) = play([0], client=Client(words, token_ids=[*full[1:], words.eos_token_id], log_probs=None))
-    assert note(rows).episode.truncated == 0
+    assert result_of(rows).summary.truncated == 0
     assert rows[0].response_logprobs is None
 
 
@@ -282,27 +280,25 @@ def test_ends_of_the_model_are_ends(configure, words, model_folder, tmp_path):
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "eos_token_id": [9, 11]}))
     config = configure(f"actor_rollout_ref.model.path={folder}")
-    made = Player(config, "train", words)
-    made.runner.close()
-    assert made.ends == {9, 11, words.eos_token_id}
+    assert end_tokens(str(folder), words.eos_token_id) == {9, 11, words.eos_token_id}
     rows = EnvTasks("train", config.data)
     client = Client(words, token_ids=[10] * (MAX_TOKENS - 1) + [9], log_probs=None)
     (episode,) = play_rows(config, words, client, [rows[0]])
-    assert note(episode).episode.truncated == 0
+    assert result_of(episode).summary.truncated == 0
 
 
 def test_environments_that_raise_cost_their_episode(play):
     episodes = play(range(24), "gem.env=test:Fragile-v0", "gem.max_env_failure_share=null")
-    errors = [note(rows).episode.error for rows in episodes]
+    errors = [result_of(rows).summary.error for rows in episodes]
     assert {*errors} == {None, "RuntimeError: no such level", "RuntimeError: lost the connection"}
     for rows, error in zip(episodes, errors, strict=True):
         assert nothing_trained(rows) == (error == "RuntimeError: no such level")
-        assert not note(rows).dropped
+        assert result_of(rows) != EpisodeResult()
         # What tells of nothing sampled claims the newest weights: those of the step before.
         assert rows[0].extra_fields["max_global_steps"] == 0
     failed = next(rows for rows, error in zip(episodes, errors, strict=True) if error and "connection" in error)
-    assert note(failed).episode.stop_reason is StopReason.ENV_ERROR
-    assert note(failed).episode.turns == 1
+    assert result_of(failed).summary.stop_reason is StopReason.ENV_ERROR
+    assert result_of(failed).summary.turns == 1
 
 
 def test_environments_that_hang_cost_their_episode(play):
@@ -310,8 +306,8 @@ def test_environments_that_hang_cost_their_episode(play):
     started = time.monotonic()
     episodes = play(range(8), *flags)
     assert time.monotonic() - started < 20
-    errors = [note(rows).episode.error or "" for rows in episodes]
-    hung = [note(rows).episode.seed % 2 == 0 for rows in episodes]
+    errors = [result_of(rows).summary.error or "" for rows in episodes]
+    hung = [result_of(rows).summary.seed % 2 == 0 for rows in episodes]
     assert ["no answer within 1 s" in error for error in errors] == hung
     assert True in hung
     assert False in hung
@@ -320,8 +316,8 @@ def test_environments_that_hang_cost_their_episode(play):
 def test_environments_that_kill_their_process_cost_their_episode(play):
     flags = ["gem.env=test:Hostile-v0", "gem.vector_backend=process", "gem.vector_workers=2", "gem.env_timeout=1"]
     episodes = play(range(16), *flags, "gem.max_env_failure_share=null")
-    fates = [note(rows).episode.seed % 11 for rows in episodes]
-    errors = [note(rows).episode.error or "" for rows in episodes]
+    fates = [result_of(rows).summary.seed % 11 for rows in episodes]
+    errors = [result_of(rows).summary.error or "" for rows in episodes]
     kinds = {0: "lost the connection", 1: "no answer within 1", 2: "SIGKILL"}
     assert {*fates} & {0, 1, 2}
     for fate, error in zip(fates, errors, strict=True):
@@ -331,36 +327,35 @@ def test_environments_that_kill_their_process_cost_their_episode(play):
 def test_observations_beyond_the_context_end_the_episode(play):
     episodes = play(range(2), "gem.env=test:Chatty-v0")
     for rows in episodes:
-        assert note(rows).episode.stop_reason is StopReason.CONTEXT_FULL
+        assert result_of(rows).summary.stop_reason is StopReason.CONTEXT_FULL
         assert len(rows[0].prompt_ids) + len(rows[0].response_ids) <= 128 + 256
 
 
 def test_environments_that_never_start_stop_the_run(play):
     # Half of the last 40 episodes may fail.
     episodes = play(range(24), "gem.env=test:Ruin-v0", "gem.max_concurrent=1")
-    found = [note(rows) for rows in episodes]
+    found = [result_of(rows) for rows in episodes]
     assert all(map(nothing_trained, episodes))
     fatal = [one.fatal for one in found if one.fatal]
     assert len(fatal) == 4
-    assert "test:Ruin-v0 failed 21 times" in fatal[0]
-    told = [one.episode for one in found if one.episode]
+    assert "test:Ruin-v0 failed: 21 times" in fatal[0]
+    told = [one.summary for one in found if one.summary]
     assert all(one.error.startswith("OSError: no file \udcff for ") and not one.turns for one in told)
 
 
 def test_dropped_episodes_say_so(play):
     flags = ["gem.env=test:Fragile-v0", "gem.env_failure=drop", "gem.max_env_failure_share=null"]
     episodes = play(range(24), *flags)
-    dropped = [rows for rows in episodes if note(rows).dropped]
+    dropped = [rows for rows in episodes if result_of(rows) == EpisodeResult()]
     assert 0 < len(dropped) < 24
     for rows in dropped:
         assert nothing_trained(rows)
-        assert note(rows) == Note(dropped=True)
-    assert not any(note(rows).episode.error for rows in episodes if not note(rows).dropped)
+    assert not any(result_of(rows).summary.error for rows in episodes if result_of(rows) != EpisodeResult())
 
 
 def test_failures_that_are_to_stop_the_run_do(play):
     episodes = play(range(24), "gem.env=test:Fragile-v0", "gem.env_failure=raise")
-    fatal = [note(rows).fatal for rows in episodes if note(rows).fatal]
+    fatal = [result_of(rows).fatal for rows in episodes if result_of(rows).fatal]
     assert fatal
     assert fatal[0].startswith("EnvFailure: test:Fragile-v0 (seed ")
     assert "RuntimeError: no such level" in fatal[0] or "RuntimeError: lost the connection" in fatal[0]
@@ -377,7 +372,7 @@ def test_failures_that_are_to_stop_the_run_do(play):
 def test_a_server_that_breaks_its_contract_stops_the_run(play, words, answer, words_of_it):
     (rows,) = play([0], client=Client(words, **answer))
     assert nothing_trained(rows)
-    assert re.match(words_of_it, note(rows).fatal)
+    assert re.match(words_of_it, result_of(rows).fatal)
 
 
 def test_a_server_that_raises_stops_the_run(play, words):
@@ -387,8 +382,8 @@ def test_a_server_that_raises_stops_the_run(play, words):
 
     (rows,) = play([0], client=Gone(words))
     # Of what is not gem-core's, it matters where it came from.
-    assert note(rows).fatal.startswith("ConnectionError: no server\udcff\nTraceback")
-    assert "in generate" in note(rows).fatal
+    assert result_of(rows).fatal.startswith("ConnectionError: no server\udcff\nTraceback")
+    assert "in generate" in result_of(rows).fatal
 
 
 def test_an_environment_that_cannot_be_built_stops_the_run(configure, words):
@@ -399,7 +394,7 @@ def test_an_environment_that_cannot_be_built_stops_the_run(configure, words):
     episodes = play_rows(config, words, Client(words), [{**row, "env_id": "test:Unbuildable-v0"}] * 3, sessions=2)
     assert len(episodes) == 6
     for rows in episodes:
-        assert note(rows).fatal == (
+        assert result_of(rows).fatal == (
             "EnvError: test:Unbuildable-v0 could not be built with {}: OSError: no such licence"
         )
     assert Unbuildable.built == 1, "one attempt for all episodes"
@@ -409,13 +404,13 @@ def test_a_row_for_another_environment_stops_the_run(configure, words):
     config = configure()
     row = EnvTasks("train", config.data)[0]
     (rows,) = play_rows(config, words, Client(words), [{**row, "env_id": "game:Corridor-v0"}])
-    assert "this runner plays test:Babble-v0" in note(rows).fatal
+    assert "this runner plays test:Babble-v0" in result_of(rows).fatal
 
 
 def test_several_environments_share_a_worker(play):
     flags = ["gem.env=[test:Babble-v0,game:Corridor-v0]", "gem.env_weights=[3,1]"]
     episodes = play(range(8), *flags, "actor_rollout_ref.rollout.agent.num_workers=8")
-    names = [note(rows).episode.env_id for rows in episodes]
+    names = [result_of(rows).summary.env_id for rows in episodes]
     assert names.count("game:Corridor-v0") == 2
     assert names.count("test:Babble-v0") == 6
 
@@ -433,12 +428,12 @@ def test_several_environments_share_a_worker(play):
 )
 def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wanted):
     config = configure(*flags)
-    settings = players.GemSettings.of(config.gem)
-    assert players._share_of_batch(config, settings, split) == wanted
+    settings = GemSettings.of(config.gem)
+    assert _share_of_batch(config, settings, split) == wanted
 
 
 def test_options_of_the_chat_template(configure, words):
-    runner = Player(configure("+data.apply_chat_template_kwargs.enable_thinking=False"), "train", words).runner
+    runner = build(configure("data.apply_chat_template_kwargs={enable_thinking: false}"), "train", words)
     try:
         assert runner._settings.template_options == {"enable_thinking": False}
     finally:
@@ -462,7 +457,7 @@ def test_modules_are_imported_by_who_plays(play, tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     (rows,) = play([0], "gem.env=test:Late-v0", "gem.modules=[gem_test_late]")
-    assert note(rows).episode.env_id == "test:Late-v0"
+    assert result_of(rows).summary.env_id == "test:Late-v0"
 
 
 def test_recording(play, tmp_path):
@@ -472,8 +467,8 @@ def test_recording(play, tmp_path):
     recorded = {episode.slot: episode for episode in read_episodes(file)}
     assert sorted(recorded) == [*range(6)]
     for task, rows in enumerate(episodes):
-        assert recorded[task].summary() == note(rows).episode
-        sampled = [token for one in recorded[task].turns for token in one.response_ids]
+        assert recorded[task].summary() == result_of(rows).summary
+        sampled = [token for one in recorded[task].turns for token in recorded[task].response_ids(one)]
         assert sampled == [
             token for token, mask in zip(rows[0].response_ids, rows[0].response_mask, strict=True) if mask
         ]
@@ -486,6 +481,6 @@ def test_closing_leaves_nothing_behind(play):
     while left := [thread for thread in threading.enumerate() if thread.ident not in before]:
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
-    assert not players._players
-    close_players()
-    assert note(play([0])[0]).episode is not None, "it can begin again"
+    assert not RUNNERS
+    RUNNERS.close()
+    assert result_of(play([0])[0]).summary is not None, "it can begin again"

@@ -1,4 +1,4 @@
-"""Episodes as verl's rows: every sampled id once, every reward on its turn, and a note that survives anything."""
+"""Episodes as verl's rows: every sampled id once, every reward on its turn, and a result that survives anything."""
 
 from __future__ import annotations
 
@@ -10,35 +10,43 @@ from typing import Any
 
 import pytest
 import torch
+from hand_made import Said, hand_made, random_episodes
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
-from without_ray import MemoryQueue, hand_over, random_episodes
+from without_ray import MemoryQueue, hand_over
 
-from gem_core.rollout import Completion, Conversation, Episode, EpisodeSummary, RolloutSettings, StopReason, Turn
-from gem_verl.rows import NOTE, TURNS, Note, TurnSpan, episode_rows, report_row
+from gem_core.episode import as_token_ids
+from gem_core.rollout import Conversation, Episode, EpisodeSummary, RolloutSettings, StopReason
+from gem_core.training.results import EpisodeResult
+from gem_core.training.rows import TurnSpan
+from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
 
 VERSIONS = {"min_global_steps": 3, "max_global_steps": 4}
 
 
-def turn(prompt: list[int], response: list[int], reward: float, logprobs: list[float] | None = None) -> Turn:
-    return Turn("", prompt, response, logprobs, "", "", False, reward)
-
-
-def episode(*turns: Turn) -> Episode:
-    return Episode("test:Babble-v0", 7, group=5, turns=[*turns], stop_reason=StopReason.TERMINATED, success=True)
+def episode(*turns: Said) -> Episode:
+    return hand_made(*turns, env_id="test:Babble-v0", seed=7, group=5, success=True)
 
 
 def rows(played: Episode, view: Any = "episode") -> list[AgentLoopOutput]:
     return episode_rows(played, view, VERSIONS, AgentLoopMetrics(generate_sequences=1.5))
 
 
-THREE = episode(
-    turn([1, 2], [3, 4], 0.5, [-0.1, -0.2]),
-    turn([1, 2, 3, 4, 5, 6], [7], -1.0, [-0.3]),  # glue of two tokens, a response of one
-    turn([1, 2, 3, 4, 5, 6, 7], [8, 9, 10], 2.0, [-0.4, -0.5, -0.6]),  # no glue at all
-)
+def spans(fields: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """The turns of a row: position in the episode, and where it is in the response."""
+    first = len(fields["prompts"])
+    turns = [TurnSpan(*turn) for turn in fields["extra_fields"][TURNS]]
+    return [(turn.position, turn.start - first, turn.end - first) for turn in turns]
+
+
+TURNS_OF_THREE = [
+    Said([1, 2], [3, 4], 0.5, [-0.1, -0.2]),
+    Said([1, 2, 3, 4, 5, 6], [7], -1.0, [-0.3]),  # glue of two tokens, a response of one
+    Said([1, 2, 3, 4, 5, 6, 7], [8, 9, 10], 2.0, [-0.4, -0.5, -0.6]),  # no glue at all
+]
+THREE = episode(*TURNS_OF_THREE)
 
 
 def test_an_episode_is_one_row():
@@ -49,7 +57,7 @@ def test_an_episode_is_one_row():
     assert fields["response_mask"].tolist() == [1, 1, 0, 0, 1, 1, 1, 1]
     assert fields["rm_scores"].tolist() == [0.0, 0.5, 0.0, 0.0, -1.0, 0.0, 0.0, 2.0]
     assert fields["rollout_log_probs"].tolist() == pytest.approx([-0.1, -0.2, 0.0, 0.0, -0.3, -0.4, -0.5, -0.6])
-    assert fields["extra_fields"][TURNS] == [(0, 0, 2), (1, 4, 5), (2, 5, 8)]
+    assert spans(fields) == [(0, 0, 2), (1, 4, 5), (2, 5, 8)]
     assert fields["num_turns"] == 3
     assert {name: fields["extra_fields"][name] for name in VERSIONS} == VERSIONS
     assert fields["metrics"]["generate_sequences"] == 1.5
@@ -57,24 +65,24 @@ def test_an_episode_is_one_row():
 
 def test_a_turn_is_a_row():
     found = [row.as_dict() for row in rows(THREE, "turn")]
-    assert [row["prompts"].tolist() for row in found] == [one.prompt_ids for one in THREE.turns]
-    assert [row["responses"].tolist() for row in found] == [one.response_ids for one in THREE.turns]
+    assert [row["prompts"].tolist() for row in found] == [THREE.prompt_ids(one).tolist() for one in THREE.turns]
+    assert [row["responses"].tolist() for row in found] == [THREE.response_ids(one).tolist() for one in THREE.turns]
     assert [row["response_mask"].tolist() for row in found] == [[1, 1], [1], [1, 1, 1]]
     assert [row["rm_scores"].tolist() for row in found] == [[0.0, 0.5], [-1.0], [0.0, 0.0, 2.0]]
-    assert [row["extra_fields"][TURNS] for row in found] == [[(0, 0, 2)], [(1, 0, 1)], [(2, 0, 3)]]
+    assert [*map(spans, found)] == [[(0, 0, 2)], [(1, 0, 1)], [(2, 0, 3)]]
 
 
 def test_a_broken_prefix_begins_another_row():
-    played = episode(turn([1], [2], 1.0), turn([1, 2, 3], [4], 2.0), turn([9], [5], 3.0), turn([9, 5], [6], 4.0))
+    played = episode(Said([1], [2], 1.0), Said([1, 2, 3], [4], 2.0), Said([9], [5], 3.0), Said([9, 5], [6], 4.0))
     found = [row.as_dict() for row in rows(played)]
     assert [row["prompts"].tolist() for row in found] == [[1], [9]]
     assert [row["responses"].tolist() for row in found] == [[2, 3, 4], [5, 6]]
-    assert [row["extra_fields"][TURNS] for row in found] == [[(0, 0, 1), (1, 2, 3)], [(2, 0, 1), (3, 1, 2)]]
+    assert [*map(spans, found)] == [[(0, 0, 1), (1, 2, 3)], [(2, 0, 1), (3, 1, 2)]]
     assert [row["rm_scores"].tolist() for row in found] == [[1.0, 0.0, 2.0], [3.0, 4.0]]
 
 
 def test_without_log_probabilities_there_is_no_such_column():
-    played = episode(turn([1], [2], 1.0, [-0.1]), turn([1, 2], [3], 1.0))
+    played = episode(Said([1], [2], 1.0, [-0.1]), Said([1, 2], [3], 1.0))
     assert "rollout_log_probs" not in rows(played)[0].as_dict()
     assert ["rollout_log_probs" in row.as_dict() for row in rows(played, "turn")] == [True, False]
 
@@ -89,21 +97,21 @@ def test_nothing_is_lost_or_invented(seed, breaks, view):
         fields = row.as_dict()
         ids = [*fields["prompts"].tolist(), *fields["responses"].tolist()]
         first = len(fields["prompts"])
-        spans = [TurnSpan(*span) for span in fields["extra_fields"][TURNS]]
-        covered = [at for span in spans for at in range(span.start, span.end)]
+        covered = [at for _, start, end in spans(fields) for at in range(start, end)]
         assert covered == [at for at, one in enumerate(fields["response_mask"].tolist()) if one]
         assert fields["rm_scores"].shape == fields["responses"].shape == fields["rollout_log_probs"].shape
         total += fields["rm_scores"].sum().item()
-        for number, start, end in spans:
+        for number, start, end in spans(fields):
             logprobs = fields["rollout_log_probs"][start:end].tolist()
             sampled.append((number, ids[: first + start], ids[first + start : first + end], logprobs))
             assert fields["rm_scores"][start:end].sum().item() == pytest.approx(played.turns[number].reward)
             assert fields["rm_scores"][end - 1].item() == pytest.approx(played.turns[number].reward)
     assert [(number, before, ids) for number, before, ids, _ in sampled] == [
-        (number, one.prompt_ids, one.response_ids) for number, one in enumerate(played.turns)
+        (number, played.prompt_ids(one).tolist(), played.response_ids(one).tolist())
+        for number, one in enumerate(played.turns)
     ]
     for (_, _, _, logprobs), one in zip(sampled, played.turns, strict=True):
-        assert logprobs == pytest.approx(one.logprobs)
+        assert logprobs == list(played.response_logprobs(one) or [])
     assert total == pytest.approx(played.total_reward, abs=1e-5)
 
 
@@ -114,26 +122,25 @@ def test_ids_that_no_encoding_gives(bpe):
     drifted = 0
     for _ in range(20):
         conversation = Conversation(settings.template(bpe), None)
-        turns: list[Turn] = []
+        turns: list[Said] = []
         for number in range(3):
             conversation.observe(f"look {number}", {})
-            prompt = conversation.prompt()
+            prompt = conversation.prompt().tolist()
             response = [rng.randrange(3, len(bpe)) for _ in range(rng.randint(1, 6))]
-            text = conversation.respond(response)
+            text = conversation.respond(as_token_ids(response), None)
             drifted += bpe.encode(text, add_special_tokens=False) != response
-            turns.append(turn([*prompt], response, float(number)))
+            turns.append(Said(prompt, response, float(number)))
         (row,) = rows(episode(*turns))
         ids = row.prompt_ids + row.response_ids
-        for one, (_, start, end) in zip(turns, row.extra_fields[TURNS], strict=True):
-            first = len(row.prompt_ids)
-            assert ids[first + start : first + end] == one.response_ids
-            assert ids[: first + start] == one.prompt_ids
+        for one, (_, start, end, *_) in zip(turns, row.extra_fields[TURNS], strict=True):
+            assert ids[start:end] == one.response
+            assert ids[:start] == one.prompt
     assert drifted > 40
 
 
 def test_a_report_row_trains_nothing_and_has_the_columns_of_the_others():
     # TransferQueue leaves out a column that one of the rows does not have, and verl then misses it.
-    told = report_row(Note(episode().summary()), VERSIONS).as_dict()
+    told = report_row(EpisodeResult(episode().summary()), VERSIONS).as_dict()
     played = rows(THREE)[0].as_dict()
     assert told.keys() == played.keys()
     assert told["extra_fields"].keys() == played["extra_fields"].keys()
@@ -144,27 +151,27 @@ def test_a_report_row_trains_nothing_and_has_the_columns_of_the_others():
 
 
 def test_every_row_has_the_numbers_that_verl_may_filter_groups_by():
-    def numbers(note: Note) -> tuple[float, float]:
-        info = report_row(note, VERSIONS).extra_fields["reward_extra_info"]
+    def numbers(result: EpisodeResult) -> tuple[float, float]:
+        info = report_row(result, VERSIONS).extra_fields["reward_extra_info"]
         return info["acc"], info["return"]
 
-    assert numbers(Note(episode().summary())) == (1.0, 0.0)
-    assert numbers(Note(dropped=True)) == (0.0, 0.0)
+    assert numbers(EpisodeResult(episode().summary())) == (1.0, 0.0)
+    assert numbers(EpisodeResult()) == (0.0, 0.0)
     # A group of nothing but these would be taken out for having no differences, and nobody would hear of the error.
-    assert all(map(math.isnan, numbers(Note(fatal="no"))))
+    assert all(map(math.isnan, numbers(EpisodeResult(fatal="no"))))
 
 
 def test_what_verl_reads_of_an_episode():
     info = rows(THREE)[0].extra_fields["reward_extra_info"]
     assert (info["acc"], info["return"]) == (1.0, 1.5)
-    assert isinstance(info[NOTE], str), "verl makes no metric of a text"
-    assert Note.decode(info[NOTE]).episode == THREE.summary()
+    assert isinstance(info[RESULT], str), "verl makes no metric of a text"
+    assert EpisodeResult.decode(info[RESULT]).summary == THREE.summary()
 
 
 @pytest.mark.parametrize("view", ["episode", "turn"])
 def test_verl_stores_them_as_they_are(view, monkeypatch):
     queue = MemoryQueue().install(monkeypatch)
-    played = episode(*THREE.turns, turn([50], [51], 0.25, [-0.7]))
+    played = episode(*TURNS_OF_THREE, Said([50], [51], 0.25, [-0.7]))
     made = rows(played, view)
     wanted = [copy.deepcopy(row).as_dict() for row in made]
     keys = hand_over(queue, made, "some_task", 2, data_source="test:Babble-v0")
@@ -190,30 +197,29 @@ TEXTS = ["", "plain", 'quotes " and \\ and\nlines', "\x00", "日本", "\ud83d", 
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_notes_survive_any_text(text):
+def test_results_survive_any_text(text):
     summary = EpisodeSummary(text, 2**63 - 1, 1 << 39, StopReason.ENV_ERROR, False, text, 1, 0.5, 4, 0, 1)
-    for note in (Note(summary), Note(fatal=text), Note(summary, dropped=True), Note()):
-        assert note.encode().isascii(), "verl may write it to a file"
-        assert Note.decode(note.encode()) == note
+    for result in (EpisodeResult(summary), EpisodeResult(fatal=text), EpisodeResult()):
+        assert result.encode().isascii(), "verl may write it to a file"
+        assert EpisodeResult.decode(result.encode()) == result
 
 
 @pytest.mark.parametrize("reward", [1e-300, -1e250, 1 / 3, math.inf, -math.inf])
-def test_notes_keep_rewards_exactly(reward):
+def test_results_keep_rewards_exactly(reward):
     summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, 2, reward, 1, 0, 0)
-    assert Note.decode(Note(summary).encode()).episode == summary
+    assert EpisodeResult.decode(EpisodeResult(summary).encode()).summary == summary
 
 
-def test_notes_keep_what_is_no_number():
+def test_results_keep_what_is_no_number():
     summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, 1, math.nan, 1, 0, 0)
-    again = Note.decode(Note(summary).encode()).episode
+    again = EpisodeResult.decode(EpisodeResult(summary).encode()).summary
     assert again is not None
     assert math.isnan(again.total_reward)
 
 
-def test_truncated_completion_is_what_the_summary_counts():
-    assert Completion([1], None, True).truncated
-    played = episode(turn([1], [2], 1.0))
+def test_a_truncated_response_is_counted():
+    played = episode(Said([1], [2], 1.0))
     played.turns[0].truncated = True
-    note = Note.decode(rows(played)[0].extra_fields["reward_extra_info"][NOTE])
-    assert note.episode is not None
-    assert (note.episode.truncated, note.episode.response_tokens) == (1, 1)
+    summary = EpisodeResult.decode(rows(played)[0].extra_fields["reward_extra_info"][RESULT]).summary
+    assert summary is not None
+    assert (summary.truncated, summary.response_tokens) == (1, 1)

@@ -272,7 +272,7 @@ def test_context_is_prompt_and_response(configure):
 
 
 def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
-    from gem_verl.player import _context_limit
+    from gem_verl.runner import _context_limit
 
     assert _context_limit(configure()) == 128 + 256
     assert _context_limit(configure("actor_rollout_ref.rollout.max_model_len=200")) == 200

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 import torch
+from hand_made import random_episodes, without_turns
 from omegaconf import DictConfig
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
-from without_ray import MemoryQueue, batch_of, hand_over, random_episodes, trainer
+from without_ray import MemoryQueue, batch_of, hand_over, trainer
 
 from gem_core.errors import AdapterError
 from gem_core.rollout import Episode
-from gem_verl.rows import NOTE, TURNS, Note, episode_rows, report_row
+from gem_core.training.results import EpisodeResult
+from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
 from gem_verl.trainer import TurnTrainer
 
 VERSIONS = {"min_global_steps": 0, "max_global_steps": 0}
@@ -30,14 +32,14 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> MemoryQueue:
 
 @pytest.fixture
 def ready(configure: Callable[..., DictConfig], words: Any, queue: MemoryQueue) -> Callable[..., Any]:
-    """A function that makes a trainer and a batch of these episodes or notes."""
+    """A function that makes a trainer and a batch of these episodes or results."""
 
-    def make(episodes: Sequence[Episode | Note], *flags: str) -> tuple[TurnTrainer, KVBatchMeta]:
+    def make(episodes: Sequence[Episode | EpisodeResult], *flags: str) -> tuple[TurnTrainer, KVBatchMeta]:
         config = configure("algorithm.gamma=0.9", *flags)
         made = trainer(config, words)
         keys: list[str] = []
         for number, one in enumerate(episodes):
-            rows = [report_row(one, VERSIONS)] if isinstance(one, Note) else None
+            rows = [report_row(one, VERSIONS)] if isinstance(one, EpisodeResult) else None
             rows = rows or episode_rows(one, config.gem.row, VERSIONS, AgentLoopMetrics())
             keys += hand_over(queue, rows, f"task{number}", 0)
         return made, batch_of(made, queue, keys, random.Random(0))
@@ -82,14 +84,14 @@ def test_rows_are_filled_up_for_whole_mini_batches_only(configure, words, flags,
 
 def test_the_critic_learns_the_first_token_of_each_turn(ready, queue):
     flags = ["algorithm.adv_estimator=gae", "critic.ppo_mini_batch_size=4"]
-    made, batch = ready([*episodes(7), Note(dropped=True)], *flags)
+    made, batch = ready([*episodes(7), EpisodeResult()], *flags)
     batch = made._compute_advantage(batch, {})
     before = {key: dict(queue.rows[key]) for key in batch.keys}
     made.critic_wg = group = Group(queue)
     group.train_mini_batch = made._split_evenly(group.train_mini_batch, "critic")
     made._update_critic(batch, {})
     for key, row in group.rows.items():
-        first = [start for _, start, _ in row["extra_fields"][TURNS]]
+        first = [start - len(row["prompts"]) for _, start, *_ in row["extra_fields"][TURNS]]
         wanted = [int(at in first) for at in range(len(row["responses"]))]
         assert row["response_mask"].tolist() == row["loss_mask"].tolist() == wanted
         assert row["returns"].tolist() == before[key]["returns"].tolist()
@@ -118,9 +120,9 @@ def test_the_masks_come_back_where_the_critic_fails(ready, queue):
 def test_a_batch_without_turns_updates_nothing_and_goes_on(ready, queue, name):
     empty = episodes(3)
     for one in empty:
-        one.turns = []
+        without_turns(one)
     made, batch = ready(
-        [*[Note(one.summary()) for one in empty], Note(dropped=True)], f"algorithm.adv_estimator={name}"
+        [*[EpisodeResult(one.summary()) for one in empty], EpisodeResult()], f"algorithm.adv_estimator={name}"
     )
     metrics: dict[str, Any] = {}
     batch = made._compute_advantage(batch, metrics)
@@ -132,9 +134,9 @@ def test_a_batch_without_turns_updates_nothing_and_goes_on(ready, queue, name):
 
 
 def test_metrics_of_a_step_with_an_episode_without_turns(ready):
-    failed = episodes(1)[0]
-    failed.turns, failed.error = [], "OSError: gone"
-    made, batch = ready([*episodes(5), Note(failed.summary()), Note(dropped=True)])
+    failed = without_turns(episodes(1)[0])
+    failed.error = "OSError: gone"
+    made, batch = ready([*episodes(5), EpisodeResult(failed.summary()), EpisodeResult()])
     metrics: dict[str, Any] = {}
     batch = made._compute_advantage(batch, metrics)
     finish(made, batch, metrics)
@@ -148,8 +150,8 @@ def finish(made: TurnTrainer, batch: KVBatchMeta, metrics: dict[str, Any]) -> No
     made._compute_metrics(batch, metrics, {"step": 1.0, "gen": 0.5}, global_steps=1, epoch=0)
 
 
-def test_a_fatal_note_stops_the_run(ready):
-    made, batch = ready([*episodes(3), Note(fatal="EnvFailure: no more\ntrace")])
+def test_a_fatal_result_stops_the_run(ready):
+    made, batch = ready([*episodes(3), EpisodeResult(fatal="EnvFailure: no more\ntrace")])
     with pytest.raises(AdapterError, match="EnvFailure: no more\ntrace"):
         made._compute_advantage(batch, {})
 
@@ -157,12 +159,12 @@ def test_a_fatal_note_stops_the_run(ready):
 def test_validation_has_the_same_numbers(ready):
     played = episodes(4)
     made, _ = ready(played)
-    texts = [Note(one.summary()).encode() for one in played]
-    info = {"reward": [0.0] * 5, NOTE: [*texts, Note(dropped=True).encode()], "acc": [1.0, 0.0, 1.0, 1.0, None]}
+    texts = [EpisodeResult(one.summary()).encode() for one in played]
+    info = {"reward": [0.0] * 5, RESULT: [*texts, EpisodeResult().encode()], "acc": [1.0, 0.0, 1.0, 1.0, None]}
     found = made._val_metrics_update(["env"] * 5, [*"abcde"], info, [1] * 5, expected_acc_counts=None)
     assert found["eval_rollout/episodes"] == 4.0
     assert found["eval_rollout/dropped"] == 1.0
     assert found["eval_episode/return"] == pytest.approx(sum(one.total_reward for one in played) / 4)
     assert found["val-core/env/acc/mean@1"] == 0.75
     with pytest.raises(AdapterError, match="over"):
-        made._val_metrics_update(["env"], ["a"], {"reward": [0.0], NOTE: [Note(fatal="over").encode()]}, [1])
+        made._val_metrics_update(["env"], ["a"], {"reward": [0.0], RESULT: [EpisodeResult(fatal="over").encode()]}, [1])

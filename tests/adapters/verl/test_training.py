@@ -176,7 +176,7 @@ def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
         values = values_at_first_tokens(batch)
         assert len({round(value, 6) for value in values.values()}) > 10
         for episode in steps[step]:
-            keys = [(tuple(turn.prompt_ids), tuple(turn.response_ids)) for turn in episode.turns]
+            keys = [(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))) for turn in episode.turns]
             critics = [values[key] for key in keys]
             advantage = 0.0
             for index in reversed(range(len(keys))):
@@ -240,7 +240,7 @@ def assert_expected(run: Run, name: str, rows: int) -> None:
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
         numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
         want = sorted(
-            (tuple(turn.prompt_ids), tuple(turn.response_ids), number, later)
+            (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
             for episode, row in zip(episodes, numbers, strict=True)
             for turn, number, later in zip(
                 episode.turns, row, returns_to_go([turn.reward for turn in episode.turns], GAMMA), strict=True

@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
-from verl_on_cpu import settings as cpu
-from verl_on_cpu import vllm
+from gem_cpu import verl as cpu
+from gem_cpu.verl import vllm
 
 os.environ.update(cpu.environment())
 
@@ -49,7 +49,7 @@ def main() -> None:
         "actor_rollout_ref.actor.optim.lr=1e-3",
         "trainer.total_training_steps=3",
     ]
-    run = train(folder, folder / "model", flags, environment=vllm.environment(cpu.environment(), folder / "vllm"))
+    run = train(folder, folder / "model", flags, environment=vllm.environment(folder / "vllm"))
     assert run.code == 0, run.output  # the cause is often far from the end
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in run.sampled)
     trained = Counter((one.before, one.ids) for batch in run.batches for one in trained_responses(batch))

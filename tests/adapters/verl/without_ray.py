@@ -17,7 +17,6 @@ from tensordict import NonTensorStack, TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
-from gem_core.rollout import Episode, StopReason, Turn
 from gem_verl.trainer import TurnTrainer
 
 
@@ -114,33 +113,3 @@ def batch_of(made: TurnTrainer, queue: MemoryQueue, keys: Sequence[str], rng: ra
         for name in ("values", "old_log_probs", "ref_log_prob"):
             queue.rows[key][name] = torch.tensor([rng.uniform(-1, 1) for _ in range(length)])
     return batch
-
-
-def random_episodes(rng: random.Random, groups: int, size: int, *, breaks: float = 0.0) -> list[Episode]:
-    """Episodes of 1 to 4 turns with responses of 1 to 5 tokens; sometimes nothing stands between two of them.
-
-    Args:
-        rng: decides everything.
-        groups, size: so many groups of so many episodes, in order.
-        breaks: share of turns whose prompt does not continue the turn before.
-    """
-
-    def ids(low: int, high: int) -> list[int]:
-        return [rng.randrange(3, 300) for _ in range(rng.randint(low, high))]
-
-    episodes: list[Episode] = []
-    for group in range(groups):
-        for _ in range(size):
-            turns: list[Turn] = []
-            said = ids(1, 6)
-            for _ in range(rng.randint(1, 4)):
-                if rng.random() < breaks:
-                    said = ids(1, 6)
-                response = ids(1, 5)
-                logprobs = [-rng.random() for _ in response]
-                turns.append(Turn("", said, response, logprobs, "", "", False, rng.uniform(-1, 1)))
-                said = said + response + ids(0, 3)
-            episode = Episode("test:Babble-v0", rng.randrange(100), group=group, turns=turns)
-            episode.stop_reason, episode.success = StopReason.TERMINATED, rng.random() < 0.5
-            episodes.append(episode)
-    return episodes

@@ -15,8 +15,8 @@ import gem_core
 import gem_math
 from gem_core.env import Env
 from gem_core.errors import EnvError, MissingExtraError
-from gem_core.grading import Grade
 from gem_core.testing import EnvConformance, check_env
+from gem_grading import Grade
 from gem_math.degenerate import is_degenerate
 from gem_questions.extraction import last_box
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult
-from gem_core.tools import Toolbox, ToolResult
+from gem_core.tools import Toolbox, ToolResult, ToolSession
 from gem_core.tools.calls import Call
 
 
@@ -30,7 +30,7 @@ class User:
     """Calls the functions of a toolbox as an environment does."""
 
     def __init__(self, toolbox: Toolbox) -> None:
-        self.session = toolbox.session()
+        self.session = ToolSession(toolbox)
         self.toolbox = toolbox
         self.session.begin()
 

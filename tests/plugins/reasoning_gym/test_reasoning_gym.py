@@ -15,8 +15,8 @@ pytest.importorskip("reasoning_gym")
 import gem_core
 from gem_core.env import Env
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
-from gem_core.grading import Grade
 from gem_core.testing import check_env
+from gem_grading import Grade
 from gem_reasoning_gym import env as module
 from gem_reasoning_gym.names import _OF_0_1_25, names, registered
 
@@ -74,7 +74,7 @@ def test_names_are_read_from_sources_that_are_never_run(tmp_path: Path) -> None:
 def test_listing_the_ids_imports_no_reasoning_gym() -> None:
     source = (
         "import sys, gem_core\nfrom gem_core.plugins import manager\n"
-        "print(len(manager.offers('gem_envs', 'rg')), 'reasoning_gym' in sys.modules)"
+        "print(len(manager.registrations('gem_envs', 'rg')), 'reasoning_gym' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(NAMES)), "False"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_sandbox import backends
+from gem_sandbox import backends, choice
 from gem_sandbox.abilities import abilities, cgroup_v2, seccomp
 
 
@@ -29,7 +29,7 @@ def test_a_backend_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     fake = tmp_path / "bwrap"
 
     def bubblewrap() -> tuple[bool, str]:
-        monkeypatch.setattr(backends, "_found", {})
+        monkeypatch.setattr(choice, "_found", {})
         row = next(row for row in abilities() if row.name == "bubblewrap")
         return row.available, row.detail
 
@@ -37,7 +37,7 @@ def test_a_backend_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert bubblewrap() == (False, "bwrap is not on PATH")
     fake.write_text("#!/bin/sh\necho 'No permissions' >&2\nexit 1\n")
     fake.chmod(0o755)
-    assert bubblewrap() == (False, "its template died: No permissions")
+    assert bubblewrap() == (False, "its server died: No permissions")
 
 
 def test_all_that_there_is() -> None:

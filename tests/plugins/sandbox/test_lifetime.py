@@ -16,9 +16,9 @@ import pytest
 from sandbox_processes import LIMITS, children, descendants, is_alive
 
 import gem_sandbox
-from gem_core.errors import SandboxError
-from gem_sandbox import Limits, LocalSandbox
-from gem_sandbox.backends import SAFE, chosen, problems
+from gem_sandbox import Limits, LocalSandbox, SandboxError
+from gem_sandbox.backends import SAFE
+from gem_sandbox.choice import chosen, problems
 
 WAIT = 20.0
 
@@ -209,12 +209,12 @@ def test_no_such_backend() -> None:
 
 
 def test_auto_takes_a_safe_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gem_sandbox import backends
+    from gem_sandbox import choice
 
-    monkeypatch.setattr(backends, "_found", dict.fromkeys(SAFE, "not on this machine"))
+    monkeypatch.setattr(choice, "_found", dict.fromkeys(SAFE, "not on this machine"))
     with pytest.raises(SandboxError, match=r"bubblewrap: not on this machine; namespaces: not.*allow_unsafe"):
         LocalSandbox().run("")
-    assert backends.chosen("auto", allow_unsafe=True) == "limits"
+    assert choice.chosen("auto", allow_unsafe=True) == "limits"
 
 
 def test_a_thousand_mixed_calls() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from sandbox_processes import LIMITS
 
-from gem_core.errors import SandboxError
-from gem_sandbox import Execution, Limits, LocalSandbox
+from gem_sandbox import Execution, Limits, LocalSandbox, SandboxError
 
 PROGRAMS = {
     "output": "print(6 * 7)",

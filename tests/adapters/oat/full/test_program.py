@@ -11,14 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import oat_on_cpu
 import psutil
 import pytest
 from brute_force import expected, returns_to_go
-from oat_on_cpu import devices
 from training_run import assert_success_rose
 
+import gem_cpu.oat
 from gem_core.rollout import Episode, read_episodes
+from gem_cpu.oat import devices
 from gem_tiny import tiny_policy
 
 SECONDS = 900
@@ -79,7 +79,7 @@ def launch(
         "--recording": f"{folder}/episodes",
     }
     pairs = [part for pair in own.items() for part in pair]
-    command = [sys.executable, str(HERE / "program.py"), *oat_on_cpu.FLAGS, "--collocate", *pairs, *flags]
+    command = [sys.executable, str(HERE / "program.py"), *gem_cpu.oat.FLAGS, "--collocate", *pairs, *flags]
     environment = {**os.environ, **devices.environment(gpus), "GEM_RUN": str(folder)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"  # Launchpad calls `python`
     with (folder / "output.txt").open("wb") as output:
@@ -181,7 +181,7 @@ def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path
     run = launch(tmp_path, policy, ["--max_train", "24000", "--vector_backend", "process"], disturb=kill)
     assert time.monotonic() - killed[0] < 60
     assert run.code == 1
-    assert "AdapterError: a process of Oat's program ended without a word" in run.output
+    assert "AdapterError: a process of Oat's program ended without reporting an error" in run.output
     assert run.left == []
 
 
@@ -195,6 +195,7 @@ def test_a_program_that_is_told_to_stop_ends_and_says_so(policy: Path, tmp_path:
     assert run.code == 1
     assert "AdapterError: Oat's program was told to stop before training was over" in run.output
     assert run.left == []
+    assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_an_error_of_an_environment_is_shown(policy: Path, tmp_path: Path):

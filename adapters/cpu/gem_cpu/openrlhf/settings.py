@@ -1,0 +1,90 @@
+"""The environment variables, the flags and the Ray with which OpenRLHF trains on a CPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gem_cpu.openrlhf.install import install
+from gem_cpu.processes import RAY_ENVIRONMENT, python_path, ray_folder
+
+PATH = Path(__file__).with_name("path")
+
+
+@contextmanager
+def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
+    """Have this process, and those that it starts, take the CPU for GPUs. Before OpenRLHF is imported.
+
+    Args:
+        ranks: processes that train a model.
+
+    Yields:
+        Flags of OpenRLHF, to which you add what is to be trained.
+
+    Raises:
+        FrameworkVersionError: OpenRLHF is missing, or has another version than the adapter supports.
+        ValueError: temporary folders here have paths that are too long for Ray's sockets.
+    """
+    from gem_core.training import require
+    from gem_openrlhf.plugin import OPENRLHF
+
+    require(OPENRLHF)
+    prepare()
+    with ray_folder() as folder:
+        _start_ray(folder, ranks)
+        yield flags(ranks)
+
+
+def prepare() -> None:
+    """As `on_cpu`, without a Ray and without flags."""
+    os.environ.update(environment())
+    sys.path.insert(0, str(PATH))
+    install()
+
+
+def environment() -> dict[str, str]:
+    """Environment variables of the process that runs OpenRLHF; the processes of Ray and vLLM inherit them."""
+    return {
+        **RAY_ENVIRONMENT,
+        "PYTHONPATH": python_path(PATH),
+        "DS_ACCELERATOR": "cpu",
+        "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # its workers would otherwise all claim the same cores
+        "VLLM_NO_USAGE_STATS": "1",
+        "TORCH_COMPILE_DISABLE": "1",  # even with `enforce_eager` some of its sampling is compiled, for half a minute
+    }
+
+
+def flags(ranks: int = 1) -> list[str]:
+    """What a CPU needs, and nothing about what is trained."""
+    places = {"actor": ranks, "critic": ranks, "ref": ranks}
+    return [
+        "--ds.attn_implementation",  # flash attention is for GPUs
+        "sdpa",
+        "--vllm.enforce_eager",  # no compiling
+        "--vllm.num_engines",
+        "1",
+        "--vllm.gpu_memory_utilization",  # of the machine's memory, which vLLM checks and does not take
+        "0.1",
+        *(
+            part
+            for role, count in places.items()
+            for part in (f"--{role}.num_nodes", "1", f"--{role}.num_gpus_per_node", str(count))
+        ),
+    ]
+
+
+def _start_ray(folder: str, ranks: int) -> None:
+    """A private Ray that takes the machine for one with GPUs."""
+    import ray
+
+    ray.init(
+        num_gpus=3 * ranks + 1,  # for policy, critic, reference model, and the engine
+        num_cpus=32,  # of actors that mostly wait for one another
+        include_dashboard=False,
+        object_store_memory=200_000_000,
+        _temp_dir=folder,
+    )

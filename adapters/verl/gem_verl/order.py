@@ -1,0 +1,27 @@
+"""The order of rows in which no update is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def even_order(trains: Sequence[bool], ranks: int, updates: int) -> list[int]:
+    """Rows in an order in which every update of every rank has the same number of rows that train, give or take one.
+
+    Each rank takes an equal part of the rows, and cuts it into equal parts for its updates. verl appends the rows that
+    fill a batch up, so without this order the last updates would be empty and the others too large.
+
+    Args:
+        trains: for each row whether it has a turn; their number is a multiple of `ranks * updates`.
+        ranks: number of parts that the rows are cut into first; every part keeps its rows.
+        updates: number of parts that the rows of a rank are cut into.
+
+    Returns:
+        The positions of the rows.
+    """
+    size = len(trains) // ranks
+    order: list[int] = []
+    for start in range(0, len(trains), size):
+        dealt = sorted(range(start, start + size), key=lambda row: not trains[row])
+        order += [row for update in range(updates) for row in dealt[update::updates]]
+    return order

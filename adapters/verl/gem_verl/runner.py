@@ -1,0 +1,89 @@
+"""The environments of an agent worker, which all its episodes share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+from transformers import AutoConfig
+from verl.utils.fs import copy_to_local
+from verl.utils.model import get_generation_config
+
+from gem_core.plugins import manager
+from gem_core.rollout import EpisodeRunner
+from gem_core.training.playing import build_runner
+from gem_core.training.settings import Split
+from gem_core.training.shared_runners import SharedRunners
+from gem_verl.settings import GemSettings
+
+RUNNERS = SharedRunners()
+"""The runners of this process."""
+
+
+async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+    """The runner of this process for training or for validation.
+
+    Args:
+        config: verl's whole configuration.
+        split: `train` or `eval`.
+        tokenizer: the policy's.
+
+    Raises:
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+    if not RUNNERS:
+        manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
+    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer))
+
+
+def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+    """A runner of its own; arguments and errors as `shared_runner`."""
+    settings = GemSettings.of(config.gem)
+    return build_runner(
+        settings,
+        split,
+        tokenizer,
+        settings.rollout(settings.max_response_tokens, _context_limit(config)),
+        settings.concurrent(split, _share_of_batch(config, settings, split)),
+    )
+
+
+@functools.cache
+def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
+    """The token ids that the inference engines stop at.
+
+    Args:
+        model: its path.
+        tokenizer_end: the end-of-sequence token of the tokenizer.
+    """
+    ends = getattr(get_generation_config(copy_to_local(model)), "eos_token_id", None)
+    found: set[int | None] = {tokenizer_end, *(ends if isinstance(ends, list) else [ends])}
+    return frozenset(one for one in found if one is not None)
+
+
+def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
+    rollout = config.actor_rollout_ref.rollout
+    tasks, episodes = (
+        (config.data.train_batch_size, rollout.n)
+        if split == "train"
+        else (settings.eval_episodes, rollout.val_kwargs.n)
+    )
+    # verl hands out tasks, each with all its episodes.
+    return math.ceil(tasks / rollout.agent.num_workers) * episodes
+
+
+def _context_limit(config: DictConfig) -> int:
+    """Tokens of a prompt and its response that the engine takes at most."""
+    model = AutoConfig.from_pretrained(
+        copy_to_local(config.actor_rollout_ref.model.path),
+        trust_remote_code=config.actor_rollout_ref.model.trust_remote_code,
+    )
+    limits = [
+        config.data.max_prompt_length + config.data.max_response_length,
+        config.actor_rollout_ref.rollout.max_model_len,
+        getattr(model.get_text_config(), "max_position_embeddings", None),
+    ]
+    return min(limit for limit in limits if limit)

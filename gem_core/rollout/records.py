@@ -1,0 +1,101 @@
+"""An episode as plain data, for recordings.
+
+A record has the fields of `Episode`, and:
+
+| field | meaning |
+| --- | --- |
+| `version` | of this format: 2 |
+| `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
+| `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
+
+Records of 0.1.0 have no version; each of their turns holds its whole prompt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gem_core.episode import Episode, Logprobs, TokenSequence, as_logprobs, as_token_ids
+
+VERSION = 2
+
+
+def recorded(episode: Episode) -> dict[str, Any]:
+    """The record of an episode."""
+    fields = msgspec.structs.asdict(episode)
+    fields["sequences"] = [
+        {"ids": sequence.ids.tolist(), "logprobs": _sampled(episode, number)}
+        for number, sequence in enumerate(episode.sequences)
+    ]
+    return {"version": VERSION, **fields}
+
+
+def restored(record: dict[str, Any]) -> Episode:
+    """The episode of a record.
+
+    Raises:
+        msgspec.ValidationError: it is not the record of an episode, or one of a later version.
+    """
+    version = record.pop("version", 1)
+    if version not in (1, VERSION):
+        raise msgspec.ValidationError(f"a record of version {version}, but this release reads versions 1 to {VERSION}")
+    read = _read_v1 if version == 1 else _read_v2
+    return read(record)
+
+
+def _sampled(episode: Episode, number: int) -> list[float]:
+    logprobs = episode.sequences[number].logprobs
+    turns = (turn for turn in episode.turns if turn.sequence == number)
+    return [one for turn in turns for one in logprobs[turn.start : turn.end]]
+
+
+class _Sequence(msgspec.Struct):
+    ids: list[int]
+    logprobs: list[float | None]
+
+
+def _read_v2(record: dict[str, Any]) -> Episode:
+    stored = msgspec.convert(record.pop("sequences", []), list[_Sequence])
+    episode = msgspec.convert(record, Episode)
+    episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
+    unread = [_logprobs(one.logprobs) for one in stored]
+    for turn in episode.turns:
+        size, target = turn.end - turn.start, episode.sequences[turn.sequence]
+        target.logprobs[turn.start : turn.end] = unread[turn.sequence][:size]
+        unread[turn.sequence] = unread[turn.sequence][size:]
+    if any(map(len, unread)) or any(len(one.ids) != len(one.logprobs) for one in episode.sequences):
+        raise msgspec.ValidationError("the log-probabilities of an episode are not one for each sampled token")
+    return episode
+
+
+def _logprobs(numbers: Iterable[float | None]) -> Logprobs:
+    return as_logprobs(math.nan if number is None else number for number in numbers)
+
+
+class _TurnV1(msgspec.Struct):
+    prompt_ids: list[int]
+    response_ids: list[int]
+    logprobs: list[float | None] | None
+
+
+def _read_v1(record: dict[str, Any]) -> Episode:
+    turns = record.get("turns", [])
+    stored = msgspec.convert(turns, list[_TurnV1])
+    sequences: list[TokenSequence] = []
+    for turn, fields in zip(stored, turns, strict=True):
+        prompt = as_token_ids(turn.prompt_ids)
+        head = sequences[-1].ids if sequences else None
+        if head is not None and prompt[: len(head)] == head:
+            sequences[-1].add_prompt(prompt[len(head) :])
+        else:
+            sequences.append(TokenSequence.starting(prompt))
+        logprobs = None if turn.logprobs is None else _logprobs(turn.logprobs)
+        sequences[-1].add_response(as_token_ids(turn.response_ids), logprobs)
+        fields |= {"sequence": len(sequences) - 1, "start": len(turn.prompt_ids), "end": len(sequences[-1].ids)}
+    episode = msgspec.convert(record, Episode)
+    episode.sequences = sequences
+    return episode

@@ -1,0 +1,166 @@
+"""The turns of a batch: what each earned, and where its tokens are in a framework's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gem_core.training.rows import TurnSpan
+from gem_core.turn_batch import TurnBatch
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TurnTable:
+    """One entry per turn of a batch; N turns in all.
+
+    A framework keeps one number per token in tables of shape (rows, width), one table for a batch or several whose rows
+    follow each other. `sums` and `firsts` read such tables, `spread` makes them.
+    """
+
+    episode: IntArray
+    """(N,), the episode, counted over the batch."""
+    task: IntArray
+    """(N,), the number of the task; the episodes of a group share one."""
+    position: IntArray
+    """(N,), of the turn in its episode."""
+    reward: FloatArray
+    """(N,), the environment's."""
+    truncated: NDArray[np.bool_]
+    """(N,), whether the token limit cut the response off."""
+    row: IntArray
+    """(N,), the row with the response, counted over all tables."""
+    start: IntArray
+    """(N,), the column of the first token of the response."""
+    end: IntArray
+    """(N,), one past the column of the last."""
+
+    @classmethod
+    def of(
+        cls,
+        turns: Sequence[Sequence[TurnSpan]],
+        episodes: Sequence[Hashable],
+        tasks: Sequence[int],
+        first_columns: Sequence[int] | None = None,
+    ) -> TurnTable:
+        """The table of a batch, with one entry per turn in the order of the rows.
+
+        Args:
+            turns: in each row.
+            episodes: a name for each row's episode.
+            tasks: the number of each row's task, the same on all processes.
+            first_columns: which position of each row the first column of a framework's table is about, for tables that
+                leave out prompts or are shifted; position 0 by default.
+        """
+        entries = [
+            (row, episode, task, first, *turn)
+            for row, (episode, task, first, spans) in enumerate(
+                zip(episodes, tasks, first_columns or [0] * len(turns), turns, strict=True)
+            )
+            for turn in spans
+        ]
+        rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated = (
+            zip(*entries, strict=True) if entries else [()] * 9
+        )
+        offsets = _integers(firsts)
+        return cls(
+            episode=_numbered(of_episode),
+            task=_integers(of_task),
+            position=_integers(positions),
+            reward=np.array(rewards, dtype=np.float64),
+            truncated=np.array(truncated, dtype=np.bool_),
+            row=_integers(rows),
+            start=_integers(starts) - offsets,
+            end=_integers(ends) - offsets,
+        )
+
+    def __len__(self) -> int:
+        """The number N of turns."""
+        return len(self.row)
+
+    @property
+    def length(self) -> IntArray:
+        """(N,), sampled tokens of each turn."""
+        return self.end - self.start
+
+    def reordered(self, order: Sequence[int]) -> TurnTable:
+        """The table for rows in another order.
+
+        Args:
+            order: for each place the number of the row that is there now; rows without turns may have any number that
+                no row with turns has.
+        """
+        places = np.full(max([*order, *self.row.tolist()], default=-1) + 1, -1, dtype=np.int64)
+        places[np.asarray(order, dtype=np.int64)] = np.arange(len(order))
+        return replace(self, row=places[self.row])
+
+    def batch(self, rewards: FloatArray | None = None, values: FloatArray | None = None) -> TurnBatch:
+        """The turns as estimators take them.
+
+        Args:
+            rewards: (N,), by default the environment's.
+            values: (N,), a critic's.
+
+        Raises:
+            AdvantageError: a turn is missing or there twice, or a number is not finite.
+        """
+        return TurnBatch(self.reward if rewards is None else rewards, self.episode, self.position, self.task, values)
+
+    def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
+        """The sum over each turn's tokens: (N,)."""
+        found = np.zeros(len(self))
+        for table, turns, cells in self._cells([one.shape for one in tables], self.length):
+            found += np.bincount(turns, tables[table][cells], len(self))
+        return found
+
+    def firsts(self, tables: Sequence[FloatArray]) -> FloatArray:
+        """The number at each turn's first token: (N,)."""
+        found = np.zeros(len(self))
+        for table, turns, cells in self._cells([one.shape for one in tables], np.ones_like(self.length)):
+            found[turns] = tables[table][cells]
+        return found
+
+    def spread(
+        self, numbers: FloatArray, shapes: Sequence[tuple[int, ...]], *, first_only: bool = False
+    ) -> list[NDArray[np.float32]]:
+        """Tables of these shapes with each turn's number on its own tokens and 0 elsewhere.
+
+        Args:
+            numbers: (N,).
+            shapes: (rows, width) of each table.
+            first_only: on the first token of each turn only.
+        """
+        tables = [np.zeros(shape, dtype=np.float32) for shape in shapes]
+        for table, turns, cells in self._cells(shapes, np.ones_like(self.length) if first_only else self.length):
+            tables[table][cells] = numbers[turns]
+        return tables
+
+    def _cells(
+        self, shapes: Sequence[tuple[int, ...]], lengths: IntArray
+    ) -> Iterator[tuple[int, IntArray, tuple[IntArray, IntArray]]]:
+        """The first tokens of turns, as many as `lengths` says, in each table of these shapes.
+
+        Yields:
+            The index of the table; for each token its turn, and its row and column in the table.
+        """
+        first_row = 0
+        for table, (rows, *_) in enumerate(shapes):
+            own = np.flatnonzero((first_row <= self.row) & (self.row < first_row + rows))
+            turns = np.repeat(own, lengths[own])
+            begins = np.repeat(np.cumsum(lengths[own]) - lengths[own], lengths[own])
+            yield table, turns, (self.row[turns] - first_row, self.start[turns] + np.arange(len(turns)) - begins)
+            first_row += rows
+
+
+def _integers(numbers: Sequence[int]) -> IntArray:
+    return np.array(numbers, dtype=np.int64)
+
+
+def _numbered(names: Sequence[Hashable]) -> IntArray:
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return _integers([numbers[name] for name in names])

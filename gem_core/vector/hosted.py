@@ -1,0 +1,195 @@
+"""One environment of a vector, where it runs. The vector decides what becomes of it, a backend where that is."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from gem_core.env import RESERVED, Env, Info, ResetResult
+from gem_core.errors import FailureKind
+from gem_core.vector.calls import (
+    Call,
+    Failure,
+    InvalidAnswer,
+    Outcome,
+    Replay,
+    Reset,
+    Transition,
+    digest,
+    failure_of,
+    new_transition,
+)
+
+_FROZEN = {str, int, float, bool, type(None)}
+
+
+class HostedEnv:
+    """An environment that cannot harm its neighbours: whatever it does, a call has an outcome.
+
+    After a failure the environment is closed; the next `Reset` or `Replay` builds a fresh one.
+
+    Args:
+        slot: number of its slot in the vector.
+        build: builds the environment, wrappers included.
+        autoreset: open the next episode at once where one ends.
+        portable: its infos go to another process, so one that cannot is a failure.
+    """
+
+    def __init__(self, slot: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False) -> None:
+        self.slot = slot
+        self._build = build
+        self._autoreset = autoreset
+        self._portable = portable
+        self._env: Env | None = None
+        self._start: Reset | None = None
+        self.tick: Callable[[bool], None] = _nothing
+        """Called before each turn of a replay, and with `True` before the opening that follows an ending: the time
+        limit is one of single calls."""
+
+    def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
+        """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
+        outcome = self.answer(call)
+        if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
+            emit(self.slot, outcome._replace(info=_own(outcome.info)))
+            self.tick(True)
+            assert self._start is not None  # a turn was played
+            outcome = self.answer(self._start.next())
+        emit(self.slot, outcome)
+
+    def answer(self, call: Call) -> Outcome:
+        """The outcome of this call alone."""
+        try:
+            if type(call) is str:
+                outcome = _checked_step(self._env.step(call))  # pyright: ignore[reportOptionalMemberAccess]
+            else:
+                outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
+            return _portable(outcome) if self._portable else outcome
+        except KeyboardInterrupt:  # Ctrl-C is the caller's
+            raise
+        except BaseException as error:
+            self.close()
+            return failure_of(error)
+
+    def _reset(self, start: Reset) -> ResetResult:
+        self._start = start
+        if self._env is None:
+            self._env = self._build()
+        seed = start.seed
+        options = {"task": start.task.index} if self._env.takes_task else {}
+        observation, info = _checked_reset(self._env.reset(seed=seed, **options))
+        return observation, {**info, "seed": seed, "episode": start.episode, **options}
+
+    def _replay(self, call: Replay) -> Transition | Failure:
+        self.close()
+        env = self._env = self._build()
+        observation, _ = self._reset(call.start)
+        shown = digest(0, observation, 0.0)
+        ended = False
+        for action in call.actions:
+            self.tick(False)
+            transition = _checked_step(env.step(action))
+            shown = digest(shown, transition.observation, transition.reward)
+            ended = ended or transition.done
+        if ended or shown != call.digest:
+            self.close()
+            return Failure(
+                FailureKind.DIVERGED,
+                "its environment was lost, and a fresh one with the same seed and actions showed something else; an "
+                "environment that draws only from self.rng can be brought back",
+            )
+        self.tick(False)
+        return _checked_step(env.step(call.action))
+
+    def close(self) -> None:
+        """Close the environment; what it raises meanwhile is ignored."""
+        env, self._env = self._env, None
+        if env is not None:
+            with contextlib.suppress(Exception, SystemExit):
+                env.close()
+
+
+def _nothing(opening: bool) -> None:
+    pass
+
+
+def _portable(outcome: Outcome) -> Outcome:
+    info = outcome[-1]
+    if not info:
+        return outcome
+    if not isinstance(info, dict) or _FROZEN.issuperset(map(type, [*info, *info.values()])):  # pyright: ignore[reportUnknownArgumentType]
+        return outcome
+    try:
+        # There and back: some things can be sent and not be received, such as many exceptions.
+        copied: Info = pickle.loads(pickle.dumps(info, pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        raise InvalidAnswer(f"its info cannot be sent between processes: {type(error).__name__}: {error}") from error
+    return outcome._replace(info=copied) if isinstance(outcome, Transition) else (str(outcome[0]), copied)
+
+
+def _own(info: Info) -> Info:
+    # The reset that follows must not change what the ended episode showed.
+    try:
+        return {key: value if type(value) in _FROZEN else copy.deepcopy(value) for key, value in info.items()}
+    except Exception:  # something that cannot be copied is shown as it is
+        return info
+
+
+def _checked_reset(result: Any) -> ResetResult:
+    try:
+        observation, info = result
+    except (TypeError, ValueError):
+        raise InvalidAnswer(f"reset() gave {result!r:.200}, not (observation, info)") from None
+    if type(observation) is not str:
+        observation = _plain_text(observation, "reset")
+    return observation, _checked_info(info, "reset")
+
+
+def _checked_step(result: Any) -> Transition:
+    try:
+        observation, reward, terminated, truncated, info = result
+    except (TypeError, ValueError):
+        raise InvalidAnswer(
+            f"step() gave {result!r:.200}, not (observation, reward, terminated, truncated, info)"
+        ) from None
+    try:
+        number = reward if type(reward) is float else _number(reward)
+    except (TypeError, ValueError):
+        raise InvalidAnswer(f"step() gave the reward {reward!r:.200}, which is not a number") from None
+    if not math.isfinite(number):
+        raise InvalidAnswer(f"step() gave the reward {number}, which is not finite")
+    if type(observation) is not str:
+        observation = _plain_text(observation, "step")
+    if type(terminated) is not bool or type(truncated) is not bool:
+        terminated, truncated = _flag(terminated), _flag(truncated)
+    return new_transition(Transition, (observation, number, terminated, truncated, _checked_info(info, "step")))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):  # which float() would read
+        raise TypeError
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if value is None or isinstance(value, str | bytes):  # whose truth says nothing
+        raise InvalidAnswer(f"step() gave {value!r:.200} as terminated or truncated, which is not a bool")
+    return bool(value)
+
+
+def _checked_info(info: Any, method: str) -> Info:
+    if not isinstance(info, dict):
+        raise InvalidAnswer(f"{method}() gave the info {info!r:.200}, which is not a dict")
+    # A new dict, as the environment may go on changing its own.
+    if RESERVED.isdisjoint(info):  # pyright: ignore[reportUnknownArgumentType]
+        return dict(info)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return {f"env_{key}" if key in RESERVED else key: value for key, value in info.items()}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _plain_text(observation: Any, method: str) -> str:
+    if not isinstance(observation, str):
+        raise InvalidAnswer(f"{method}() gave the observation {observation!r:.200}, which is not a string")
+    return str.__str__(observation)  # of a class of its own, such as numpy's

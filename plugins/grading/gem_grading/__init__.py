@@ -1,0 +1,31 @@
+"""Grading answers outside of the process that trains: `grade("package.module:function", *arguments)`.
+
+Some graders evaluate what they grade, and any of them can hang or eat memory on what a policy writes. A call of `grade`
+runs in a process of its own that is killed at its time limit; what it does to itself ends with it.
+
+The names below are loaded on first use: this package is imported in the server process, which needs few of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gem_grading.grading import Grade as Grade
+    from gem_grading.grading import GradingError as GradingError
+    from gem_grading.grading import close_server as close_server
+    from gem_grading.grading import grade as grade
+
+__all__ = ["Grade", "GradingError", "close_server", "grade"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gem_grading import grading
+
+    return getattr(grading, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

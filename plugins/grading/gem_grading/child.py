@@ -1,0 +1,116 @@
+"""A grading process, forked from the server: it calls one function and says what came of it.
+
+Short, because every page of memory that is touched here is copied first. What can be made ready is made ready in the
+server.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from gem_grading.messages import Call, framed, receive, send
+from gem_grading.permissions import Watch, seal
+from gem_sandbox.serving import FILES, address_space
+
+_DESK = 3
+_FILES = socket.CMSG_SPACE(8 * 4)
+"""Room for the file descriptors of a call."""
+_OPEN_FILES = 64
+_SIGKILL = int(signal.SIGKILL)
+_ERROR_CHARACTERS = 500
+_encoded = json.JSONEncoder().encode
+
+
+class Duty(NamedTuple):
+    """What a grading process has to do."""
+
+    function: Callable[..., Any]
+    limits: dict[int, int]
+    """Of its resources, by `resource.RLIMIT_*`; it cannot raise them again."""
+    watch: Watch
+    """Audit hook."""
+
+
+def limits(call: Call) -> dict[int, int]:
+    """See `Duty`."""
+    return {
+        resource.RLIMIT_CPU: call.cpu,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: _OPEN_FILES,
+        resource.RLIMIT_NPROC: 0,  # neither processes nor threads; root has no such limit
+        resource.RLIMIT_AS: address_space() + call.memory,
+    }
+
+
+def run(duty: Duty, file: int) -> NoReturn:
+    """Call the function, say what it returned, and end.
+
+    Args:
+        duty: see above.
+        file: file descriptor of the desk, which brings the caller's: call, arguments, and the pipe for the result.
+    """
+    try:
+        os.setsid()
+        arguments, results = _received(file)
+        for which, limit in duty.limits.items():
+            resource.setrlimit(which, (limit, limit))
+        values = pickle.loads(receive(arguments))
+        _end_with_the_call(arguments)
+        seal(duty.watch)
+        send(results, framed(_outcome(duty.function, values)))
+    finally:
+        os._exit(0)
+
+
+def _received(file: int) -> tuple[int, int]:
+    """The file descriptors of the arguments and of the pipe; all others but the standard ones are closed."""
+    os.dup2(1, 2)  # the server's standard output goes nowhere
+    os.dup2(file, _DESK)
+    os.closerange(_DESK + 1, FILES)
+    # As `socket.recv_fds` does, with fewer pages touched.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _DESK) as desk:
+        _, handed, _, _ = desk.recvmsg(1, _FILES)
+    if not handed:  # there will be no call
+        os._exit(0)
+    call, arguments, results = memoryview(handed[0][2]).cast("i")
+    os.close(call)
+    return arguments, results
+
+
+def _end_with_the_call(file: int) -> None:
+    # The kernel sends SIGKILL to this process group once the caller's end of the pipe is closed: the caller gave up, or
+    # died, and be it by SIGKILL. This needs no server.
+    fcntl.fcntl(file, fcntl.F_SETOWN, -os.getpid())
+    fcntl.fcntl(file, fcntl.F_SETSIG, _SIGKILL)
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_RDONLY | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    if poll.poll(0):  # it was closed before this could be arranged
+        os._exit(0)
+
+
+def _outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    try:
+        value = function(*arguments)
+    except MemoryError:
+        return _failure("memory limit: it needs more than it may have")
+    except BaseException as error:
+        return _failure(f"{type(error).__name__}: {error}")
+    try:
+        return _encoded({"value": value}).encode()
+    except Exception as error:
+        return _failure(f"the result is not plain data: {type(error).__name__}: {error}")
+
+
+def _failure(why: str) -> bytes:
+    return _encoded({"error": why[:_ERROR_CHARACTERS]}).encode()

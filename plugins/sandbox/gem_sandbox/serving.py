@@ -1,0 +1,292 @@
+"""The server's side of a fork server: it forks a process for each call, and sees to the end of it.
+
+There is no other thread here, so that forking is safe, and nothing here listens to what a process says of itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn, Protocol
+
+from gem_sandbox.messages import ASK, BROKEN, HANDED, MESSAGE_BYTES, REQUEST_BYTES, Age, Ended, Report
+
+FILES = 4096
+"""No file descriptor of a server is higher."""
+_MOST_FILES = 8
+"""File descriptors of a request, at most."""
+_SPARES = 2
+"""Processes that are made at a time for the calls to come. Each fork makes the server copy the pages that it writes to
+from then on, so that two at a time cost less than one and one."""
+
+
+class Cell(Protocol):
+    """What keeps the processes of a call together."""
+
+    file: int
+    """Can be read from once its processes have ended, or are about to."""
+
+    def fork(self) -> int: ...
+    def kill(self) -> None: ...
+    def reap(self) -> None: ...
+
+
+class Group:
+    """A process group: the cell that confines nothing."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self.file = os.eventfd(0)
+
+    def fork(self) -> int:
+        """As `os.fork`. The child leads its group by its own doing."""
+        self._pid = os.fork()
+        return self._pid
+
+    def kill(self) -> None:
+        """End the group's processes."""
+        for kill in (os.killpg, os.kill) if self._pid else ():  # it may not lead a group yet
+            with contextlib.suppress(ProcessLookupError):
+                kill(self._pid, signal.SIGKILL)
+        os.eventfd_write(self.file, 1)
+
+    def reap(self) -> None:
+        """Once the process has ended."""
+        os.close(self.file)
+
+
+class Refused(Exception):
+    """A request that cannot be met, before any fork. `report` is sent to the caller."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+
+class Job(NamedTuple):
+    """What a process is for."""
+
+    cell: Cell
+    """What it is kept in."""
+    run: Callable[[int], NoReturn]
+    """What it does from its fork to its end. It is given the file descriptor of its desk: a socket that brings `HANDED`
+    and the file descriptors of its call, maybe later, or ends without."""
+
+
+class Process:
+    """A process for one call, with all that it starts.
+
+    Args:
+        request: what it was made for.
+        job: what it does, and where.
+    """
+
+    call: socket.socket
+    """The caller's, once it has been handed over."""
+
+    def __init__(self, request: bytes, job: Job) -> None:
+        self.request = request
+        self.cell, self._run = job
+        self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def fork(self) -> None:
+        """Start it; it makes itself ready, and waits for its call if that is not there yet."""
+        with self._its_desk as desk:
+            self._pid = self.cell.fork()
+            if self._pid == 0:
+                self._run(desk.fileno())
+        self._begin = time.monotonic()
+        self.file = os.pidfd_open(self._pid)
+        """Can be read from once the process has ended; others that it has started may still run."""
+
+    def hand(self, call: socket.socket, files: Sequence[int]) -> None:
+        """Give it its call: the caller's socket, and the other file descriptors of the request.
+
+        Raises:
+            OSError: it has ended, or ends without a look at the call.
+        """
+        with self._desk as desk:
+            socket.send_fds(desk, [HANDED], [call.fileno(), *files])
+        self.call = call
+        self._begin = time.monotonic()
+
+    def age(self) -> Age:
+        """How long it has had its call, without the time that it was ready to run and had no core."""
+        return Age(time.monotonic() - self._begin - _waited(self._pid))
+
+    def end(self) -> None:
+        """Once it has ended: end the rest, and tell the caller."""
+        self.cell.kill()
+        status, cpu = self._wait()
+        with contextlib.suppress(OSError):  # the caller may have given up
+            self.call.send(Ended(status, cpu).encoded())
+
+    def discard(self) -> None:
+        """End it, where it has no call."""
+        self._desk.close()
+        self.cell.kill()
+        self._wait()
+        self.cell.reap()
+
+    def _wait(self) -> tuple[int, float]:
+        os.close(self.file)
+        self.file = -1
+        _, status, usage = os.wait4(self._pid, 0)
+        return status, usage.ru_utime + usage.ru_stime
+
+
+class Server:
+    """Starts processes and sees to their ends; it is the callers who wait, and who look at the clock.
+
+    Args:
+        control: brings a request and file descriptors per message; closed by the end of the caller's process.
+        job: what a process for a request does. Raises `OSError`, `Refused`.
+        spares: whether processes for equal requests are forked ahead.
+    """
+
+    def __init__(self, control: socket.socket, job: Callable[[bytes], Job], *, spares: bool) -> None:
+        self._control = control
+        self._job = job
+        self._processes: set[Process] = set()
+        self._has_spares = spares
+        self._spares: list[Process] = []
+        """All for equal requests."""
+        self._last: bytes | None = None
+        self._expected: bytes | None = None
+        """What spares are to be made for as soon as there is time."""
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ, self._accept)
+
+    def serve(self) -> None:
+        """Until the caller's process is gone."""
+        try:
+            while True:
+                events = self._selector.select(0 if self._expected else None)
+                if not events and self._expected:
+                    self._fork_ahead(self._expected)
+                for key, _ in events:
+                    if self._selector.get_map().get(key.fd) is key:  # an earlier event may have ended it
+                        key.data()
+        except EOFError:
+            for process in [*self._processes]:
+                process.cell.kill()
+                self._gone(process)
+            self._discard()
+
+    def _accept(self) -> None:
+        request, files, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, _MOST_FILES)
+        if not request:
+            raise EOFError
+        number, *theirs = files
+        call = socket.socket(fileno=number)
+        try:
+            process = self._spared(request, call, theirs) or self._forked(request, call, theirs)
+        except (OSError, Refused) as error:  # OSError: the machine has no room for more
+            report = error.report if isinstance(error, Refused) else Report(BROKEN, str(error))
+            with call, contextlib.suppress(OSError):
+                call.send(report.encoded())
+            return
+        finally:
+            for file in theirs:
+                os.close(file)
+        self._expect(request)
+        self._processes.add(process)
+        self._selector.register(process.file, selectors.EVENT_READ, lambda: self._ended(process))
+        self._selector.register(process.call, selectors.EVENT_READ, lambda: self._asked(process))
+        self._selector.register(process.cell.file, selectors.EVENT_READ, lambda: self._gone(process))
+
+    def _spared(self, request: bytes, call: socket.socket, files: Sequence[int]) -> Process | None:
+        """A spare process, if there is one for this request."""
+        while self._spares and self._spares[0].request == request:
+            spare = self._spares.pop(0)
+            try:
+                spare.hand(call, files)
+            except OSError:  # killed, or it could not be confined: another one may fare better, or says why not
+                spare.discard()
+            else:
+                return spare
+        return None
+
+    def _forked(self, request: bytes, call: socket.socket | None = None, files: Sequence[int] = ()) -> Process:
+        """A new process, with its call if there is one. Raises `OSError`, `Refused`."""
+        job = self._job(request)
+        try:
+            process = Process(request, job)
+            if call:
+                process.hand(call, files)  # so that it can say what goes wrong
+            process.fork()
+        except OSError:
+            job.cell.kill()
+            job.cell.reap()
+            raise
+        return process
+
+    def _expect(self, request: bytes) -> None:
+        """After two equal requests: a third."""
+        if self._has_spares and request == self._last and request not in [spare.request for spare in self._spares]:
+            self._expected = request
+        self._last = request
+
+    def _fork_ahead(self, request: bytes) -> None:
+        """Have spares for the calls to come, and no others."""
+        self._expected = None
+        self._discard()
+        with contextlib.suppress(OSError):  # the next call will say so
+            for _ in range(_SPARES):
+                self._spares.append(self._forked(request))
+
+    def _discard(self) -> None:
+        while self._spares:
+            self._spares.pop().discard()
+
+    def _asked(self, process: Process) -> None:
+        message = b""
+        with contextlib.suppress(OSError):
+            message = process.call.recv(MESSAGE_BYTES)
+        if message == ASK:
+            with contextlib.suppress(OSError):
+                process.call.send(process.age().encoded())
+            return
+        self._selector.unregister(process.call)  # for good: nothing comes after KILL, or the caller's end
+        process.cell.kill()
+
+    def _ended(self, process: Process) -> None:
+        self._selector.unregister(process.file)
+        with contextlib.suppress(KeyError):  # whatever the caller asks for now comes too late
+            self._selector.unregister(process.call)
+        process.end()
+
+    def _gone(self, process: Process) -> None:
+        if process.file != -1:
+            self._ended(process)
+        process.call.close()
+        self._processes.remove(process)
+        self._selector.unregister(process.cell.file)
+        process.cell.reap()
+
+
+def limit_files() -> None:
+    """Allow this process as many file descriptors as it may have, up to `FILES`."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+
+
+def address_space() -> int:
+    """Bytes that this process has mapped."""
+    with open("/proc/self/statm", "rb", buffering=0) as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _waited(pid: int) -> float:
+    """Seconds that a process was ready to run and had no core, where the kernel tells."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,146 @@
+"""The threads of ROLL's managers around one runner, and what an engine may answer."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from gem_roll.player import Player, shared_player
+
+from gem_core.errors import ClosedError, EnvFailure
+from gem_core.failures import FailurePolicy
+from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
+
+
+class Same:
+    """A policy of one word."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._ids = [*tokenizer.encode("north", add_special_tokens=False), tokenizer.eos_token_id]
+
+    async def __call__(self, prompt: list[int]) -> Completion:
+        return Completion(self._ids)
+
+
+def runner(words: Any, env_id: str = "test:Babble-v0", **options: Any) -> EpisodeRunner:
+    return EpisodeRunner(env_id, words, RolloutSettings(8, 200), seed=1, max_concurrent=4, **options)
+
+
+def test_many_threads_play_at_once_and_each_gets_its_own_episode(words: Any):
+    player = Player(runner(words))
+    with ThreadPoolExecutor(16) as threads:
+        episodes = [
+            *threads.map(lambda task: player.play(Same(words), task, "test:Babble-v0", task), range(64)),
+        ]
+    player.close()
+    assert [episode.slot for episode in episodes if episode] == [*range(64)]
+    again = Player(runner(words))
+    assert again.play(Same(words), 5, "test:Babble-v0", 5).turns == episodes[5].turns  # type: ignore[union-attr]
+    again.close()
+
+
+def test_what_is_to_stop_the_run_comes_out_in_the_thread_that_played(words: Any):
+    player = Player(runner(words, "test:Fragile-v0", failures=FailurePolicy(then="raise")))
+
+    def play_on() -> None:
+        for task in range(50):
+            player.play(Same(words), task, "test:Fragile-v0", task)
+
+    with pytest.raises(EnvFailure, match="test:Fragile-v0"):
+        play_on()
+    player.close()
+
+
+def test_the_first_builds_and_the_last_closes(words: Any):
+    built: list[EpisodeRunner] = []
+
+    def build() -> EpisodeRunner:
+        built.append(runner(words))
+        return built[-1]
+
+    entered, leave = threading.Barrier(4), threading.Event()
+
+    def stay() -> None:
+        with shared_player("one", build) as player:
+            entered.wait(10)
+            leave.wait(10)
+            player.play(Same(words), 1, "test:Babble-v0", 1)
+
+    with ThreadPoolExecutor(3) as threads:
+        staying = [threads.submit(stay) for _ in range(3)]
+        entered.wait(10)
+        assert len(built) == 1
+        with shared_player("one", build):
+            pass  # one who leaves takes nothing from the others
+        leave.set()
+        for one in staying:
+            one.result(30)
+    with shared_player("one", build), shared_player("two", build):
+        assert len(built) == 3
+    late = Player(built[0])
+    with pytest.raises(ClosedError):
+        late.play(Same(words), 1, "test:Babble-v0", 1)
+    late.close()
+
+
+# -- the policy -------------------------------------------------------------------------------------------------------
+
+
+class Answers:
+    """In the place of ROLL's router client: gives what is prepared, and notes what it was asked."""
+
+    def __init__(self, *prepared: dict[str, Any] | None) -> None:
+        self._prepared = [*prepared]
+        self.asked: list[Any] = []
+
+    async def generate_request(self, req: Any, request_id: Any, uid: int) -> Any:
+        from roll.distributed.scheduler.protocol import DataProto
+
+        self.asked.append(req)
+        req.meta_info["generation_config"]["max_new_tokens"] = 1  # the real one writes into it, too
+        answer = self._prepared.pop(0)
+        return None if answer is None else DataProto(meta_info=answer)
+
+
+def answer(reason: str = "stop", ids: Any = (3, 4)) -> dict[str, Any]:
+    return {"finish_reasons": [reason], "output_token_ids": [ids], "output_logprobs": [[-1.0] * len(ids)]}
+
+
+def sample(client: Answers, running: bool = True) -> Completion:
+    import asyncio
+
+    from gem_roll.policy import RouterPolicy
+
+    policy: Any = RouterPolicy(client, {"max_new_tokens": 8}, 3, lambda: running)  # type: ignore[arg-type]
+    return asyncio.run(policy([1, 2]))
+
+
+@pytest.mark.needs_roll
+def test_ids_go_in_and_ids_come_out():
+    client = Answers(answer())
+    assert sample(client) == Completion([3, 4], [-1.0, -1.0], truncated=False)
+    assert client.asked[0].batch["input_ids"].tolist() == [[1, 2]]
+    assert client.asked[0].batch["attention_mask"].tolist() == [[1, 1]]
+
+
+@pytest.mark.needs_roll
+def test_a_response_at_the_limit_is_cut_off():
+    assert sample(Answers(answer("length"))).truncated
+
+
+@pytest.mark.needs_roll
+def test_a_turn_that_was_aborted_is_sampled_again():
+    client = Answers({"finish_reasons": ["abort"]}, answer("abort", (9,)), answer())
+    assert sample(client).ids == [3, 4]
+    assert len(client.asked) == 3
+
+
+@pytest.mark.needs_roll
+def test_the_end_of_the_rollout_is_the_end_of_the_episode():
+    from gem_roll.policy import Stopped
+
+    for client, running in ((Answers(None), True), (Answers(answer()), False)):
+        with pytest.raises(Stopped):
+            sample(client, running)

@@ -1,0 +1,127 @@
+"""The tiny models of the examples: what they read before training, and what they cost."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gem_core
+from gem_core.errors import EnvFailure
+from gem_core.rollout import ChatTemplate
+from gem_core.training.settings import PlaySettings
+from gem_tiny import saved_tiny_policy, tiny_policy, tiny_tokenizer, warm_start
+from gem_tiny.play import LONGEST_PLAY, random_play
+from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _rows, _transcript
+
+ENDLESS = "game:GuessTheNumber-v0-hard-no-max-turn"
+
+
+class Fragile(gem_core.Env):
+    """Raises in its second turn where the seed says so, and cannot start for some others."""
+
+    def __init__(self, word: str = "north", fails: int = 3) -> None:
+        self.word, self.fails = word, fails
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turns, self.fate = 0, self.rng.randrange(self.fails)
+        if self.fate == 1:
+            raise RuntimeError("no such level")
+        return "begin", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.turns += 1
+        if self.fate == 0 and self.turns == 2:
+            raise RuntimeError("lost the connection")
+        return "on", 0.0, self.turns == 3, False, {}
+
+    def sample_random_action(self) -> str:
+        return self.word
+
+
+gem_core.register("test:TinyFragile-v0", Fragile)
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_an_environment_that_fails_now_and_then_is_played_all_the_same() -> None:
+    with closing(random_play(["test:TinyFragile-v0"], env_kwargs={"fails": 6}, seed=0)) as play:
+        episodes = [*itertools.islice(play, 50)]
+    assert {len(episode) for episode in episodes} == {4}, "whole episodes only: three turns and the last observation"
+    model, tokenizer = tiny_policy("test:TinyFragile-v0", env_kwargs={"fails": 6}, warm_start_steps=2)
+    assert model.config.vocab_size == len(tokenizer)
+
+
+def test_one_that_fails_too_often_ends_the_play() -> None:
+    with pytest.raises(EnvFailure, match="test:TinyFragile-v0"):
+        tiny_tokenizer(["test:TinyFragile-v0"], env_kwargs={"fails": 2})
+
+
+def test_arguments_reach_the_environment() -> None:
+    words = tiny_tokenizer(["test:TinyFragile-v0"], env_kwargs={"word": "south", "fails": 9}).get_vocab()
+    assert "south" in words
+    assert "north" not in words
+
+
+def test_play_is_the_same_for_the_same_seed() -> None:
+    def play(seed: int) -> list[Any]:
+        with closing(random_play(["game:Corridor-v0", ENDLESS], seed=seed)) as episodes:
+            return [[turn[::2] for turn in episode] for episode in itertools.islice(episodes, 6)]
+
+    assert play(1) == play(1) != play(2)
+
+
+def test_play_without_an_end_is_left_and_a_step_has_a_bounded_number_of_tokens() -> None:
+    tokenizer = tiny_tokenizer([ENDLESS], episodes=20)
+    template = ChatTemplate(tokenizer)
+    with closing(random_play([ENDLESS], seed=0)) as play:
+        episodes = [*itertools.islice(play, 64)]
+    assert max(map(len, episodes)) == LONGEST_PLAY + 1
+    transcripts = [_transcript(episode, template, tokenizer) for episode in episodes]
+    assert max(len(ids) for ids, _ in transcripts) == LONGEST_ROW
+    rows = _rows(iter(transcripts), 64)
+    assert len(rows) * max(len(ids) for ids, _ in rows) <= TOKENS_OF_A_STEP + LONGEST_ROW
+    short = [(ids[:8], 4) for ids, _ in transcripts]
+    assert _rows(iter(short), 32) == short[:32]
+
+
+def test_a_tiny_policy_has_torch_use_one_thread() -> None:
+    torch.set_num_threads(2)
+    tiny_policy("game:Corridor-v0", warm_start_steps=0)
+    assert torch.get_num_threads() == 1
+
+
+def test_a_saved_policy_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    settings = PlaySettings(env=["game:Corridor-v0"], eval_env=["game:Corridor-v0"], wrappers=["test_tiny:Shouting"])
+    with saved_tiny_policy(settings, warm_start_steps=0) as folder:
+        assert {"config.json", "tokenizer.json"} <= {path.name for path in Path(folder).iterdir()}
+        assert "LOUD" in (Path(folder) / "tokenizer.json").read_text(), "wrappers are applied"
+    assert not [*tmp_path.iterdir()]
+
+
+class Shouting(gem_core.Wrapper):
+    """Begins every episode with a word of its own."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, **options)
+        return f"LOUD {observation}", info
+
+
+def test_the_loss_falls() -> None:
+    model, tokenizer = tiny_policy("game:Corridor-v0", warm_start_steps=0)
+    losses: list[float] = []
+    warm_start(model, tokenizer, ["game:Corridor-v0"], steps=20, on_step=lambda _, loss: losses.append(loss))
+    assert losses[-1] < losses[0] / 2

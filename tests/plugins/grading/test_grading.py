@@ -1,0 +1,459 @@
+"""Grading in processes that can be killed: limits, hostile answers, threads, forks, and what is left behind."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grading_functions
+import pytest
+
+from gem_core.errors import EnvError
+from gem_grading import Grade, GradingError, close_server, grade
+
+HERE = Path(__file__).parent
+PATIENT = 20.0
+"""Seconds for calls that are not about the limit; the machine may be busy."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_server_is_left() -> Iterator[None]:
+    yield
+    close_server()
+
+
+def ask(name: str, *arguments: Any, **limits: Any) -> Grade:
+    return grade(f"grading_functions:{name}", *arguments, **{"timeout": PATIENT, **limits})
+
+
+def value(name: str, *arguments: Any) -> Any:
+    result = ask(name, *arguments)
+    assert result.error is None, result.error
+    return result.value
+
+
+def works() -> bool:
+    return value("same", "7", "7") == 1.0 and value("same", "8", "7") == 0.0
+
+
+def alive(pid: int) -> bool:
+    """A process runs; zombies do not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def eventually(condition: Any, seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += map(int, task.read_text().split())
+    return found
+
+
+# -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, True, 3, -(10**40), 0.1, "é\0\ud800", [], [1, [2.5, None]], {"a": {"b": [False]}}, "x" * 300_000],
+    ids=lambda given: repr(given)[:20].replace("\0", "0"),
+)
+def test_plain_data_goes_there_and_back(given: Any) -> None:
+    assert ask("echo", given) == Grade(given, None)
+
+
+def test_floats_that_are_no_numbers_come_back_too() -> None:
+    assert value("evaluate", "float('-inf')") == -math.inf
+    assert math.isnan(value("evaluate", "float('nan')"))
+
+
+def test_large_arguments_arrive_whole() -> None:
+    assert value("length", "é" * 5_000_000) == 5_000_000
+
+
+@pytest.mark.parametrize(
+    "expression", ["{1, 2}", "object()", "lambda: 1", "b'x'", "1j", "(lambda a: a.append(a) or a)([])"]
+)
+def test_a_result_that_is_not_plain_data_is_that_answers_error(expression: str) -> None:
+    graded = ask("evaluate", expression)
+    assert graded.value is None
+    assert graded.error is not None
+    assert "plain data" in graded.error
+
+
+def test_a_huge_result_is_that_answers_error() -> None:
+    graded = ask("text_of", 3_000_000)
+    assert graded.error is not None
+    assert "larger" in graded.error
+    assert works()
+
+
+def test_an_exception_is_the_error() -> None:
+    assert ask("evaluate", "1/0") == Grade(None, "ZeroDivisionError: division by zero")
+    assert str(ask("evaluate", "[1][5]").error).startswith("IndexError")
+
+
+def test_a_result_is_never_unpickled() -> None:
+    """A child that writes its own reply says what it likes about its own answer, and runs nothing here."""
+    bomb = pickle.dumps((eval, ("1",)))
+    forged = (
+        "import os, struct\n"
+        f"text = {bomb!r}\n"
+        "for file in range(3, 64):\n"
+        "    try: os.write(file, struct.pack('<Q', len(text)) + text)\n"
+        "    except OSError: pass\n"
+    )
+    graded = ask("execute", forged)
+    assert graded.value is None
+    assert graded.error is not None
+    assert works()
+
+
+# -- mistakes of whoever calls -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", ["no_such_module_x:f", "grading_functions:no_such", "grading_functions", "", ":f"])
+def test_an_unknown_function_is_the_callers_mistake(function: str) -> None:
+    with pytest.raises(GradingError, match="cannot be imported"):
+        grade(function, "7")
+    assert works()
+
+
+def test_arguments_that_cannot_be_pickled_are_the_callers_mistake() -> None:
+    with pytest.raises(GradingError, match="cannot be sent"):
+        ask("echo", threading.Lock())
+    assert issubclass(GradingError, EnvError)
+
+
+@pytest.mark.parametrize("limits", [{"timeout": 0.0}, {"timeout": -1.0}, {"memory": 0}], ids=str)
+def test_calls_without_time_or_memory_are_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(GradingError):
+        ask("echo", 1, **limits)
+
+
+# -- answers that take too much ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["9**9**9**9", "pow(3, 10**9) % 7", "(lambda f: f(f))(lambda f: 0) or sum(iter(int, 1))"],
+    ids=["power", "long power", "endless"],
+)
+def test_an_answer_that_hangs_costs_its_time_and_nothing_else(answer: str) -> None:
+    began = time.monotonic()
+    graded = ask("evaluate", answer, timeout=0.5)
+    assert time.monotonic() - began < 5
+    assert graded.value is None
+    assert graded.error is not None
+    assert "limit" in graded.error
+    assert works()
+
+
+def test_the_clock_starts_when_the_call_does() -> None:
+    """More calls than cores: those that wait are not late."""
+    calls = 3 * len(os.sched_getaffinity(0))
+    ask("echo", 1)
+    with ThreadPoolExecutor(calls) as threads:
+        results = [*threads.map(lambda _: ask("sleep", 0.3, timeout=0.3 + 2.0), range(calls + 8))]
+    assert results == [Grade("slept", None)] * (calls + 8)
+
+
+def test_a_busy_machine_does_not_make_answers_late() -> None:
+    """Others that compute take four fifths of the cores; what a call waits for one does not count."""
+    work = "sum(range(6_000_000))"
+    began = time.monotonic()
+    value("evaluate", work)
+    alone = time.monotonic() - began
+    cores = len(os.sched_getaffinity(0))
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * cores)]
+    try:
+        results = [ask("evaluate", work, timeout=3 * alone + 0.2) for _ in range(3)]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert [graded.error for graded in results] == [None] * 3
+
+
+def test_a_memory_bomb_costs_that_answer_only() -> None:
+    assert value("fill", 50 << 20) == 50 << 20
+    graded = ask("fill", 300 << 20, memory=200 << 20)
+    assert graded.error is not None
+    assert "memory limit" in graded.error
+    graded = ask("evaluate", "[bytearray(1 << 20) for _ in range(10**6)]", memory=100 << 20)
+    assert "memory limit" in str(graded.error)
+    assert works()
+
+
+# -- answers that end their process ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("leave", (3,), "SystemExit: 3"),
+        ("vanish", (0,), "died: ended with code 0"),
+        ("vanish", (7,), "died: ended with code 7"),
+        ("crash", (), "died: killed by SIGSEGV"),
+        ("recurse", (), "RecursionError"),
+        ("execute", ("raise KeyboardInterrupt",), "KeyboardInterrupt"),
+        ("execute", ("class E(Exception):\n    def __str__(self): raise self\nraise E",), "died"),
+        ("execute", ("import os; os.abort()",), "died: killed by SIGABRT"),
+    ],
+)
+def test_an_answer_that_ends_its_process_costs_that_answer(name: str, arguments: tuple[Any, ...], said: str) -> None:
+    graded = ask(name, *arguments)
+    assert graded.value is None
+    assert str(graded.error).startswith(said)
+    assert works()
+
+
+def test_deep_parentheses_are_graded_like_any_answer() -> None:
+    assert ask("evaluate", "(" * 5000 + ")" * 5000).error is not None
+    assert works()
+
+
+# -- answers that reach out --------------------------------------------------------------------------------------------
+
+REACHING = {
+    "system": "__import__('os').system('touch {file}')",
+    "open": "open('{file}', 'w')",
+    "append": "open('{file}', 'a')",
+    "os.open": "__import__('os').open('{file}', 65)",
+    "pathlib": "__import__('pathlib').Path('{file}').touch()",
+    "mkdir": "__import__('os').mkdir('{file}')",
+    "mkfifo": "__import__('os').mkfifo('{file}')",
+    "posix mkfifo": "__import__('posix').mkfifo('{file}')",
+    "symlink": "__import__('os').symlink('/', '{file}')",
+    "subprocess": "__import__('subprocess').run(['touch', '{file}'])",
+    "fork_exec": "__import__('_posixsubprocess').fork_exec(['touch', '{file}'])",
+    "posix_spawn": "__import__('os').posix_spawn('/usr/bin/touch', ['touch', '{file}'], {{}})",
+    "execv": "__import__('os').execv('/usr/bin/touch', ['touch', '{file}'])",
+    "popen": "__import__('os').popen('touch {file}').read()",
+    "pty": "__import__('pty').spawn(['touch', '{file}'])",
+    "sqlite": "__import__('sqlite3').connect('{file}').execute('create table a(b)')",
+    "shutil": "__import__('shutil').copy('{here}', '{file}')",
+    "tempfile": "__import__('tempfile').mkstemp(dir='{folder}')",
+    "ctypes": "__import__('ctypes').CDLL(None).creat(b'{file}', 511)",
+    "multiprocessing": "__import__('multiprocessing').Process(target=print).start()",
+    "remove": "__import__('os').remove('{kept}')",
+    "rename": "__import__('os').rename('{kept}', '{file}')",
+    "chmod": "__import__('os').chmod('{kept}', 0)",
+    "truncate": "__import__('os').truncate('{kept}', 0)",
+    "kill": "__import__('os').kill({pid}, 9)",
+    "killpg": "__import__('os').killpg({pid}, 9)",
+    "kill the template": "__import__('os').kill(__import__('os').getppid(), 9)",
+    "pidfd": "__import__('signal').pidfd_send_signal(__import__('os').pidfd_open({pid}), 9)",
+    "fork": "__import__('os').fork()",
+    "connect": "__import__('socket').create_connection(('127.0.0.1', 9))",
+    "socket": "__import__('socket').socket()",
+    "secrets": "open('/etc/passwd').read()",
+    "environment": "open('/proc/{pid}/environ').read()",
+    "around": "open('{python}/../../../../../../../../etc/passwd').read()",
+    "bytes": "open(b'/etc/passwd').read()",
+    "descriptor": "open(1).read()",
+    "folder": "__import__('os').listdir('/')",
+    "scan": "[*__import__('os').scandir('/')]",
+    "chdir": "__import__('os').chdir('/')",
+    "own limits": "__import__('resource').setrlimit(0, (-1, -1))",
+    "another's limits": "__import__('resource').prlimit({pid}, 0, (1, 1))",
+    "priority": "__import__('os').setpriority(0, {pid}, 19)",
+    "descriptors": "__import__('fcntl').fcntl(3, 4, 0)",
+    "objects": "__import__('gc').get_objects()",
+}
+
+
+@pytest.mark.parametrize("what", REACHING)
+def test_an_answer_that_is_evaluated_reaches_nothing(what: str, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("kept")
+    names = {"file": tmp_path / "touched", "folder": tmp_path, "kept": kept, "here": __file__, "pid": os.getpid()}
+    graded = ask("evaluate", REACHING[what].format(**names, python=sys.prefix))
+    assert graded.value is None
+    assert "not allowed while grading" in str(graded.error)
+    assert [*tmp_path.iterdir()] == [kept]
+    assert kept.read_text() == "kept"
+    assert kept.stat().st_mode & 0o600
+
+
+def test_what_is_installed_can_still_be_imported_and_read() -> None:
+    assert value("evaluate", "__import__('fractions').Fraction(1, 3) * 3 == 1") is True
+    assert value("evaluate", "__import__('statistics').mean([1, 2, 3])") == 2
+    assert value("evaluate", f"len(open({os.__file__!r}).read()) > 1000") is True
+
+
+def test_an_answer_that_patches_the_grader_does_not_change_the_next_grade() -> None:
+    assert value("patchable", "7") == 0.0
+    assert value("patchable", "import grading_functions; grading_functions.reward = 1.0") == 1.0, "its own, it may"
+    assert value("patchable", "7") == 0.0
+    poison = "import builtins, json; builtins.float = lambda _: 1.0; json.loads = json.dumps = builtins.eval = None"
+    ask("execute", poison)
+    assert works()
+    assert grading_functions.reward == 0.0
+
+
+def test_the_module_is_imported_once_and_never_here_and_now() -> None:
+    """The template imports it; each call is a process of its own."""
+    first, second = value("process"), value("process")
+    assert len({first, second, os.getpid()}) == 3
+    assert value("loaded_at") == value("loaded_at") != grading_functions.LOADED_AT
+
+
+# -- threads, forks, and several processes -----------------------------------------------------------------------------
+
+
+def test_threads_get_their_own_grades() -> None:
+    def work(number: int) -> list[Any]:
+        return [value("echo", f"{number}.{turn}") for turn in range(10)]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(work, range(8))] == [[f"{n}.{turn}" for turn in range(10)] for n in range(8)]
+
+
+def test_hanging_answers_among_threads_cost_only_themselves() -> None:
+    def work(number: int) -> Grade:
+        hangs = number % 3 == 0
+        return ask("evaluate", "9**9**9**9", timeout=0.5) if hangs else ask("same", "7", "7")
+
+    with ThreadPoolExecutor(6) as threads:
+        results = [*threads.map(work, range(12))]
+    assert [graded.value for graded in results] == [None if number % 3 == 0 else 1.0 for number in range(12)]
+
+
+def test_a_fork_has_a_template_of_its_own() -> None:
+    mine = value("template")
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            theirs = value("template")
+            code = 0 if theirs != mine and works() else 2
+            close_server()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert value("template") == mine, "the fork left this one's alone"
+
+
+def test_one_template_serves_all_calls_and_is_no_kin_of_the_terminal() -> None:
+    template = value("template")
+    assert value("template") == template
+    assert os.getsid(template) != os.getsid(0), "Ctrl-C must not reach it"
+
+
+# -- what dies, and what is left ---------------------------------------------------------------------------------------
+
+
+def test_a_killed_template_is_replaced_at_the_next_call() -> None:
+    before = value("template")
+    os.kill(before, signal.SIGKILL)
+    assert works()
+    assert value("template") != before
+
+
+def test_a_template_killed_in_the_middle_of_calls_loses_none_of_them() -> None:
+    before = value("template")
+    with ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(ask, "sleep", 0.5) for _ in range(4)]
+        time.sleep(0.2)
+        os.kill(before, signal.SIGKILL)
+        assert [call.result() for call in calls] == [Grade("slept", None)] * 4
+    assert eventually(lambda: not children(before))
+
+
+def test_nothing_is_left_of_the_dead_but_the_template() -> None:
+    template = value("template")
+    seen = [value("process") for _ in range(5)]
+    ask("evaluate", "9**9**9**9", timeout=0.2)
+    assert eventually(lambda: children(template) == [])
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in seen)), "no zombies"
+    assert children(os.getpid()).count(template) == 1
+
+
+def test_closing_ends_the_template_and_the_next_call_starts_another() -> None:
+    before = value("template")
+    close_server()
+    close_server()
+    assert not Path(f"/proc/{before}").exists()
+    assert works()
+
+
+SCRIPT = """
+    import sys, threading, time
+    sys.path[:0] = {path!r}
+    from gem_grading import grade
+    print(grade("grading_functions:template").value, flush=True)
+    for _ in range({hanging}):
+        threading.Thread(target=grade, args=("grading_functions:evaluate", "9**9**9**9"), kwargs={{"timeout": 600},
+            daemon=True).start()
+    {rest}
+"""
+
+
+def script(rest: str, hanging: int = 0) -> tuple[subprocess.Popen[str], int]:
+    """A process that grades, and its template."""
+    source = textwrap.dedent(SCRIPT).replace('{{"timeout": 600},', '{{"timeout": 600}},')
+    source = source.format(path=[str(HERE), str(HERE.parents[1])], rest=rest, hanging=hanging)
+    process = subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def test_a_process_that_ends_leaves_no_template() -> None:
+    process, template = script("pass")
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert eventually(lambda: not alive(template))
+
+
+@pytest.mark.parametrize("hanging", [0, 1, 5])
+def test_a_killed_process_leaves_nothing_not_even_answers_that_hang(hanging: int) -> None:
+    process, template = script("time.sleep(600)", hanging)
+    wanted = min(hanging, len(os.sched_getaffinity(0)))
+    assert eventually(lambda: len(children(template)) == wanted)
+    graders = children(template)
+    process.kill()
+    process.communicate()
+    assert eventually(lambda: not any(map(alive, [template, *graders])))
+
+
+def test_ctrl_c_interrupts_a_call_and_ends_its_process() -> None:
+    rest = """
+    try:
+        print("begun", flush=True)
+        grade("grading_functions:evaluate", "9**9**9**9", timeout=600)
+    except KeyboardInterrupt:
+        print(grade("grading_functions:same", "7", "7", timeout=60), flush=True)
+    """
+    process, template = script(textwrap.dedent(rest).strip())
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    assert eventually(lambda: bool(children(template)))
+    grader = children(template)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (output.strip(), errors) == ("Grade(value=1.0, error=None)", "")
+    assert eventually(lambda: not any(map(alive, [template, *grader])))
