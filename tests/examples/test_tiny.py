@@ -15,7 +15,7 @@ import torch
 import gem_core
 from gem_core.errors import EnvFailure
 from gem_core.rollout import ChatTemplate
-from gem_core.training.settings import PlaySettings
+from gem_core.training.settings import RunSettings
 from gem_tiny import saved_tiny_policy, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
 from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _rows, _transcript
@@ -105,7 +105,7 @@ def test_a_tiny_policy_has_torch_use_one_thread() -> None:
 
 def test_a_saved_policy_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    settings = PlaySettings(env=["game:Corridor-v0"], eval_env=["game:Corridor-v0"], wrappers=["test_tiny:Shouting"])
+    settings = RunSettings(env=["game:Corridor-v0"], eval_env=["game:Corridor-v0"], wrappers=["test_tiny:Shouting"])
     with saved_tiny_policy(settings, warm_start_steps=0) as folder:
         assert {"config.json", "tokenizer.json"} <= {path.name for path in Path(folder).iterdir()}
         assert "LOUD" in (Path(folder) / "tokenizer.json").read_text(), "wrappers are applied"

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
-from gem_core.training.settings import PlaySettings
+from gem_core.training.settings import RunSettings
 from gem_tiny.model import tiny_model
 from gem_tiny.tokenizer import tiny_tokenizer
 from gem_tiny.warm_start import warm_start
@@ -62,7 +62,7 @@ def tiny_policy(
 
 
 @contextmanager
-def saved_tiny_policy(settings: PlaySettings, *, warm_start_steps: int = 800) -> Iterator[str]:
+def saved_tiny_policy(settings: RunSettings, *, warm_start_steps: int = 800) -> Iterator[str]:
     """`tiny_policy` in a temporary folder, for frameworks that load a model from its path.
 
     Args:
