@@ -56,7 +56,7 @@ def pipeline(name: str, view: str, size: int) -> Any:
     from gem_roll.pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
-    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "view": view})
+    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": view})
     made._announced = True
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)

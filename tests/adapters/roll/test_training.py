@@ -46,7 +46,7 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "++gem.env_weights=[2,3,1]",
         "++gem.eval_env=game:Corridor-v0",
         "++gem.eval_episodes=4",
-        "++gem.view=turn",
+        "++gem.row=turn",
         "++gem.history=2",
         "++gem.seed=23",  # so that each of the hostile fates occurs
         "++gem.vector_backend=process",
