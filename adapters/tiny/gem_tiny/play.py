@@ -65,7 +65,7 @@ def random_play(
 
 def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
     """One episode of one environment; empty where the environment failed."""
-    (observation,), (info,) = vec.reset(indices=[index])
+    (observation,), (info,) = vec.reset(slots=[index])
     turns: list[RandomTurn] = []
     done = False
     while not done and len(turns) < LONGEST_PLAY:
