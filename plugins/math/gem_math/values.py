@@ -25,7 +25,7 @@ _FAR = Decimal("1e-3")
 """A difference that no rounding of an answer explains, in parts of the larger value."""
 _TINY = Decimal("1e-10")
 """A value that is so much smaller than a number on the way may be what rounding left of zero."""
-_MAX_TOKENS, _MAX_EXPONENT, _MAX_DEPTH = 100, 100, 10
+_MAX_CHARACTERS, _MAX_TOKENS, _MAX_EXPONENT, _MAX_DEPTH = 200, 100, 100, 10
 
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|\\[a-z]+|sqrt(?=[({])|pi(?![a-z])|[A-Za-z+\-*/^(){}]")
 _NUMBER = re.compile(r"[\d.]+")
@@ -56,6 +56,8 @@ class _Value(NamedTuple):
 
 def equal(answer: str, gold: str) -> bool | None:
     """Do two answers have one value? `None` where that is for math-verify to say."""
+    if max(len(answer), len(gold)) > _MAX_CHARACTERS:
+        return None
     pairs = _components(answer, gold)
     if pairs is not None:
         outcomes = [_same(*pair) for pair in pairs]
@@ -87,16 +89,19 @@ def _same(answer: str, gold: str, *, text: bool = True) -> bool | None:
     if text and (outcome := exact.equal(answer, gold)) is not None:
         return outcome
     try:
-        one, other = _read(answer), _read(gold)
+        return _compared(_read(answer), _read(gold), rounded="." in answer + gold)
     except (_Unclear, decimal.DecimalException):
         return None
+
+
+def _compared(one: _Value, other: _Value, *, rounded: bool) -> bool | None:
     if one.variables != other.variables or _may_be_zero(one) or _may_be_zero(other):
         return None
     distances = [_CONTEXT.abs(_CONTEXT.subtract(*pair)) for pair in zip(one.at, other.at, strict=True)]
     if all(distance <= _NOTHING * max(one.size, other.size) for distance in distances):
         return True
     if one.variables:
-        return None if "." in answer + gold else False
+        return None if rounded else False
     return False if distances[0] > _FAR * max(one.at[0].copy_abs(), other.at[0].copy_abs()) else None
 
 

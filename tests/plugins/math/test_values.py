@@ -74,6 +74,9 @@ def test_different_values(answer: str, gold: str) -> None:
         ("^", "\\pi"),
         ("\\frac", "\\pi"),
         ("2 3", "6"),
+        ("9" * 150 + "\\pi", "9" * 20_000),
+        (f"{'9' * 80}^{{99}} {'9' * 80}^{{99}}", "\\pi"),
+        ("(99^{99})^{99}", "(99^{98})^{99}"),
     ],
 )
 def test_what_is_left_to_math_verify(answer: str, gold: str) -> None:
