@@ -1,4 +1,5 @@
-"""Mathematical questions, graded by exact comparison first and by math-verify where that does not tell."""
+"""Mathematical questions: answers are compared as texts, numbers and values first, by math-verify where that leaves it
+open."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_grading import grade
-from gem_math import exact
+from gem_math import exact, values
 from gem_math.degenerate import is_degenerate
 from gem_questions import checks
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
@@ -90,7 +91,8 @@ class MathEnv(QuestionEnv):
         given = last_box(action)
         if given is None:
             return self.no_answer
-        outcomes = [exact.equal(given, gold) for gold in self.golds]
+        compare = _compared if self.verify else exact.equal
+        outcomes = [compare(given, gold) for gold in self.golds]
         if True in outcomes:
             return RIGHT
         unclear = [gold for gold, outcome in zip(self.golds, outcomes, strict=True) if outcome is None]
@@ -119,6 +121,11 @@ def _are_equal(given: str, golds: tuple[str, ...], timeout: float) -> bool:
     if error is not None:
         raise _Ungraded(error)
     return equal is True
+
+
+def _compared(given: str, gold: str) -> bool | None:
+    outcome = exact.equal(given, gold)
+    return values.equal(given, gold) if outcome is None else outcome
 
 
 def _unboxed(gold: str) -> str:
