@@ -48,6 +48,7 @@ def test_the_answers_of_the_sample_are_right_and_those_of_others_wrong() -> None
         assert env.reset(index=index)[0] == row["problem"]
         assert env.step(boxed(row["answer"]))[1:] == (1.0, True, True, {"success": True, "correct": True})
         if row["kind"] in ("integer", "fraction", "decimal", "unit", "percent"):
+            env.reset(index=index)
             assert env.step(boxed(str(10**9 + index)))[1:] == (0.0, True, True, {"success": False, "correct": False})
 
 
