@@ -28,7 +28,7 @@ class MathEnv(QuestionEnv):
 
     | answer | reward |
     | --- | --- |
-    | equal to one of the accepted ones: the same text, the same number, or the same for math-verify | 1 |
+    | equal to one of the accepted ones: the same text, number or value, or the same for math-verify | 1 |
     | another, longer than 1,000 characters, degenerate, or one that exceeds a limit of the grader | 0 |
     | none | `format_reward` |
 
@@ -38,8 +38,8 @@ class MathEnv(QuestionEnv):
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
             counts by what is in it.
-        verify: ask math-verify where exact comparison does not tell; without it such answers are wrong, and nothing
-            needs to be installed.
+        verify: compare values too (`gem_math.values`), and ask math-verify where that leaves it open. Without it, only
+            texts and plain numbers are compared, and nothing needs to be installed.
         timeout: seconds that math-verify may take; ordinary answers take 0.05 to 0.3 on a free core.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.

@@ -8,6 +8,7 @@ that may have been rounded.
 from __future__ import annotations
 
 import decimal
+import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -27,11 +28,13 @@ _TINY = Decimal("1e-10")
 """A value that is so much smaller than a number on the way may be what rounding left of zero."""
 _MAX_CHARACTERS, _MAX_TOKENS, _MAX_EXPONENT, _MAX_DEPTH = 200, 100, 100, 10
 
-_TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|\\[a-z]+|sqrt(?=[({])|pi(?![a-z])|[A-Za-z+\-*/^(){}]")
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|\.\d+|\\[a-z]+|sqrt(?=[({])|pi(?![a-z])|[A-Za-z+\-*/^(){}!]")
 _NUMBER = re.compile(r"[\d.]+")
 _MULTIPLIED = {"\\cdot", "\\times", "*"}
-_VARIABLE = re.compile(r"[abk-npqr-uw-zA-DM-Z]")
-"""Letters that are not constants (e, i), differentials, functions or intervals to anybody."""
+_VARIABLE = re.compile(r"[abeik-npqr-uw-zA-DM-Z]")
+"""Letters that are no differentials, functions or intervals to anybody."""
+_CONSTANTS = {"e", "i"}
+"""Letters with values of their own: what is equal for any value is equal for theirs; what is not may be."""
 _FACTORS = re.compile(r"[abkmnxyz)}]")
 """What may stand before a bracket as a factor, as in `n(n+1)`."""
 _POINTS = (
@@ -39,6 +42,11 @@ _POINTS = (
     {letter: Decimal(f"2.{(6007 * ord(letter)) % 9967:04}3") for letter in map(chr, range(65, 123))},
 )
 """Values of the variables: two expressions that agree at both points agree everywhere, unless made to deceive."""
+_SUBSCRIPT = re.compile(r"_\{(\w+)\}$")
+_RELATION = re.compile(r"\\([lg]e)q(?![a-z])")
+_SET = re.compile(r"\\\{[^{}]*\\\}")
+_LIST = re.compile(r"[^,(){}\[\]]+(?:,[^,(){}\[\]]+)+")
+_THOUSANDS = re.compile(r"\d,\d{3}(?!\d)")
 _SEQUENCE = re.compile(r"([(\[])(.*)([)\]])", re.DOTALL)
 
 
@@ -58,11 +66,43 @@ def equal(answer: str, gold: str) -> bool | None:
     """Do two answers have one value? `None` where that is for math-verify to say."""
     if max(len(answer), len(gold)) > _MAX_CHARACTERS:
         return None
+    if _text(answer) == _text(gold):
+        return True
+    if (shares := _as_shares(answer, gold)) is not None:
+        return True if _same(*shares, text=False) else None
+    if (lists := _unordered(answer, gold)) is not None:
+        return True if all(_same(*pair) for pair in zip(*lists, strict=True)) else None
     pairs = _components(answer, gold)
     if pairs is not None:
         outcomes = [_same(*pair) for pair in pairs]
         return None if None in outcomes else all(outcomes)
     return _same(answer, gold, text=False)
+
+
+def _text(answer: str) -> str:
+    """The text with one way to write subscripts and relations."""
+    text = _SUBSCRIPT.sub(r"_\1", exact.plain(answer))
+    return _RELATION.sub(r"\\\1", text)
+
+
+def _as_shares(answer: str, gold: str) -> tuple[str, str] | None:
+    """Where one of them is a number of percent: that as a fraction, and the other."""
+    for one, other in ((answer, gold), (gold, answer)):
+        number, percent, rest = exact.plain(one).partition("%")
+        if percent and not rest and "%" not in exact.plain(other) and _NUMBER.fullmatch(number):
+            return f"{number}/100", other
+    return None
+
+
+def _unordered(answer: str, gold: str) -> tuple[list[str], list[str]] | None:
+    """The sorted elements of two sets, or of two lists without brackets, of one length."""
+    one, other = exact.plain(answer), exact.plain(gold)
+    if _SET.fullmatch(one) and _SET.fullmatch(other):
+        one, other = one[2:-2], other[2:-2]
+    if not all(_LIST.fullmatch(each) and not _THOUSANDS.search(each) for each in (one, other)):
+        return None
+    elements = sorted(one.split(",")), sorted(other.split(","))
+    return elements if len(elements[0]) == len(elements[1]) else None
 
 
 def _components(answer: str, gold: str) -> list[tuple[str, str]] | None:
@@ -101,7 +141,7 @@ def _compared(one: _Value, other: _Value, *, rounded: bool) -> bool | None:
     if all(distance <= _NOTHING * max(one.size, other.size) for distance in distances):
         return True
     if one.variables:
-        return None if rounded else False
+        return None if rounded or one.variables & _CONSTANTS else False
     return False if distances[0] > _FAR * max(one.at[0].copy_abs(), other.at[0].copy_abs()) else None
 
 
@@ -115,6 +155,12 @@ def _read(text: str) -> _Value:
     if "".join(tokens) != cleaned.replace(" ", "") or not 0 < len(tokens) <= _MAX_TOKENS or " " in cleaned:
         raise _Unclear
     return _Reader(tokens).value()
+
+
+def _factorial(number: str) -> Decimal:
+    if not re.fullmatch(r"\d{1,2}", number):
+        raise _Unclear
+    return Decimal(math.factorial(int(number)))
 
 
 class _Reader:
@@ -207,6 +253,9 @@ class _Reader:
     def _atom(self) -> tuple[Decimal, ...]:
         token = self._take()
         if token[0].isdigit() or token[0] == ".":
+            if self._token == "!":
+                self._take()
+                return self._constant(_factorial(token))
             return self._constant(Decimal(token))
         if token in ("\\pi", "pi"):
             return self._constant(_PI)
