@@ -141,7 +141,7 @@ class RunSettings:
         bases = cast("list[Any]", [base for base in cls.__mro__ if issubclass(base, RunSettings)])
         made: dict[str, Field[Any]] = {}
         for base in reversed(bases):
-            own = cast("dict[str, Any]", inspect.get_annotations(base))
+            own = inspect.get_annotations(base)
             made |= {name: base.__dataclass_fields__[name] for name in own}
         ours = {name for name, one in made.items() if "help" in one.metadata}
         return {one.name: one for one in fields(cls) if one.name in ours}
