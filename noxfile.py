@@ -70,6 +70,7 @@ def lint(session: nox.Session) -> None:
     shared = [str(path) for path in sorted(Path("adapters/cpu/gem_cpu").glob("*.py"))]
     pyright(session, python, "gem_core", "plugins", "adapters/tiny", "adapters/trl", *shared)
     run(session, python, "docs/pages.py", "--check")
+    run(session, python, "docs/settings_tables.py", "--check")
     run(session, python, "-c", "from importlinter.cli import lint_imports_command as main; main()")
     run(session, python, "-m", "pytest", "tests/lint")
 

@@ -6,7 +6,7 @@ what to install:
     ROLL_HOME=~/ROLL python roll_guess_the_number.py                            # a tiny model on a CPU, half an hour
     PYTHONPATH=~/ROLL python -m gem_roll roll_guess_the_number_gpu.yaml         # a real model on a node of GPUs
 
-Arguments override the configuration below, in Hydra's grammar: `max_steps=50 gem.env=game:Corridor-v0 +gem.view=turn`.
+Arguments override the configuration below, in Hydra's grammar: `max_steps=50 gem.env=game:Corridor-v0 +gem.row=turn`.
 """
 
 import os

@@ -121,7 +121,7 @@ class Env(ABC):
             EnvKwargsError: an option that the environment does not have.
         """
         if seed is not None:
-            self._rng = random.Random(seed)
+            self.rng.seed(seed)
         return "", {}
 
     @abstractmethod

@@ -102,7 +102,8 @@ class CircuitBreaker:
             None,
             FailureKind.TOO_MANY,
             f"{sum(window)} times in its last {len(window)} episodes, and no more than {share:g} of "
-            f"{self._policy.window} may fail. Its first errors:\n{first}\nFix the environment, or allow a larger share of failed episodes.",
+            f"{self._policy.window} may fail. Its first errors:\n{first}\n"
+            "Fix the environment, or allow a larger share of failed episodes.",
         )
 
     def _window(self, env_id: str) -> deque[bool]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gem_core.env import Env
     from gem_core.episode import Episode, Run
+    from gem_core.errors import EnvFailure
     from gem_core.failures import ErrorAction
     from gem_core.turn_batch import TurnBatch
 
@@ -128,7 +129,7 @@ def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
 
 
 @hookspec(firstresult=True)
-def gem_env_error(error: BaseException, spec: EnvSpec | None, episode: Episode, attempt: int) -> ErrorAction | None:
+def gem_env_error(error: EnvFailure, spec: EnvSpec | None, episode: Episode, attempt: int) -> ErrorAction | None:
     """Decide what happens to an episode whose environment failed; `None` leaves it to the next plugin.
 
     `attempt` counts the failures of this episode from 1; it is above 1 only after `ErrorAction.RETRY`. `episode` has
@@ -137,7 +138,7 @@ def gem_env_error(error: BaseException, spec: EnvSpec | None, episode: Episode, 
     Example:
         @hookimpl
         def gem_env_error(error, spec, episode, attempt):
-            return ErrorAction.RETRY if "TimeoutError" in str(error) and attempt < 3 else None
+            return ErrorAction.RETRY if error.kind is FailureKind.TIMEOUT and attempt < 3 else None
     """
 
 
@@ -165,7 +166,9 @@ def gem_rollout_end(run: Run, error: BaseException | None) -> None:
 
 @hookspec
 def gem_episode_end(episode: Episode) -> None:
-    """An episode ended, in whatever way.
+    """An episode of a collector or runner ended: by its environment, a limit or a failure, kept or dropped.
+
+    Not called for environments and vectors that a program plays itself: nobody records their turns.
 
     Example:
         @hookimpl

@@ -10,7 +10,7 @@ SEED_BITS = 63  # fits a signed 64-bit integer, which every framework and file f
 
 
 def derive_seed(*path: int | str) -> int:
-    """A seed for the given path, for example `derive_seed(run_seed, environment_index, episode_number)`.
+    """A seed for the given path, for example `derive_seed(run_seed, task_number)`.
 
     Args:
         path: any mixture of integers and strings; paths that differ anywhere give unrelated seeds.
@@ -18,7 +18,8 @@ def derive_seed(*path: int | str) -> int:
     Returns:
         An integer in `[0, 2**63)`, the same on every machine, Python version and process.
     """
-    text = "/".join(_name(part) for part in path)
+    # Called for every episode, so the usual part, a plain integer, has no call of its own.
+    text = "/".join([f"int:{part}" if type(part) is int else _name(part) for part in path])
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 

@@ -140,7 +140,8 @@ class RunSettings:
         bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, RunSettings)]
         made: dict[str, Field[Any]] = {}
         for base in reversed(bases):
-            made |= {name: base.__dataclass_fields__[name] for name in vars(base).get("__annotations__", {})}
+            own: dict[str, Any] = vars(base).get("__annotations__", {})
+            made |= {name: base.__dataclass_fields__[name] for name in own}
         ours = {name for name, one in made.items() if "help" in one.metadata}
         return {one.name: one for one in fields(cls) if one.name in ours}
 
@@ -326,6 +327,7 @@ class RunSettings:
 
     def _converted(self, one: Field[Any], value: Any, kind: Any) -> Any:
         options = (kind, *get_args(kind))
+        origins = [get_origin(option) for option in options]
         choices = next((get_args(option) for option in options if get_origin(option) is Literal), ())
         if choices and value not in choices:
             raise SettingsError(
@@ -334,10 +336,10 @@ class RunSettings:
             )
         if value is None and one.default_factory is not MISSING:
             return one.default_factory()
-        if isinstance(value, str) and list in map(get_origin, options):
+        if isinstance(value, str) and list in origins:
             value = [value]
         try:
-            if isinstance(value, str) and dict in map(get_origin, options):
+            if isinstance(value, str) and dict in origins:
                 return json_object(value)
             return msgspec.convert(value, kind)
         except (msgspec.ValidationError, ValueError) as error:

@@ -68,9 +68,9 @@ def make_vec(
     """Build a vector of environments.
 
     Args:
-        env_ids: one id, a list, or `{id: weight}`. Slot `i` plays `list[i]`, and a wider vector deals the list out
-            again from its start. Weights are shares of the slots, evenly interleaved, so environments with short episodes
-            play more of them. With groups and shards, this holds for the tasks of a round instead of the slots.
+        env_ids: one id, a list, or `{id: weight}`. Slot `i` plays `list[i]`; a wider vector deals the list out
+            again from its start. Weights are shares of the slots, evenly interleaved, so environments with short
+            episodes play more of them. With groups and shards, this holds for the tasks of a round, not the slots.
         num_envs: number of slots; by default as many as the list or the (whole) weights say.
         backend: `sync` for environments that answer in microseconds, `thread` for those that wait, `process` for those
             that compute, hang or crash, `ray` for more than one machine.

@@ -128,7 +128,9 @@ class VectorEnv(ABC):
                     f"got {len(actions)} actions for {self.num_envs} environments; pass {{slot: action}} to step some"
                 )
             actions = dict(enumerate(actions))
-        self.send(actions)
+            self._send(actions)  # every slot, and `_check_none_pending` has found all of them free
+        else:
+            self.send(actions)
         results = self._wait_for(len(actions), None)
         if not results:
             return [], [], [], [], []
@@ -141,6 +143,9 @@ class VectorEnv(ABC):
         if not isinstance(actions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"send() takes {{slot: action}}, not {actions!r:.200}")
         self._check_free(list(actions))
+        self._send(actions)
+
+    def _send(self, actions: Mapping[int, str]) -> None:
         if not {str}.issuperset(map(type, actions.values())):
             actions = {slot: _plain_text(slot, action) for slot, action in actions.items()}
         calls: dict[int, Call] = {}
@@ -354,8 +359,8 @@ class VectorEnv(ABC):
         if not failed:
             self._breaker.success(state.env_id)
         self.statistics[state.env_id].end(
-            len(state.actions),
-            state.total,
+            len(state.turns),
+            sum([turn[2] for turn in state.turns]),
             success=bool(transition.info.get("success")),
             truncated=transition.truncated,
             failed=failed,
@@ -391,13 +396,12 @@ class VectorEnv(ABC):
 
     def _check_free(self, slots: Sequence[int]) -> None:
         self._check_open()
-        if not all(hasattr(slot, "__index__") for slot in slots):
+        if not {int}.issuperset(map(type, slots)) and not all(map(is_whole_number, slots)):
             raise ValueError(f"slots are named by their numbers, not by {list(slots)!r:.200}")
         named, count = set(slots), self.num_envs
-        unknown = [slot for slot in slots if not 0 <= slot < count]
-        if unknown:
+        if unknown := [slot for slot in slots if not 0 <= slot < count]:
             raise ValueError(f"no slots {unknown}; there are {count}, from 0")
-        busy = sorted(named & (self._calls.keys() | self._results.keys()))
+        busy = sorted(named & (self._calls.keys() | self._results.keys())) if self._calls or self._results else []
         if busy or len(named) < len(slots):
             raise ValueError(f"slots {busy or list(slots)} are still at work or named twice; recv() them first")
 

@@ -24,6 +24,7 @@ from gem_core.vector.calls import (
     new_transition,
 )
 
+_INFINITY = math.inf
 _FROZEN = {str, int, float, bool, type(None)}
 
 
@@ -52,7 +53,10 @@ class HostedEnv:
 
     def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
-        outcome = self.answer(call)
+        self.emit(self.answer(call), emit)
+
+    def emit(self, outcome: Outcome, emit: Callable[[int, Outcome], None]) -> None:
+        """Emit the outcome of a call, and that of the opening which follows an ending."""
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
             emit(self.slot, outcome._replace(info=_own(outcome.info)))
             self.tick(True)
@@ -64,7 +68,22 @@ class HostedEnv:
         """The outcome of this call alone."""
         try:
             if type(call) is str:
-                outcome = _checked_step(self._env.step(call))  # pyright: ignore[reportOptionalMemberAccess]
+                result: Any = self._env.step(call)  # pyright: ignore[reportOptionalMemberAccess]
+                # The checks of `_checked_step` for an answer of the plainest types, without a call of a function.
+                if type(result) is tuple and len(result) == 5:  # pyright: ignore[reportUnknownArgumentType]
+                    observation, reward, terminated, truncated, info = result  # pyright: ignore[reportUnknownVariableType]
+                    if (
+                        type(info) is dict  # pyright: ignore[reportUnknownArgumentType]
+                        and type(observation) is str  # pyright: ignore[reportUnknownArgumentType]
+                        and type(reward) is float  # pyright: ignore[reportUnknownArgumentType]
+                        and type(terminated) is type(truncated) is bool  # pyright: ignore[reportUnknownArgumentType]
+                        and -_INFINITY < reward < _INFINITY
+                        and RESERVED.isdisjoint(info)  # pyright: ignore[reportUnknownArgumentType]
+                        and not self._portable
+                    ):
+                        # A new dict, because the environment may change its own later.
+                        return new_transition(Transition, (observation, reward, terminated, truncated, {**info}))
+                outcome = _checked_step(result)
             else:
                 outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
             return _portable(outcome) if self._portable else outcome

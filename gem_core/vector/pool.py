@@ -77,7 +77,8 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         self._workers: list[_W] = []
         self._next_check = 0.0
         self._losses: Counter[int] = Counter()
-        # A vector that nobody closed leaves nothing behind either, at the latest when the process ends.
+        # Registered before the first worker starts, and with the list itself: a vector that nobody closed, or whose
+        # constructor raised, leaves nothing behind either, at the latest when the process ends.
         weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
             self._workers.append(self._start_worker([slot for slot in range(count) if self._home[slot] == number]))
@@ -91,6 +92,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         """Pass on outcomes to `_arrive` and losses to `_lose`; wait as `_gather` does."""
 
     def _start(self, calls: Mapping[int, Call]) -> None:
+        # Ctrl-C between noting a call and sending it would leave a slot that is waited for and never answers.
         with uninterrupted():
             super()._start(calls)
 
@@ -107,8 +109,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
     def _gather(self, wanted: int, timeout: float | None) -> None:
         now, longest = time.monotonic(), 0.0
         if now >= self._next_check:
-            self._poll(0, 0.0)  # whoever has answered is not late
-            self._next_check = self._check_time(now)  # which may be what is waited for
+            # Answers first: a worker may have answered in time while nobody was looking. Then the limits, whose
+            # failures may be what the caller waits for; so this round does not wait.
+            self._poll(0, 0.0)
+            self._next_check = self._check_time(now)
         elif wanted > 0:
             longest = min(self._next_check - now, _LONGEST_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
@@ -135,7 +139,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         return soonest
 
     def _lose(self, worker: _W, kind: FailureKind, error: str, blamed: int | None) -> None:
-        """Replace a worker, and go on with its calls.
+        """Replace a worker, and continue its calls.
 
         Raises:
             EnvError: workers are lost one after the other, and no environment is to blame.
@@ -147,20 +151,26 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
                 f"a worker was lost {MAX_LOSSES} times in a row with no environment at work. The last one: {error}. "
                 "Look for what ends them from outside, such as a want of memory."
             )
+        # Dead before its successor lives: two workers must not hold the same files, ports or GPUs.
         worker.kill()
+        # Lost before `_again` asks for the calls: only a lost environment is replayed.
         for slot in worker.slots:
             self._states[slot].lose()
+        # In its place before anything arrives: what the old worker still says is recognized as that of a stranger.
         self._workers[number] = self._start_worker(worker.slots)
         again: dict[int, Call] = {}
         for slot in worker.slots:
             call = self._calls.get(slot)
             if call is not None and slot != blamed:
                 again[slot] = self._again(slot, call)
+        # The neighbors start at once. The failure comes last: what it leads to, a retry or the next episode, is a call
+        # to the new worker as well, and a plugin that is asked may take its time or raise.
         self._start(again)
         if blamed in self._calls:
             self._arrive(blamed, Failure(kind, error, place=error))
 
     def _shut_down(self) -> None:
+        # All are asked before any is waited for, so they close side by side and share one deadline.
         for worker in self._workers:
             worker.end()
         deadline = time.monotonic() + CLOSE_SECONDS

@@ -258,6 +258,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._listen(wanted, LOOK_SECONDS if timeout is None else min(timeout, LOOK_SECONDS))
         if not self._arrived and wanted:
             self._check_workers()
+        # One at a time off the queue, so that an error in the middle leaves the rest for the next poll.
         with uninterrupted():
             while self._arrived:
                 worker, slot, answer = self._arrived.popleft()
@@ -280,6 +281,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         if (error := answer.exception()) is not None:
             self._bury(worker, error)
             return
+        # Taken first: what the answer leads to may be a call of the same slot, which is expected under the same number.
         worker.take(slot)
         if slot != NOBODY:
             self._arrive(slot, pickle.loads(answer.result()))
@@ -306,13 +308,14 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _bury(self, worker: RayWorker, error: BaseException) -> None:
         if not worker.ready:
             raise EnvError(f"a Ray actor was lost before it could start: {error}") from error
-        worker.kill()
+        worker.kill()  # it may be half alive, and must answer nothing after its successor has begun
         text = f"{type(error).__name__}: its actor was lost. {_last_line(error)}"
         self._lose(worker, FailureKind.LOST, text, worker.culprit())
 
     def _lose(self, worker: RayWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
         worker.kill()
-        for slot in worker.answered():  # before it was lost
+        # Answers that came before the loss count; without them those turns would be played twice.
+        for slot in worker.answered():
             self._arrive(slot, pickle.loads(worker.take(slot).result()))
             if slot == blamed:
                 blamed = None

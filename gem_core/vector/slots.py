@@ -28,12 +28,10 @@ class SlotState:
     """A step can simply be passed on."""
     attempts: int = 0
     """Failures of this episode so far."""
-    total: float = 0.0
-    """Sum of this episode's rewards."""
-    shown: int = 0
-    """Digest of what this episode has shown."""
-    actions: list[str] = field(default_factory=list[str])
-    """The actions of this episode."""
+    opening: str = ""
+    """The first observation of this episode."""
+    turns: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+    """Action, observation and reward of each turn of this episode."""
     ended: Transition | None = None
     """The end of the episode before, while this one is being opened."""
 
@@ -51,12 +49,12 @@ class SlotState:
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
-        self.total, self.actions, self.shown = 0.0, [], digest(0, opening[0], 0.0)
+        self.opening, self.turns = opening[0], []
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
         self.over, self.steady, self.error = False, False, error
-        self.total, self.actions = 0.0, []
+        self.turns = []
         return "", {"error": error, "seed": self.start.seed, "episode": self.start.episode}
 
     def lose(self) -> None:
@@ -70,13 +68,16 @@ class SlotState:
 
     def step(self, action: str) -> Call:
         """The call that plays a turn, wherever the environment is now."""
-        return Replay(self.start, tuple(self.actions), self.shown, action) if self.lost else action
+        if not self.lost:
+            return action
+        shown = digest(0, self.opening, 0.0)
+        for _, observation, reward in self.turns:
+            shown = digest(shown, observation, reward)
+        return Replay(self.start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:
         """A turn was played."""
-        self.actions.append(action)
-        self.shown = digest(self.shown, transition[0], transition[1])
-        self.total += transition.reward
+        self.turns.append((action, transition[0], transition[1]))
         self.steady, self.lost = True, False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call
+from gem_core.vector.calls import Call, Transition
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.tasks import TaskPlan
 
@@ -20,10 +20,21 @@ class SyncVectorEnv(VectorEnv):
         self._at_work: int | None = None
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
+        hosted, states, under_way, results = self._hosted, self._states, self._calls, self._results
         for slot, call in calls.items():
             self._at_work = slot
-            self._hosted[slot].perform(call, self._arrive)
-            self._at_work = None
+            if type(call) is str:
+                outcome = hosted[slot].answer(call)
+                if type(outcome) is Transition and not (outcome[2] or outcome[3]):
+                    # What `_arrive` does with a turn in the middle of an episode, which nearly every turn is.
+                    del under_way[slot]
+                    states[slot].turns.append((call, outcome[0], outcome[1]))
+                    results[slot] = outcome
+                else:
+                    hosted[slot].emit(outcome, self._arrive)
+            else:
+                hosted[slot].perform(call, self._arrive)
+        self._at_work = None
 
     def _gather(self, wanted: int, timeout: float | None) -> None:
         # Calls are still there only if Ctrl-C interrupted one of them, and kept the others from being made.

@@ -16,8 +16,8 @@ def summary(total_reward: float = 1.0, error: str | None = None) -> EpisodeSumma
     return EpisodeSummary("demo:A-v0", 3, 1, reason, total_reward > 0, error, 2, total_reward, 9, 0, 1)
 
 
-class RowMetadata(EpisodeResult, frozen=True):
-    turns: list[TurnSpan] = []
+class RowMetadata(EpisodeResult, frozen=True, kw_only=True):
+    turns: list[TurnSpan]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def run(args: GemOatArgs) -> None:
     """
     args = prepare(copy.deepcopy(args))
     default_args_validation(args)
-    drawn = curve_at_the_end(args.report, ", ".join(args.settings.train_weights))
+    drawn = curve_at_the_end(args.report, ", ".join(args.train_weights))
     with drawn, tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
         try:

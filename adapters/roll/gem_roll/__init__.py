@@ -15,8 +15,7 @@ from gem_roll.plugin import ROLL
 if TYPE_CHECKING:
     from gem_roll.launch import compose as compose
     from gem_roll.launch import train as train
-    from gem_roll.stock_checks import check_stock as check_stock
 
-__all__ = ["check_stock", "compose", "train"]
+__all__ = ["compose", "train"]
 
-__getattr__ = lazy_names(__name__, ROLL, {"check_stock": "stock_checks", "compose": "launch", "train": "launch"})
+__getattr__ = lazy_names(__name__, ROLL, {"compose": "launch", "train": "launch"})

@@ -1,4 +1,4 @@
-"""What cannot work, or would silently change the algorithm, said before anything starts."""
+"""Refuses settings that cannot work, or that would silently change the algorithm, before anything starts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from gem_core.errors import SettingsError
+from gem_core.errors import SettingsError, near_matches
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import check_counts, check_fixed, check_fractions
+from gem_core.training.checks import (
+    SILENT,
+    check_aggregation,
+    check_counts,
+    check_fixed,
+    check_multiple,
+    check_rows,
+    check_sampling,
+)
 from gem_roll.completion import ALGORITHM, SAMPLING
 from gem_roll.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "token-mean")
-"""Those in which each token of a batch counts the same, whatever the length of its row."""
+"""Aggregations with which each token of a batch counts the same, whatever the length of its row."""
 
-ESTIMATOR = "gem.advantage says how advantages come about"
+ESTIMATOR = "gem.advantage decides the advantages"
 
 FIXED: dict[str, tuple[Any, str]] = {
     "adv_estimator": (ALGORITHM["adv_estimator"], ESTIMATOR),
@@ -35,25 +43,25 @@ FIXED: dict[str, tuple[Any, str]] = {
     ),
     "batch_adjust_mode": (
         ALGORITHM["batch_adjust_mode"],
-        "other modes take turns out of a batch at random; here copies fill it up and train nothing",
+        "other modes take turns out of a batch at random; here copies of rows fill it up, and they train nothing",
     ),
     "init_kl_coef": (0, "a penalty on rewards is not supported; see use_kl_loss"),
     "add_token_level_kl": (False, "a penalty on rewards is not supported; see use_kl_loss"),
     "use_opd": (False, "distillation replaces the advantages"),
     "is_pure_opd": (False, "distillation replaces the advantages"),
     "use_reward_scaling": (False, "it would have no effect"),
-    "critic_warmup": (0, "batches would be played and not trained on, and there is no critic"),
-    "enable_old_logprobs_recompute": (True, "several passes or updates would each take its own policy for the first"),
-    "force_disable_old_logprobs_recompute": (False, "as enable_old_logprobs_recompute"),
+    "critic_warmup": (0, "its batches would be played and not trained on, and there is no critic"),
+    "enable_old_logprobs_recompute": (True, "each pass or update would take its own policy for the one that sampled"),
+    "force_disable_old_logprobs_recompute": (False, "see enable_old_logprobs_recompute"),
     "async_generation_ratio": (0, "episodes would be sampled with older weights than ROLL's loss believes"),
     "actor_train.model_update_frequency": (1, "episodes would be sampled with older weights than ROLL's loss believes"),
-    "transfer_backend": (None, "rows would be sent off before it is known which of them train"),
+    "transfer_backend": (None, "rows would be sent before it is known which of them train"),
     "rollout_mock": (None, "rollouts that were recorded elsewhere carry no turns"),
     "custom_envs": ({}, "gem.env says what is played"),
     "val_batch_size": (None, "gem.eval_episodes says how many tasks an evaluation has"),
     "actor_train.training_args.gradient_accumulation_steps": (1, "gem.updates says how many updates a batch makes"),
     "actor_train.apply_loss_scale": (True, "without it the loss depends on the number of micro-batches"),
-    "actor_train.use_dynamic_batching_in_train": (False, "it makes another number of updates"),
+    "actor_train.use_dynamic_batching_in_train": (False, "it changes the number of updates"),
     "actor_train.use_sequence_packing": (False, "ROLL packs with Megatron only"),
     "actor_train.strategy_args.strategy_name": (
         "fsdp2_train",
@@ -61,8 +69,8 @@ FIXED: dict[str, tuple[Any, str]] = {
     ),
     "actor_infer.generating_args": (None, "it would replace the settings of the evaluation; see train_env_manager"),
 }
-"""Settings of ROLL that have to stay as `completed` leaves them: another value would change the algorithm, or do
-nothing, without a word. Where `None` is needed, any value is refused."""
+"""Settings of ROLL that must stay as `completed` leaves them: with another value the algorithm would change, or nothing
+would happen, without a message. Where `None` is needed, any value is refused."""
 
 OF_MANAGERS: dict[str, tuple[Any, str]] = {
     "tags": (None, "gem.env says what is played"),
@@ -72,17 +80,19 @@ OF_MANAGERS: dict[str, tuple[Any, str]] = {
     "group_size_redundancy": (0, "keeping those of a group that end first favours short episodes"),
     "llm_proxy.proxy_type": ("policy", "only ROLL's own engines answer with the ids that were sampled"),
     "generating_args.num_beams": (1, "a beam is no sample"),
-    "generating_args.repetition_penalty": (1.0, "the policy that is trained has none"),
     "generating_args.logprobs": (0, "one per token is needed"),
 }
 """The same for `train_env_manager` and `val_env_manager`."""
+
+ROLLS_SAMPLING = {"temperature": 0.95, "top_p": 0.7, "top_k": 50, "repetition_penalty": 1.0}
+"""ROLL's own sampler, which a setting of `null` means."""
 
 UNREAD = (
     *("l2", "lambd", "target_kl", "use_reward_norm", "add_len_reward", "norm_mean_type", "norm_std_type"),
     *("use_token_reward", "dirty_data_mask", "val_sequence_length", "prompt_length", "response_length"),
     *("actor_train.training_args.max_steps", "train_env_manager.generating_args.do_sample"),
 )
-"""Settings of ROLL's that its agentic pipeline does not read, or not here."""
+"""Settings of ROLL that its agentic pipeline does not read, or not with this adapter."""
 
 NEED_EACH_OTHER = {
     "pg_clip_low": "use_pg_clip_range",
@@ -102,7 +112,6 @@ AT_LEAST_ONE = (
     "train_env_manager.generating_args.max_new_tokens",
     "val_env_manager.num_env_groups",
     "val_env_manager.group_size",
-    "gem.updates",
 )
 
 
@@ -116,7 +125,9 @@ def check(config: Mapping[str, Any]) -> GemSettings:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
-    settings = GemSettings.of(config.get("gem") or {})
+    section = config.get("gem") or {}
+    GemSettings.check_names([*section])
+    settings = GemSettings.of({**section, "gamma": config.get("step_reward_gamma", ALGORITHM["step_reward_gamma"])})
     settings.import_modules()
     read = partial(_read, config)
     fixed = {**FIXED, **{f"{one}.{name}": rule for one in MANAGERS for name, rule in OF_MANAGERS.items()}}
@@ -125,8 +136,7 @@ def check(config: Mapping[str, Any]) -> GemSettings:
     _check_numbers(config)
     settings.check()
     _check_rollout(settings, config)
-    for reason in _silent_changes(settings, config):
-        raise SettingsError(f"{reason} This would silently change the algorithm.")
+    _check_loss(settings, config)
     tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)
     settings.check_environments(tasks, f"rollout_batch_size={config['rollout_batch_size']}")
     return settings
@@ -173,19 +183,19 @@ def check_devices(config: Mapping[str, Any]) -> None:
 
 
 def check_keys(config: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse what looks like a misspelled key, which ROLL would drop; others may be there for `${...}`.
+    """Refuse keys that look misspelled, which ROLL would ignore; others may be there for `${...}`.
 
     Args:
         config: as it is written.
         known: the names of ROLL's settings.
 
     Raises:
-        SettingsError: a key is no setting, and much like one.
+        SettingsError: a key is no setting, and much like a setting.
     """
     names = [*known]
     for key in config:
-        if key not in names and (close := difflib.get_close_matches(key, names, n=1, cutoff=0.85)):
-            raise SettingsError(f"ROLL has no setting {key} and would drop it. Did you mean {close[0]}?")
+        if key not in names and difflib.get_close_matches(key, names, n=1, cutoff=0.85):
+            raise SettingsError(f"ROLL has no setting {key} and would ignore it.{near_matches(key, names, limit=1)}")
 
 
 def _check_numbers(config: Mapping[str, Any]) -> None:
@@ -197,9 +207,8 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
         "train_env_manager.generating_args.max_new_tokens",
     ):
         if read(name) is None:
-            raise SettingsError(f"{name} is not set; ROLL's own default would hardly be what is meant")
+            raise SettingsError(f"{name} is not set, and ROLL's own default is hardly what you mean")
     check_counts([name for name in AT_LEAST_ONE if _has(config, name)], read, _spelled)
-    check_fractions([name for name in ("step_reward_gamma",) if _has(config, name)], read, _spelled)
     if read("pretrain") in (None, "???"):
         raise SettingsError(
             "pretrain is not set: the folder or name of the model, for example pretrain=Qwen/Qwen3-1.7B-Base"
@@ -210,17 +219,19 @@ def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
     read = partial(_read, config)
     batch, size = config["rollout_batch_size"], read("train_env_manager.group_size") or 1
     width = (read("train_env_manager.num_env_groups") or batch // size or 1) * size
-    if batch % width:
-        raise SettingsError(
-            f"rollout_batch_size={batch} is no multiple of num_env_groups * group_size = {width} of train_env_manager, "
-            "so the slowest episodes of each batch would be thrown away"
+    at_once = f"num_env_groups * group_size = {width} of train_env_manager"
+    lost = "otherwise the slowest episodes of each batch would be thrown away"
+    check_multiple(batch, f"rollout_batch_size={batch}", width, at_once, lost)
+    groups, tasks = read("val_env_manager.num_env_groups"), settings.eval_episodes
+    if groups:
+        check_multiple(
+            tasks,
+            f"gem.eval_episodes={tasks}",
+            groups,
+            f"val_env_manager.num_env_groups={groups}",
+            "otherwise the tasks of an evaluation cannot be shared evenly",
         )
-    groups = read("val_env_manager.num_env_groups")
-    if groups and settings.eval_episodes % groups:
-        raise SettingsError(
-            f"gem.eval_episodes={settings.eval_episodes} is no multiple of val_env_manager.num_env_groups={groups}"
-        )
-    settings.check_groups(settings.advantage, size, f"train_env_manager.group_size={size}")
+    settings.check_groups(size, f"train_env_manager.group_size={size}")
     if advantage_spec(settings.advantage).needs_values:
         raise SettingsError(
             f"gem.advantage={settings.advantage} needs a critic, which is not supported; rebn needs none"
@@ -229,38 +240,45 @@ def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
         length = read(f"{manager}.generating_args.max_new_tokens") or read(
             f"{MANAGERS[0]}.generating_args.max_new_tokens"
         )
-        try:
-            settings.rollout(length, config["sequence_length"])
-        except ValueError as error:
-            raise SettingsError(f"{manager} with sequence_length={config['sequence_length']}: {error}") from error
+        context = config["sequence_length"]
+        limits = f"{manager}.generating_args.max_new_tokens={length} with sequence_length={context}"
+        settings.rollout(length, context, limits=limits)
 
 
-def _silent_changes(settings: GemSettings, config: Mapping[str, Any]) -> Iterator[str]:
+def _check_loss(settings: GemSettings, config: Mapping[str, Any]) -> None:
     read = partial(_read, config)
     mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
-    if mode not in AGGREGATIONS:
-        yield (
-            f"loss_agg_mode={mode} averages each row by its own length: long answers would count less than short "
-            f"ones. Use one of {', '.join(AGGREGATIONS)}."
-        )
+    check_aggregation(f"loss_agg_mode={mode}", mode, AGGREGATIONS)
+    given = {"repetition_penalty": 1.0, **SAMPLING, **(read("train_env_manager.generating_args") or {})}
+    # What is set to null is ROLL's default. ROLL's trainers do not divide logits by the temperature.
+    sampler = {
+        name: ROLLS_SAMPLING[name] if value is None else value
+        for name, value in given.items()
+        if name in ROLLS_SAMPLING
+    }
+    check_sampling(sampler, lambda name, value: f"train_env_manager.generating_args.{name}={value}", scaled=False)
+    weight = read("train_infer_correction.is_weight.weight_type")
+    across = {f"train_infer_correction.is_weight.weight_type={weight}": weight in ("sequence", "geometric")}
+    for one in read("train_infer_correction.filters") or []:
+        if one.get("enabled"):
+            kind = one.get("agg_type")
+            across[f"a filter of train_infer_correction with agg_type={kind}"] = kind in ("sequence", "geometric")
+    check_rows(settings, across)
+    for reason in _silent_changes(config):
+        raise SettingsError(f"{reason} {SILENT}")
+
+
+def _silent_changes(config: Mapping[str, Any]) -> Iterator[str]:
+    read = partial(_read, config)
+    mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
     if mode == "token-mean" and (read("use_kl_loss") or read("entropy_loss_coef")):
         yield (
-            "loss_agg_mode=token-mean leaves nothing out, so that use_kl_loss and entropy_loss_coef would take in the "
-            "tokens of prompts. Use seq-mean-token-sum."
-        )
-    for name, needed in SAMPLING.items():
-        path = f"train_env_manager.generating_args.{name}"
-        if _has(config, path) and (found := read(path)) != needed:
-            yield f"{path}={found} samples from another policy than is trained. Leave it out, for {needed}."
-    corrections = [read("train_infer_correction.is_weight.weight_type")]
-    corrections += [one.get("agg_type") for one in read("train_infer_correction.filters") or [] if one.get("enabled")]
-    if settings.view == "episode" and (whole := {*corrections} & {"sequence", "geometric"}):
-        yield (
-            f"train_infer_correction by {whole.pop()} takes all turns of a row together. Use gem.view=turn, or segment."
+            "loss_agg_mode=token-mean masks nothing, so use_kl_loss and entropy_loss_coef would count the tokens of "
+            "prompts. Use seq-mean-token-sum."
         )
     precision = read("actor_train.strategy_args.strategy_config.param_dtype")
     if precision in ("bf16", "bfloat16", "fp16", "float16", "half"):
         yield (
             f"actor_train.strategy_args.strategy_config.param_dtype={precision} keeps the weights themselves in it, "
-            "where most steps of a small learning rate are lost. Leave it out: ROLL computes in bfloat16 anyway."
+            "and loses most steps of a small learning rate. Leave it out: ROLL computes in bfloat16 anyway."
         )

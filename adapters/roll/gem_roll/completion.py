@@ -1,4 +1,4 @@
-"""What follows from the section `gem` for ROLL's own configuration."""
+"""Completes ROLL's own configuration from the section `gem`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from gem_roll.settings import GemSettings
 
 TAG = "gem"
-"""The one kind of environment that ROLL hears of; which are played is decided by `gem.env`."""
+"""The only kind of environment that ROLL knows of; `gem.env` decides which are played."""
 
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-"""Those of the policy that is trained; ROLL's own defaults cut its distribution."""
+"""The sampler of the policy that is trained; see `check_sampling`. ROLL's defaults are 0.95, 0.7 and 50."""
 
 
 def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
-    """The whole configuration; values that are given stay.
+    """The whole configuration; given values stay.
 
     Args:
         config: of ROLL, checked.
@@ -41,20 +41,22 @@ def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
     whole["custom_envs"] = {TAG: {"env_type": TAG, "env_manager_cls": "gem_roll.env_manager.TurnEnvManager"}}
     whole.setdefault("actor_train", {}).setdefault("worker_cls", "gem_roll.worker.TurnActorWorker")
     training = whole["actor_train"].setdefault("training_args", {})
-    # ROLL fills batches up to a multiple of it; `TurnActorWorker` has the number of each batch.
+    # ROLL fills batches up to a multiple of this; `TurnActorWorker` knows the number of each batch.
     training["gradient_accumulation_steps"] = settings.updates
-    # Otherwise ROLL takes those of before each update, or under the name of a row that a copy of it has, too.
+    # Otherwise ROLL takes the probabilities before each update, or finds them by a row's name, which copies share.
     whole["enable_old_logprobs_recompute"] = True
     for name, value in ALGORITHM.items():
         whole.setdefault(name, value)
+    whole["gem"]["gamma"] = whole["step_reward_gamma"]
     return whole
 
 
 ALGORITHM = {
-    "adv_estimator": "reinforce",  # whatever it gives is replaced
+    "adv_estimator": "reinforce",  # its advantages are replaced
     "batch_adjust_mode": "copy",
     "loss_agg_mode": "seq-mean-token-sum",
     "init_kl_coef": 0.0,
     "gamma": 1.0,
+    "step_reward_gamma": 0.95,  # ROLL's default
 }
-"""Of the choices that ROLL offers those that leave the algorithm to `gem.advantage`."""
+"""ROLL's choices that leave the algorithm to `gem.advantage`."""

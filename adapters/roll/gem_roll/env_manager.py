@@ -92,9 +92,7 @@ class TurnEnvManager(BaseEnvManager):
     def _build(self) -> EpisodeRunner:
         settings, config = self._settings, self._config
         manager.configure(config.gem)
-        rollout = settings.rollout(
-            self._worker.generating_args.max_new_tokens, config.sequence_length, settings.chat_template_kwargs
-        )
+        rollout = settings.rollout(self._worker.generating_args.max_new_tokens, config.sequence_length)
         managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
         return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))
 

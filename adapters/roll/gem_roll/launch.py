@@ -23,7 +23,7 @@ def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
 
     Args:
         config: the path of a yaml, or what a yaml says.
-        overrides: as on the command line, for example `["gem.seed=1", "+gem.view=turn"]`.
+        overrides: as on the command line, for example `["gem.seed=1", "+gem.row=turn"]`.
     """
     if isinstance(config, Mapping):
         with hydra.initialize(config_path=None, version_base=None):

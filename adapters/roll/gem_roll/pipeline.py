@@ -12,7 +12,7 @@ from roll.distributed.scheduler.protocol import DataProto
 from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 from roll.utils.import_utils import safe_import_class
 
-from gem_core.advantages import compute_advantages
+from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
 from gem_core.training.metrics import announcement
 from gem_core.training.report import RunReport
@@ -74,8 +74,9 @@ class TurnPipeline(AgenticPipeline):
         """
         metadata, metrics = _read(data)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
-        advantages, found = compute_advantages(
-            self._settings.advantage, table.batch(), gamma=self.pipeline_config.step_reward_gamma
+        settings = self._settings
+        advantages, _, found = advantages_and_returns(
+            settings.advantage, table.batch(), gamma=settings.gamma, lam=settings.lam
         )
         metrics |= found
         rows, length = data.batch["input_ids"].shape
@@ -108,8 +109,8 @@ class TurnPipeline(AgenticPipeline):
     def _announce(self, metrics: dict[str, float]) -> None:
         if not self._announced:
             self._announced = True
-            gamma = self.pipeline_config.step_reward_gamma
-            print(announcement(self._settings.advantage, gamma, self._settings.view, metrics), flush=True)
+            settings = self._settings
+            print(announcement(settings.advantage, settings.gamma, settings.row, metrics), flush=True)
 
 
 class _Reporting:

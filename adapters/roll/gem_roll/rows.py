@@ -20,10 +20,10 @@ Tensors = dict[str, torch.Tensor]
 Columns = dict[str, NDArray[np.object_]]
 
 
-class RowMetadata(EpisodeResult, frozen=True):
+class RowMetadata(EpisodeResult, frozen=True, kw_only=True):
     """What a row carries: the result of its episode, and its turns."""
 
-    turns: list[TurnSpan] = []
+    turns: list[TurnSpan]
 
 
 # One token, as attention to no token is NaN; any will do, and every vocabulary has this one.
@@ -111,7 +111,7 @@ def columns(
             "step": step,
             "traj_id": episode,
             "traj_group_id": task,
-            METADATA: RowMetadata(result.summary, result.fatal, row.turns).encode(),
+            METADATA: RowMetadata(result.summary, result.fatal, turns=row.turns).encode(),
         }
         for step, row in enumerate(rows)
     ]

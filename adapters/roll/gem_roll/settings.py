@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
-import msgspec
-
-from gem_core.errors import SettingsError, near_matches
-from gem_core.training.settings import PlaySettings, Split, read_section
+from gem_core.training.settings import Count, RunSettings, Split, read_section, setting
 
 Mode = Literal["train", "val"]
 """ROLL's word for a split."""
 
 
-class GemSettings(PlaySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What ROLL's own configuration has no place for."""
+@dataclass(kw_only=True)
+class GemSettings(RunSettings):
+    """`RunSettings`, with ROLL's own setting for the discount."""
 
-    advantage: str = "rebn"
-    """The estimator, per turn."""
-    updates: int = 1
-    """Updates on each batch, whatever the number of its rows."""
-    chat_template_kwargs: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
-    """Arguments of the chat template."""
+    prefix: ClassVar[str] = "gem."
+    owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
 
-    @staticmethod
-    def spelled(name: str, value: object = None) -> str:
-        """As on the command line."""
-        return f"gem.{PlaySettings.spelled(name, value)}"
+    updates: Count = setting(1, "Updates on each batch, however many rows it has.")
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> GemSettings:
-        """The settings in a section.
-
-        Raises:
-            SettingsError: no environment, a setting that does not exist, or a value of the wrong type.
-        """
-        if not section.get("env"):
-            raise SettingsError("no gem.env: for example gem.env=game:GuessTheNumber-v0-easy; see `gem-core list`")
-        for name in section:
-            if name not in cls.__struct_fields__:
-                raise SettingsError(f"there is no setting gem.{name}.{near_matches(name, cls.__struct_fields__)}")
+        """The settings in a section. Raises `SettingsError` as `read_section`."""
         return read_section(cls, section)
 
 
 def split_of(mode: Mode) -> Split:
-    """Ours for ROLL's."""
+    """Our word for ROLL's."""
     return "train" if mode == "train" else "eval"

@@ -1,4 +1,4 @@
-"""Environments in the place of a data set: each row is a task."""
+"""Environments instead of a data set: each row is a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gem_verl.loop import NAME
 from gem_verl.settings import GemSettings
 
 ENDLESS = 1 << 40
-"""Rows of the training data: no run comes to the end, and rows are made as they are asked for."""
+"""Number of training rows: more than any run reads. A row is made when it is read."""
 
 
 class EnvTasks(Dataset[dict[str, Any]]):
@@ -28,7 +28,7 @@ class EnvTasks(Dataset[dict[str, Any]]):
     Args:
         data_files: `train` or `eval`.
         config: the section `data`, with `gem` in it.
-        kwargs: what verl gives as well.
+        kwargs: other arguments of verl, not used.
     """
 
     def __init__(self, data_files: str, config: DictConfig, **kwargs: Any) -> None:

@@ -112,8 +112,8 @@ def order(subject: Subject) -> Iterator[str]:
     with suppress(EnvKwargsError):
         subject.make().reset(seed=SEEDS[0], no_such_option=1)
         yield (
-            "reset(no_such_option=1) was accepted, so a misspelled option would be lost without a word. "
-            "Define reset() as a method of the class, so that Env can refuse what it does not name"
+            "reset(no_such_option=1) was accepted, so a misspelled option would be lost without a word. Define reset() "
+            "as a method of the class, so that Env can refuse what it does not name"
         )
 
 

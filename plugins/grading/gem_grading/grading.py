@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from gem_core.errors import EnvError
 from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, Call, framed, send
-from gem_sandbox.forkserver import THREADS, TUNING, CannotStart, ForkServer, Keeper, ServerLost, keeper, known_keeper
+from gem_sandbox.forkserver import THREADS, CannotStart, ForkServer, Keeper, ServerLost, keeper, known_keeper
 from gem_sandbox.messages import ASK, BROKEN, MESSAGE_BYTES, Age, Ended, Report
 
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_grading.server import main; main()"
@@ -88,7 +88,7 @@ def _keeper() -> Keeper:
 
 def _start() -> ForkServer:
     path = json.dumps(_search_path())
-    environment = {**os.environ, **THREADS, **TUNING}
+    environment = {**os.environ, **THREADS}
     return ForkServer(lambda file: [sys.executable, "-c", _BOOT, path, str(file)], environment, {})
 
 

@@ -1,4 +1,5 @@
-"""Mathematical questions, graded by exact comparison first and by math-verify where that does not tell."""
+"""Mathematical questions: answers are compared as texts, numbers and values first, by math-verify where that leaves it
+open."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_grading import grade
-from gem_math import exact
+from gem_math import exact, values
 from gem_math.degenerate import is_degenerate
 from gem_questions import checks
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
@@ -27,7 +28,7 @@ class MathEnv(QuestionEnv):
 
     | answer | reward |
     | --- | --- |
-    | equal to one of the accepted ones: the same text, the same number, or the same for math-verify | 1 |
+    | equal to one of the accepted ones: the same text, number or value, or the same for math-verify | 1 |
     | another, longer than 1,000 characters, degenerate, or one that exceeds a limit of the grader | 0 |
     | none | `format_reward` |
 
@@ -37,8 +38,8 @@ class MathEnv(QuestionEnv):
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
             counts by what is in it.
-        verify: ask math-verify where exact comparison does not tell; without it such answers are wrong, and nothing
-            needs to be installed.
+        verify: compare values too (`gem_math.values`), and ask math-verify where that leaves it open. Without it, only
+            texts and plain numbers are compared, and nothing needs to be installed.
         timeout: seconds that math-verify may take; ordinary answers take 0.05 to 0.3 on a free core.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.
@@ -90,7 +91,8 @@ class MathEnv(QuestionEnv):
         given = last_box(action)
         if given is None:
             return self.no_answer
-        outcomes = [exact.equal(given, gold) for gold in self.golds]
+        compare = _compared if self.verify else exact.equal
+        outcomes = [compare(given, gold) for gold in self.golds]
         if True in outcomes:
             return RIGHT
         unclear = [gold for gold, outcome in zip(self.golds, outcomes, strict=True) if outcome is None]
@@ -119,6 +121,11 @@ def _are_equal(given: str, golds: tuple[str, ...], timeout: float) -> bool:
     if error is not None:
         raise _Ungraded(error)
     return equal is True
+
+
+def _compared(given: str, gold: str) -> bool | None:
+    outcome = exact.equal(given, gold)
+    return values.equal(given, gold) if outcome is None else outcome
 
 
 def _unboxed(gold: str) -> str:

@@ -20,7 +20,7 @@ from gem_oat.settings import GemSettings
 
 
 def test_flags_are_those_that_oats_users_expect():
-    line = '--env a:b c:d --max_concurrent 4 --gamma 0.9 --env_kwargs {"max_turns":3} --env_timeout None --collocate --pretrain x'
+    line = '--env a:b c:d --max_concurrent 4 --gamma 0.9 --env_kwargs {"max_turns":3} --env_timeout None --collocate'
     with patch.object(sys, "argv", ["train", *line.split()]):
         args = get_default_args(GemOatArgs)
     assert args.env == ["a:b", "c:d"]
@@ -28,7 +28,7 @@ def test_flags_are_those_that_oats_users_expect():
     assert args.env_kwargs == {"max_turns": 3}
     assert args.env_timeout is None
     assert args.row == "turn"
-    assert (args.gamma, args.collocate, args.pretrain) == (0.9, True, "x")
+    assert (args.gamma, args.collocate) == (0.9, True)
 
 
 def test_defaults_are_those_of_the_other_adapters():

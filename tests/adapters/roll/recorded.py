@@ -49,22 +49,3 @@ DEFAULTS = {
 
 GENERATING = {"temperature": 0.95, "top_p": 0.7, "top_k": 50, "num_beams": 1, "repetition_penalty": 1.0, "logprobs": 0}
 """Defaults of generation settings."""
-
-SHIPPED = {
-    "agentic_demo/agent_rollout_rock_swe.yaml": {
-        "whiten_advantages": True,
-        "reward_normalization": {"grouping": "traj_group_id", "method": "mean"},
-        "train_env_manager": {"group_size": 1},
-    },
-    "qwen2.5-0.5B-agentic/agent_val_frozen_lake.yaml": {
-        "whiten_advantages": True,
-        "reward_normalization": {"grouping": "traj_group_id", "method": "mean_std"},
-        "train_env_manager": {"group_size": 8},
-    },
-    "qwen2.5-0.5B-agentic/agentic_val_sokoban_native.yaml": {
-        "whiten_advantages": False,
-        "reward_normalization": {"grouping": "traj_group_id", "norm_mean_type": "group"},
-        "train_env_manager": {"group_size": 8},
-    },
-}
-"""Of three configurations that ROLL ships: all that `gem_roll.stock_checks` reads and that they set."""

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 from brute_force import expected
+from hand_made import Said, hand_made
 
-from gem_core.rollout import Episode, StopReason, Turn
-from gem_roll.rows import columns, episode_rows, silent_row, tensors
+from gem_core.episode import Episode
+from gem_core.training.results import EpisodeResult
+from gem_roll.rows import columns, tensors, training_rows
 from gem_roll.settings import GemSettings
 
 pytestmark = pytest.mark.needs_roll
@@ -20,13 +22,14 @@ GAMMA, LENGTH = 0.9, 48
 
 
 def played(number: int, random: np.random.Generator) -> Episode:
-    turns, before = [], [1, 2]
+    turns: list[Said] = []
+    before = [1, 2]
     for _ in range(random.integers(1, 5)):
         response = random.integers(3, 8, random.integers(1, 4)).tolist()
         reward = float(random.normal())
-        turns.append(Turn("", before, response, [-1.0] * len(response), "", "", False, reward))
+        turns.append(Said(before, response, reward, [-1.0] * len(response)))
         before = [*before, *response, 9]
-    return Episode("test:One-v0", number, group=number // 2, turns=turns, stop_reason=StopReason.TERMINATED)
+    return hand_made(*turns, seed=number, group=number // 2)
 
 
 EPISODES = [played(number, np.random.default_rng(number)) for number in range(8)]
@@ -39,9 +42,10 @@ def batch(view: Any) -> Any:
 
     parts = []
     for number, episode in enumerate([*EPISODES, None]):
-        rows = [silent_row(None)] if episode is None else episode_rows(episode, view)
+        rows = training_rows(episode, view)
+        result = EpisodeResult(None if episode is None else episode.summary())
         names = {"episode": f"e{number}", "task": f"t{number // 2}"}
-        beside = columns(rows, env_id="test:One-v0", env=number, group=number // 2, **names)
+        beside = columns(rows, result, env_id="test:One-v0", env=number, group=number // 2, **names)
         filled = TensorDict(tensors(rows, LENGTH, 0), batch_size=len(rows))
         parts.append(DataProto(batch=filled, non_tensor_batch=beside, meta_info={"metrics": {}}))
     return DataProto.concat(parts)
@@ -52,7 +56,7 @@ def pipeline(name: str, view: str, size: int) -> Any:
     from gem_roll.pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
-    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "view": view})
+    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": view})
     made._announced = True
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)
@@ -68,7 +72,7 @@ def pipeline(name: str, view: str, size: int) -> Any:
 def test_estimators_are_brute_force_whatever_is_copied(name: str, view: str, size: int):
     made = pipeline(name, view, size)
     filled = made.adjust_batch(batch(view))
-    rows = sum(len(episode_rows(one, view)) for one in EPISODES) + 1
+    rows = sum(len(training_rows(one, view)) for one in EPISODES) + 1
     assert len(filled) == (rows if size == 1 else -(-rows // 16) * 16)
     assert filled.meta_info["gem_accumulation"] == len(filled) // size
     trained = made._train_on_turns(filled)
@@ -79,7 +83,7 @@ def test_estimators_are_brute_force_whatever_is_copied(name: str, view: str, siz
         number
         for episode, numbers in zip(EPISODES, want, strict=True)
         for turn, number in zip(episode.turns, numbers, strict=True)
-        for _ in turn.response_ids
+        for _ in range(turn.start, turn.end)
     ]
     assert advantages[mask].tolist() == pytest.approx(spread, abs=1e-6)
 
@@ -144,7 +148,7 @@ def test_rolls_functions_take_a_batch_of_ours_through():
         n
         for one, ns in zip(EPISODES, want, strict=True)
         for t, n in zip(one.turns, ns, strict=True)
-        for _ in t.response_ids
+        for _ in range(t.start, t.end)
     ]
     assert sorted(found.tolist()) == pytest.approx(sorted(spread), abs=1e-6)
 

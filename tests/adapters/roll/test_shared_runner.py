@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from gem_roll.player import Player, shared_player
 
+from gem_core.episode import TokenIds, as_token_ids
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import FailurePolicy
 from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
+from gem_roll.shared_runner import SharedRunner, shared_runner
 
 
 class Same:
@@ -20,7 +21,7 @@ class Same:
     def __init__(self, tokenizer: Any) -> None:
         self._ids = [*tokenizer.encode("north", add_special_tokens=False), tokenizer.eos_token_id]
 
-    async def __call__(self, prompt: list[int]) -> Completion:
+    async def __call__(self, prompt: TokenIds) -> Completion:
         return Completion(self._ids)
 
 
@@ -29,28 +30,28 @@ def runner(words: Any, env_id: str = "test:Babble-v0", **options: Any) -> Episod
 
 
 def test_many_threads_play_at_once_and_each_gets_its_own_episode(words: Any):
-    player = Player(runner(words))
+    shared = SharedRunner(runner(words))
     with ThreadPoolExecutor(16) as threads:
         episodes = [
-            *threads.map(lambda task: player.play(Same(words), task, "test:Babble-v0", task), range(64)),
+            *threads.map(lambda task: shared.play(Same(words), task, "test:Babble-v0", task), range(64)),
         ]
-    player.close()
+    shared.close()
     assert [episode.slot for episode in episodes if episode] == [*range(64)]
-    again = Player(runner(words))
+    again = SharedRunner(runner(words))
     assert again.play(Same(words), 5, "test:Babble-v0", 5).turns == episodes[5].turns  # type: ignore[union-attr]
     again.close()
 
 
 def test_what_is_to_stop_the_run_comes_out_in_the_thread_that_played(words: Any):
-    player = Player(runner(words, "test:Fragile-v0", failures=FailurePolicy(then="raise")))
+    shared = SharedRunner(runner(words, "test:Fragile-v0", failures=FailurePolicy(then="raise")))
 
     def play_on() -> None:
         for task in range(50):
-            player.play(Same(words), task, "test:Fragile-v0", task)
+            shared.play(Same(words), task, "test:Fragile-v0", task)
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0"):
         play_on()
-    player.close()
+    shared.close()
 
 
 def test_the_first_builds_and_the_last_closes(words: Any):
@@ -63,23 +64,23 @@ def test_the_first_builds_and_the_last_closes(words: Any):
     entered, leave = threading.Barrier(4), threading.Event()
 
     def stay() -> None:
-        with shared_player("one", build) as player:
+        with shared_runner("train", build) as shared:
             entered.wait(10)
             leave.wait(10)
-            player.play(Same(words), 1, "test:Babble-v0", 1)
+            shared.play(Same(words), 1, "test:Babble-v0", 1)
 
     with ThreadPoolExecutor(3) as threads:
         staying = [threads.submit(stay) for _ in range(3)]
         entered.wait(10)
         assert len(built) == 1
-        with shared_player("one", build):
+        with shared_runner("train", build):
             pass  # one who leaves takes nothing from the others
         leave.set()
         for one in staying:
             one.result(30)
-    with shared_player("one", build), shared_player("two", build):
+    with shared_runner("train", build), shared_runner("eval", build):
         assert len(built) == 3
-    late = Player(built[0])
+    late = SharedRunner(built[0])
     with pytest.raises(ClosedError):
         late.play(Same(words), 1, "test:Babble-v0", 1)
     late.close()
@@ -114,7 +115,7 @@ def sample(client: Answers, running: bool = True) -> Completion:
     from gem_roll.policy import RouterPolicy
 
     policy: Any = RouterPolicy(client, {"max_new_tokens": 8}, 3, lambda: running)  # type: ignore[arg-type]
-    return asyncio.run(policy([1, 2]))
+    return asyncio.run(policy(as_token_ids([1, 2])))
 
 
 @pytest.mark.needs_roll

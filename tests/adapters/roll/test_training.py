@@ -46,7 +46,7 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "++gem.env_weights=[2,3,1]",
         "++gem.eval_env=game:Corridor-v0",
         "++gem.eval_episodes=4",
-        "++gem.view=turn",
+        "++gem.row=turn",
         "++gem.history=2",
         "++gem.seed=23",  # so that each of the hostile fates occurs
         "++gem.vector_backend=process",
@@ -212,7 +212,7 @@ def assert_expected(run: Run, name: str, tasks: int) -> None:
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
         numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
         want = sorted(
-            (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
+            (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
             for episode, row in zip(episodes, numbers, strict=True)
             for turn, number in zip(episode.turns, row, strict=True)
         )

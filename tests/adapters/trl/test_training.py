@@ -14,22 +14,22 @@ from gem_core.errors import AdapterError, AdvantageError
 from gem_trl import ProgressCallback
 
 ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"]
-VIEWS = [("episode", None), ("turn", None), ("turn", 1), ("turn", 2)]
+ROWS = [("episode", None), ("turn", None), ("turn", 1), ("turn", 2)]
 
 
-@pytest.mark.parametrize(("view", "history"), VIEWS)
+@pytest.mark.parametrize(("row", "history"), ROWS)
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_advantages_equal_brute_force(trainer, name, view, history):
-    run = trainer(cls=SpyTrainer, advantage=name, view=view, history=history, num_generations=4, max_steps=2)
+def test_advantages_equal_brute_force(trainer, name, row, history):
+    run = trainer(cls=SpyTrainer, advantage=name, row=row, history=history, num_generations=4, max_steps=2)
     run.train()
     assert len(run.trained_responses()) > 16
     assert_same(run.trained_responses(), run.expected_responses(name, 0.9))
 
 
-@pytest.mark.parametrize(("view", "history"), VIEWS)
-def test_trained_ids_are_the_sampled_ids(bpe_trainer, view, history):
+@pytest.mark.parametrize(("row", "history"), ROWS)
+def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
     # Random ids of a byte-level BPE: decoding and encoding them again gives other ids nearly always.
-    run = bpe_trainer(cls=SpyTrainer, view=view, history=history, max_steps=2, max_completion_length=6)
+    run = bpe_trainer(cls=SpyTrainer, row=row, history=history, max_steps=2, max_completion_length=6)
     run.train()
     tokenizer = run.processing_class
     drifting = [ids for _, ids in run.sampled if tokenizer.encode(tokenizer.decode(ids)) != list(ids)]
@@ -72,10 +72,10 @@ def test_what_counts_rows_is_refused_where_an_episode_has_several(bpe_trainer):
         run.train()
 
 
-def test_both_views_give_the_same_update(trainer):
+def test_both_kinds_of_row_give_the_same_update(trainer):
     weights = []
-    for view in ("episode", "turn"):
-        run = trainer(view=view, learning_rate=1e-2, max_grad_norm=1e9, optim="sgd", lr_scheduler_type="constant")
+    for row in ("episode", "turn"):
+        run = trainer(row=row, learning_rate=1e-2, max_grad_norm=1e9, optim="sgd", lr_scheduler_type="constant")
         run.train()
         weights.append(torch.cat([parameter.detach().flatten() for parameter in run.model.parameters()]))
     start = torch.cat([parameter.detach().flatten() for parameter in trainer().model.parameters()])

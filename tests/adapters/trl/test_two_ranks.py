@@ -17,9 +17,9 @@ from gem_core.rollout import Batch
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize(("advantage", "view"), [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")])
-def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, view):
-    ranks = _train(tmp_path, advantage, view)
+@pytest.mark.parametrize(("advantage", "row"), [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")])
+def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, row):
+    ranks = _train(tmp_path, advantage, row)
     trained = [response for rank in ranks for response in rank["trained"]]
     wanted = []
     for first, second in zip(ranks[0]["batches"], ranks[1]["batches"], strict=True):
@@ -33,10 +33,10 @@ def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, view):
         torch.testing.assert_close(value, ranks[1]["weights"][name])
 
 
-def _train(folder: Path, advantage: str, view: str) -> list[dict]:
+def _train(folder: Path, advantage: str, row: str) -> list[dict]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [*command, str(HERE / "two_ranks.py"), str(folder), advantage, view],
+        [*command, str(HERE / "two_ranks.py"), str(folder), advantage, row],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
         capture_output=True,
         text=True,

@@ -14,10 +14,10 @@ from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 
 
-def main(folder: str, advantage: str, view: str) -> None:
+def main(folder: str, advantage: str, row: str) -> None:
     tokenizer = tiny_tokenizer(["test:Babble-v0"])
     args = TurnGRPOConfig(
-        folder, **{**QUIET, **SMALL, "advantage": advantage, "view": view, "num_generations": 4, "max_steps": 2}
+        folder, **{**QUIET, **SMALL, "advantage": advantage, "row": row, "num_generations": 4, "max_steps": 2}
     )
     run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
     run.train()

@@ -34,15 +34,15 @@ def main(folder: str) -> None:
     tiny_model(tokenizer, seed=0).save_pretrained(f"{folder}/model")
     tokenizer.save_pretrained(f"{folder}/model")
     vllm = {"use_vllm": True, "vllm_mode": "colocate", "vllm_max_model_length": 512, "learning_rate": 1e-3}
-    for view in ("episode", "turn"):
-        args = TurnGRPOConfig(folder, **{**QUIET, **SMALL, **vllm, "view": view, "max_steps": 3})
+    for row in ("episode", "turn"):
+        args = TurnGRPOConfig(folder, **{**QUIET, **SMALL, **vllm, "row": row, "max_steps": 3})
         run = SpyTrainer(f"{folder}/model", args, tokenizer)
         run.train()
         assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
         assert_same(run.trained_responses(), run.expected_responses("rebn", 0.9))
         worst = max(line.get("sampling/sampling_logp_difference/max", 0.0) for line in run.state.log_history)
         assert 0.0 < worst < 0.1, f"vLLM and trainer disagree by {worst}: the weights were not synchronised"
-        print(f"view={view}: {len(run.sampled)} responses, ids equal, largest log-probability difference {worst:.4f}")
+        print(f"row={row}: {len(run.sampled)} responses, ids equal, largest log-probability difference {worst:.4f}")
 
 
 if __name__ == "__main__":

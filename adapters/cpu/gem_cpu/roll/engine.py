@@ -48,6 +48,8 @@ class VllmStrategy(InferenceStrategy):
     async def initialize(self, model_provider: Any) -> None:
         """As ROLL's vLLM (load_format "dummy") it does not read the file's weights: only those that are sent count."""
         torch.set_num_threads(1)
+        worker: Any = self.worker
+        self._seed = worker.pipeline_config.seed
         arguments = self.worker_config.model_args
         self.tokenizer = default_tokenizer_provider(model_args=arguments)
         config = AutoConfig.from_pretrained(arguments.model_name_or_path)
@@ -70,7 +72,7 @@ class VllmStrategy(InferenceStrategy):
             raise NotImplementedError(f"this engine stops at {self._ends} only, not {params['stop_token_ids']}")
         self._asked += 1
         prompt = [int(token) for token in payload["input_ids"]]
-        seed = _hash(self.worker.pipeline_config.seed, self._asked, prompt)
+        seed = _hash(self._seed, self._asked, prompt)
         request = Request(prompt, params["max_tokens"], float(params["temperature"]), seed)
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting.put_nowait((request, answer))
@@ -97,7 +99,7 @@ class VllmStrategy(InferenceStrategy):
                 if not answer.done():
                     answer.set_result(response)
 
-    async def setup_collective_group(
+    async def setup_collective_group(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         master_address: str,
         master_port: int,
@@ -120,7 +122,7 @@ class VllmStrategy(InferenceStrategy):
 
         await asyncio.get_running_loop().run_in_executor(None, join)
 
-    async def broadcast_parameter(
+    async def broadcast_parameter(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         names: Sequence[str],
         dtypes: Sequence[torch.dtype],
@@ -135,7 +137,7 @@ class VllmStrategy(InferenceStrategy):
         weights = {
             name: torch.empty(shape, dtype=dtype) for name, dtype, shape in zip(names, dtypes, shapes, strict=True)
         }
-        under_way = [
+        under_way: list[Any] = [
             collective.broadcast(tensor=weight, src_rank=0, group_name=group_name, async_op=True)
             for weight in weights.values()
         ]
