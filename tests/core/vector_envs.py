@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from waiting import wait_until
+
 from gem_core import Env, make_vec
 from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
@@ -284,12 +286,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone_soon(pids: Sequence[int], seconds: float = 20.0) -> bool:
+def gone_soon(pids: Sequence[int]) -> bool:
     """Wait until none of these processes runs."""
-    until = time.monotonic() + seconds
-    while any(alive(pid) for pid in pids) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not any(alive(pid) for pid in pids)
+    return wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
 def run_script(text: str, folder: Path, **settings: Any) -> subprocess.Popen[str]:

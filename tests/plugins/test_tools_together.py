@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+
+import pytest
+from waiting import wait_until
 
 import gem_core
 from gem_core.tools import Toolbox, ToolEnv
@@ -54,6 +56,7 @@ def call(rng: random.Random, number: int) -> tuple[str, str | None]:
     return f'<tool_call>{{"name": "add", "arguments": {{"a": {number}, "b": 1}}}}</tool_call>', str(number + 1)
 
 
+@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
 def test_a_thousand_calls(tmp_path: Path) -> None:
     before = helpers()
     (tmp_path / "adder.py").write_text(SERVER)
@@ -79,10 +82,7 @@ def test_a_thousand_calls(tmp_path: Path) -> None:
             vec.close()
     assert fates.total() == ENVIRONMENTS * ROUNDS
     assert 30 < fates["hostile"] < 80
-    deadline = time.monotonic() + 10
-    while helpers() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not helpers() - before
+    wait_until(lambda: not helpers() - before)
 
 
 def helpers() -> set[str]:

@@ -41,6 +41,7 @@ CORRIDOR = [
 
 
 @pytest.mark.needs_roll
+@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     folders = [
         f"gem.report={tmp_path}/report",

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 pytest.importorskip("mcp.client", reason='needs pip install "gem-core[mcp]"')
 
-from mcp_users import User, until, wait_for_end
+from mcp_users import User, wait_for_end
 
 from gem_core.tools import Toolbox
 
@@ -80,7 +81,7 @@ def listen(marker: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     def start(program: str, kind: str, port: int) -> subprocess.Popen[bytes]:
         arguments = [sys.executable, str(HERE / program), kind, str(port), marker]
         started.append(subprocess.Popen(arguments, stderr=subprocess.DEVNULL))
-        until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
+        wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
         return started[-1]
 
     yield start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,3 @@ def wait_for_end(mark: str, seconds: float = 10.0) -> list[int]:
     while (left := with_mark(mark)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return left
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
