@@ -157,7 +157,8 @@ def test_after_ctrl_c_the_curve_is_drawn_although_the_trainer_was_killed(tmp_pat
     folder = tmp_path / "report"
     process = subprocess.Popen([sys.executable, program, folder], stdout=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: process.poll() is not None or len(lines(folder)) == 2)
+        written = folder / "metrics.jsonl"
+        wait_until(lambda: process.poll() is not None or (written.exists() and len(lines(folder)) == 2))
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import processes_with
 from vector_envs import (
     SEED,
     Walk,
@@ -30,7 +31,6 @@ from vector_envs import (
     make,
     noted,
     play,
-    processes_with,
     run_script,
     seed_of,
 )

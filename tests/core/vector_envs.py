@@ -251,19 +251,6 @@ def env_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("gem-env")]
 
 
-def processes_with(text: str) -> list[int]:
-    """The processes, zombies aside, that have this text in their command line or environment."""
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            about = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-            if text.encode() in about and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
-        except OSError:  # it ended meanwhile, or is somebody else's
-            continue
-    return found
-
-
 def children() -> list[int]:
     """The processes that this one started, zombies included."""
     found: list[int] = []

@@ -170,7 +170,7 @@ def test_the_clock_starts_when_the_call_does() -> None:
     assert results == [Grade("slept", None)] * (calls + 8)
 
 
-@pytest.mark.uncertain("it adds load of its own to what the machine already has")
+@pytest.mark.uncertain("it adds load of its own to what else the machine does")
 def test_a_busy_machine_does_not_make_answers_late() -> None:
     """Others that compute take four fifths of the cores; what a call waits for one does not count."""
     work = "sum(range(6_000_000))"

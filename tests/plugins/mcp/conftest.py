@@ -17,7 +17,8 @@ from waiting import wait_until
 
 pytest.importorskip("mcp.client", reason='needs pip install "gem-core[mcp]"')
 
-from mcp_users import User, wait_for_end
+from mcp_users import User
+from processes import processes_with
 
 from gem_core.tools import Toolbox
 
@@ -27,10 +28,11 @@ HERE = Path(__file__).parent
 def _marked() -> Iterator[str]:
     mark = f"marker-{secrets.token_hex(8)}"
     yield mark
-    left = wait_for_end(mark)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+    try:
+        wait_until(lambda: not processes_with(mark))
+    finally:
+        for pid in processes_with(mark):
+            os.kill(pid, signal.SIGKILL)
 
 
 marker = pytest.fixture(_marked)

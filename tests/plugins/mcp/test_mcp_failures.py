@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_users import User, wait_for_end, with_mark
+from mcp_users import User
+from processes import processes_with
 from waiting import wait_until
 
 from gem_core.errors import ToolError
@@ -66,7 +67,7 @@ def test_a_server_that_hangs_is_replaced(use: Any, raw: Any) -> None:
 def test_a_crash_at_the_start(use: Any, raw: Any, marker: str) -> None:
     with pytest.raises(ToolError, match="'raw' ended with code 3; its last words: no database"):
         use(MCPTool({"raw": raw("crash"), "good": raw("serve")}))
-    assert not wait_for_end(marker)
+    wait_until(lambda: not processes_with(marker))
 
 
 def test_a_command_that_does_not_exist(use: Any) -> None:
@@ -81,7 +82,7 @@ def test_a_server_that_never_answers(use: Any, raw: Any, marker: str) -> None:
     with pytest.raises(ToolError, match="'raw' did not say within 1 seconds what it offers"):
         use(MCPTool({"raw": raw("mute")}, start_timeout=1.0))
     assert time.monotonic() - began < 20
-    assert not wait_for_end(marker)
+    wait_until(lambda: not processes_with(marker))
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.01, 0.03, 0.06, 0.1, 0.2])
@@ -89,7 +90,7 @@ def test_a_server_that_is_given_up_while_it_starts(use: Any, raw: Any, marker: s
     for _ in range(3):
         with pytest.raises(ToolError, match="did not say within"):
             use(MCPTool({"raw": raw("mute")}, start_timeout=seconds))
-    assert not wait_for_end(marker)
+    wait_until(lambda: not processes_with(marker))
 
 
 def test_an_endless_list_of_tools(use: Any, raw: Any) -> None:
@@ -138,15 +139,15 @@ def test_a_server_that_stays_when_its_input_ends(raw: Any, marker: str) -> None:
     call = User(Toolbox([MCPTool({"raw": raw("stays")})]))
     assert call("ping") == "pong"
     call.session.close()
-    assert not with_mark(marker)
+    assert not processes_with(marker)
 
 
 def test_what_a_server_started_ends_with_it(use: Any, raw: Any, marker: str) -> None:
     call = use(MCPTool({"raw": raw("fragile")}))
     call("ping", child=marker)
-    wait_until(lambda: len(with_mark(marker)) == 3)  # a child has its mark once it has become another program
+    wait_until(lambda: len(processes_with(marker)) == 3)  # a child has its mark once it has become another program
     call.error("ping", leave=0)
-    assert not wait_for_end(marker)
+    wait_until(lambda: not processes_with(marker))
 
 
 def test_nothing_is_left_when_the_client_is_killed(raw: Any, marker: str) -> None:
@@ -164,10 +165,10 @@ def test_nothing_is_left_when_the_client_is_killed(raw: Any, marker: str) -> Non
     )
     assert client.stdout is not None
     assert client.stdout.readline() == b"pong\n"
-    assert len(with_mark(marker)) >= 2
+    assert len(processes_with(marker)) >= 2
     client.kill()
     client.communicate()
-    assert not wait_for_end(marker)
+    wait_until(lambda: not processes_with(marker))
 
 
 def test_nothing_stays_open(raw: Any, marker: str) -> None:

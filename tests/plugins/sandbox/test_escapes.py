@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sandbox_processes import processes_with
+from processes import processes_with
 from waiting import wait_until
 
 from gem_sandbox import Limits, LocalSandbox
