@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -137,10 +138,10 @@ class RunSettings:
     @classmethod
     def declared(cls) -> dict[str, Field[Any]]:
         """The fields of this class that `setting` made, by name; a framework's own fields are not among them."""
-        bases: list[Any] = [base for base in cls.__mro__ if issubclass(base, RunSettings)]
+        bases = cast("list[Any]", [base for base in cls.__mro__ if issubclass(base, RunSettings)])
         made: dict[str, Field[Any]] = {}
         for base in reversed(bases):
-            own: dict[str, Any] = vars(base).get("__annotations__", {})
+            own = inspect.get_annotations(base)
             made |= {name: base.__dataclass_fields__[name] for name in own}
         ours = {name for name, one in made.items() if "help" in one.metadata}
         return {one.name: one for one in fields(cls) if one.name in ours}
@@ -397,7 +398,7 @@ def kinds_of(cls: type[RunSettings]) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
         shared |= get_type_hints(base, include_extras=True) if issubclass(base, RunSettings) else {}
-    own = vars(cls).get("__annotations__", {})
+    own = inspect.get_annotations(cls)
     kinds = get_type_hints(cls, include_extras=True)
     return kinds | {name: kind for name, kind in shared.items() if name not in own}
 

@@ -53,6 +53,6 @@ def _unpinned(tensor: torch.Tensor, *_: Any) -> torch.Tensor:
 PlatformRegistry.register("cpu")(PlatformCPU)
 _plain_gloo()
 _value_model_without_flash_attention()
-torch.Tensor.pin_memory = _unpinned
+torch.Tensor.pin_memory = _unpinned  # pyright: ignore[reportAttributeAccessIssue]
 RolloutReplicaRegistry.register("transformers", _replica)
 base._ROLLOUT_REGISTRY[("transformers", "async")] = "gem_cpu.verl.replica.WeightSender"

@@ -46,9 +46,9 @@ class CPUDevice(types.ModuleType):
 class PlatformCPU(PlatformBase):
     """Chosen by `VERL_PLATFORM=cpu`. To Ray its devices are GPUs; `ray.init(num_gpus=...)` says how many there are."""
 
-    device_name = "cpu"
-    vendor_name = "cpu"
-    device_module = CPUDevice("gem_cpu.verl.device")
+    device_name = "cpu"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
+    vendor_name = "cpu"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
+    device_module = CPUDevice("gem_cpu.verl.device")  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
     def is_available(self) -> bool:
         return True
@@ -87,7 +87,7 @@ class PlatformCPU(PlatformBase):
         return "CUDA_VISIBLE_DEVICES"  # Ray sets it, as it takes the devices for GPUs
 
     @contextmanager
-    def nvtx_range(self, msg: str) -> Iterator[None]:
+    def nvtx_range(self, msg: str) -> Iterator[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         yield
 
     def profiler_start(self) -> None:

@@ -36,7 +36,7 @@ class TransformersReplica(RolloutReplica):
     async def launch_servers(self) -> None:
         if self.world_size != 1:
             raise ValueError("the transformers rollout runs on one rank: tensor_model_parallel_size has to be 1")
-        actor = ray.remote(num_cpus=0, max_concurrency=self.max_concurrency)(Server)
+        actor = ray.remote(num_cpus=0, max_concurrency=self.max_concurrency)(Server)  # pyright: ignore[reportCallIssue]
         server = actor.options(name=_server_name(self.replica_rank)).remote(self.config, self.model_config)
         await server.ready.remote()
         self.servers, self._server_handle = [server], server

@@ -18,10 +18,10 @@ def register() -> None:
     vLLM's CPU kernels pack the weights when they are first loaded, and delete the originals.
     """
     import torch
-    import vllm.model_executor.layers.utils as layers
+    import vllm.model_executor.layers.utils as layers  # pyright: ignore[reportMissingImports]
 
     def plain_linear(layer: torch.nn.Module, remove_weight: bool) -> None:
-        layer.cpu_linear = torch.nn.functional.linear
+        layer.cpu_linear = torch.nn.functional.linear  # pyright: ignore[reportArgumentType]
 
     layers.dispatch_cpu_unquantized_gemm = plain_linear
 
