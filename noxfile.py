@@ -211,7 +211,7 @@ class Lane:
 
 def side_by_side(session: nox.Session, names: list[str]) -> None:
     """Run sessions in as many lanes as there are. All of them run, even if one fails."""
-    # Also in the background, where a shell has Ctrl-C ignored, and when it is told to end: nothing is lost or left behind.
+    # Also in the background, where a shell has Ctrl-C ignored, and on SIGTERM: nothing is lost or left behind.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     waiting, running, results, failed = [*names], dict[int, Lane](), list[str](), list[str]()
