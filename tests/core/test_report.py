@@ -121,9 +121,9 @@ def test_what_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     report.update(1, {"episode/success": 0.5})
     (tmp_path / "report" / "curve.png").mkdir()
     report.save()
-    said = " ".join(capsys.readouterr().out.split())
-    assert "curve.png could not be written" in said
-    assert "Is a directory" in said
+    said = "".join(capsys.readouterr().out.split())  # long paths break anywhere
+    assert "curve.pngcouldnotbewritten" in said
+    assert "Isadirectory" in said
 
 
 def test_without_an_update_there_is_nothing_to_write(tmp_path: Path) -> None:
