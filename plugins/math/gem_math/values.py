@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 import math
+import random
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -37,11 +38,13 @@ _CONSTANTS = {"e", "i"}
 """Letters with values of their own: what is equal for any value is equal for theirs; what is not may be."""
 _FACTORS = re.compile(r"[abkmnxyz)}]")
 """What may stand before a bracket as a factor, as in `n(n+1)`."""
-_POINTS = (
-    {letter: Decimal(f"1.{(7919 * ord(letter)) % 9973:04}1") for letter in map(chr, range(65, 123))},
-    {letter: Decimal(f"2.{(6007 * ord(letter)) % 9967:04}3") for letter in map(chr, range(65, 123))},
+_DICE = random.SystemRandom()
+_POINTS = tuple(
+    {letter: Decimal(_DICE.randrange(10**15, 3 * 10**15)).scaleb(-15) for letter in map(chr, range(65, 123))}
+    for _ in range(2)
 )
-"""Values of the variables: two expressions that agree at both points agree everywhere, unless made to deceive."""
+"""Values of the variables. Two expressions that agree at random points agree everywhere, up to a negligible chance
+(Schwartz, JACM 27, 1980). Each process draws its own, so no answer can be written to agree at these points only."""
 _SUBSCRIPT = re.compile(r"_\{(\w+)\}$")
 _RELATION = re.compile(r"\\([lg]e)q(?![a-z])")
 _SET = re.compile(r"\\\{[^{}]*\\\}")
