@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode
 
-pytestmark = pytest.mark.timeout(SECONDS * 2)
+pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
 
 GAMMA, LAM = 0.9, 0.8
 COMMON = [
@@ -161,7 +161,7 @@ def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
         values = values_at_first_tokens(batch)
         assert len({round(value, 4) for value in values.values()}) > 10
         critics = [
-            [values[tuple(turn.prompt_ids), tuple(turn.response_ids)] for turn in episode.turns]
+            [values[tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))] for turn in episode.turns]
             for episode in steps[step]
         ]
         numbers = [gae(*both, GAMMA, LAM) for both in zip(_rewards(steps[step]), critics, strict=True)]
@@ -210,7 +210,7 @@ def test_environments_are_closed(critic: Run):
     assert [*critic.folder.glob("closed-*")]
 
 
-def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
+def test_rows_of_episodes_train_on_what_was_sampled(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches() for one in trained_responses(batch))
     assert trained == sampled
