@@ -4,6 +4,7 @@
 with new fixtures of all scopes, because often a fixture is what failed: a training run. The end of the output names it.
 """
 
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol  # pytest has no public way to run a test once more
 from hypothesis import settings
+
+# A shell that starts pytest in the background has Ctrl-C ignored in it, and in all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine makes no test wrong.
 settings.register_profile("unhurried", deadline=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import signal
 import sys
 import textwrap
 import uuid
@@ -21,10 +20,6 @@ from gem_core.plugins import GROUP, PluginManager, manager
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-
-# A shell that starts pytest in the background has Ctrl-C ignored in it, and in all that it starts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Site:

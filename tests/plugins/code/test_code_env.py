@@ -12,7 +12,7 @@ from solutions import SOLUTIONS
 
 import gem_code
 import gem_core
-from gem_core.env import Env
+from gem_core.env import Env, StepResult
 from gem_core.errors import EnvError
 from gem_core.testing import EnvConformance, check_env
 
@@ -27,6 +27,12 @@ def asked(tmp_path: Path, tests: Any = DOUBLE, **kwargs: Any) -> Env:
     env = gem_core.make("code:Dataset", dataset=str(tmp_path / "q.jsonl"), **kwargs)
     env.reset(seed=0)
     return env
+
+
+def answered(env: Env, action: str) -> StepResult:
+    """The same question again, and this answer to it."""
+    env.reset(seed=0)
+    return env.step(action)
 
 
 def block(program: str) -> str:
@@ -60,14 +66,16 @@ def test_a_wrong_program_is_paid_nothing(tmp_path: Path) -> None:
 def test_without_a_program_the_format_is_paid_for(tmp_path: Path) -> None:
     env = asked(tmp_path)
     for action in (RIGHT, "", "```python\nprint(1)"):
-        assert env.step(action)[1:] == (-0.1, True, True, {"success": False, "correct": False, "invalid_action": True})
+        _, reward, *ends, info = answered(env, action)
+        assert (reward, ends) == (-0.1, [True, True])
+        assert info == {"success": False, "correct": False, "invalid_action": True}
     assert asked(tmp_path, format_reward=0.0).step("")[1] == 0.0
 
 
 def test_the_last_block_counts(tmp_path: Path) -> None:
     env = asked(tmp_path)
-    assert env.step(block("print(1)") + block(RIGHT))[1] == 1.0
-    assert env.step(block(RIGHT) + block("print(1)"))[1] == 0.0
+    assert answered(env, block("print(1)") + block(RIGHT))[1] == 1.0
+    assert answered(env, block(RIGHT) + block("print(1)"))[1] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -191,8 +199,8 @@ def test_numbers_may_be_apart_by_the_tolerance(
 )
 def test_tests_come_in_several_forms(tmp_path: Path, tests: Any) -> None:
     env = asked(tmp_path, tests)
-    assert env.step(block(RIGHT))[1] == 1.0
-    assert env.step(block("print(2)"))[1] == (1.0 if len(env.tests) == 1 else 0.0)
+    assert answered(env, block(RIGHT))[1] == 1.0
+    assert answered(env, block("print(2)"))[1] == (1.0 if len(env.tests) == 1 else 0.0)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import gem_core
 import gem_math
-from gem_core.env import Env
+from gem_core.env import Env, StepResult
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.testing import EnvConformance, check_env
 from gem_grading import Grade
@@ -33,6 +33,12 @@ def asked(tmp_path: Path, answer: Any, **kwargs: Any) -> Env:
     env = gem_core.make("math:Dataset", dataset=str(tmp_path / "q.jsonl"), **kwargs)
     env.reset(seed=0)
     return env
+
+
+def answered(env: Env, action: str) -> StepResult:
+    """The same question again, and this answer to it."""
+    env.reset(seed=0)
+    return env.step(action)
 
 
 def boxed(content: str) -> str:
@@ -72,7 +78,7 @@ def test_another_way_to_write_an_expression_is_right_too(index: int, answer: str
 def test_without_a_box_nothing_is_paid_and_the_action_is_invalid(tmp_path: Path) -> None:
     env = asked(tmp_path, "5")
     for action in ("5", "", "\\boxed{5", "\\boxed 5"):
-        assert env.step(action)[1:] == (
+        assert answered(env, action)[1:] == (
             0.0,
             True,
             True,
@@ -83,15 +89,15 @@ def test_without_a_box_nothing_is_paid_and_the_action_is_invalid(tmp_path: Path)
 
 def test_the_last_box_counts(tmp_path: Path) -> None:
     env = asked(tmp_path, "5")
-    assert env.step("\\boxed{4} no, \\boxed{5}")[1] == 1.0
-    assert env.step("\\boxed{5} no, \\boxed{4}")[1] == 0.0
+    assert answered(env, "\\boxed{4} no, \\boxed{5}")[1] == 1.0
+    assert answered(env, "\\boxed{5} no, \\boxed{4}")[1] == 0.0
 
 
 @pytest.mark.parametrize("gold", [5, 5.0, "5", "\\boxed{5}", ["4", "5"], [5]])
 def test_golds_are_texts_numbers_or_lists_of_them(tmp_path: Path, gold: Any) -> None:
     env = asked(tmp_path, gold)
-    assert env.step("\\boxed{5}")[1] == 1.0
-    assert env.step("\\boxed{6}")[1] == 0.0
+    assert answered(env, "\\boxed{5}")[1] == 1.0
+    assert answered(env, "\\boxed{6}")[1] == 0.0
 
 
 def test_without_verification_expressions_are_compared_as_texts(
@@ -99,8 +105,8 @@ def test_without_verification_expressions_are_compared_as_texts(
 ) -> None:
     monkeypatch.setitem(sys.modules, "math_verify", None)
     env = asked(tmp_path, "x+1", verify=False)
-    assert env.step("\\boxed{x + 1}")[1] == 1.0
-    assert env.step("\\boxed{1+x}")[1] == 0.0
+    assert answered(env, "\\boxed{x + 1}")[1] == 1.0
+    assert answered(env, "\\boxed{1+x}")[1] == 0.0
 
 
 def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +122,8 @@ def test_plain_answers_ask_no_other_process(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("gem_math.env.grade", never)
     env = asked(tmp_path, "\\frac{3}{4}")
     for answer, reward in {"0.75": 1.0, "6/8": 1.0, "\\dfrac34": 1.0, "0.8": 0.0, "3": 0.0, "": 0.0}.items():
-        assert env.step(boxed(answer))[1] == reward
-    assert env.step(boxed("x" * 100_000))[1] == 0.0
+        assert answered(env, boxed(answer))[1] == reward
+    assert answered(env, boxed("x" * 100_000))[1] == 0.0
 
 
 # -- hostile answers ---------------------------------------------------------------------------------------------------
@@ -205,7 +211,7 @@ def test_an_answer_that_is_repeated_is_graded_once(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("gem_math.env.grade", counting)
     env = asked(tmp_path, "\\sin(q) + 17")
-    infos = [env.step(boxed("17 + \\sin(q)"))[4] for _ in range(5)]
+    infos = [answered(env, boxed("17 + \\sin(q)"))[4] for _ in range(5)]
     assert [info["success"] for info in infos] == [False, True, True, True, True]  # a failure is not remembered
     assert len(calls) == 2
 

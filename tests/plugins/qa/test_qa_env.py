@@ -11,7 +11,7 @@ import pytest
 
 import gem_core
 import gem_qa
-from gem_core.env import Env
+from gem_core.env import Env, StepResult
 from gem_core.testing import EnvConformance, check_env
 
 SAMPLE = [json.loads(line) for line in Path(gem_qa.__file__).with_name("sample.jsonl").read_text().splitlines()]
@@ -42,6 +42,12 @@ def asked(tmp_path: Path, answer: Any, **kwargs: Any) -> Env:
     return env
 
 
+def answered(env: Env, action: str) -> StepResult:
+    """The same question again, and this answer to it."""
+    env.reset(seed=0)
+    return env.step(action)
+
+
 def tagged(answer: str) -> str:
     return f"<think>Hm.</think> <answer>{answer}</answer>"
 
@@ -51,7 +57,9 @@ def test_every_accepted_answer_of_the_sample_is_right_and_others_are_wrong() -> 
     for index, row in enumerate(SAMPLE):
         assert row["question"] in env.reset(index=index)[0]
         for answer in row["answer"]:
+            env.reset(index=index)
             assert env.step(tagged(answer))[1:] == (1.0, True, True, {"success": True, "correct": True})
+        env.reset(index=index)
         assert env.step(tagged("Timbuktu"))[1:] == (0.0, True, True, {"success": False, "correct": False})
 
 
@@ -75,14 +83,14 @@ def test_golds_are_texts_numbers_or_lists_of_them(tmp_path: Path, gold: Any) -> 
 
 def test_the_last_answer_counts(tmp_path: Path) -> None:
     env = asked(tmp_path, "b")
-    assert env.step(tagged("x") + tagged("b"))[1] == 1.0
-    assert env.step(tagged("b") + tagged("x"))[1] == 0.0
+    assert answered(env, tagged("x") + tagged("b"))[1] == 1.0
+    assert answered(env, tagged("b") + tagged("x"))[1] == 0.0
 
 
 def test_without_an_answer_nothing_is_paid_and_the_action_is_invalid(tmp_path: Path) -> None:
     env = asked(tmp_path, "b")
     for action in ("b", "", "\\boxed{b}", "<answer>b"):
-        assert env.step(action)[1:] == (
+        assert answered(env, action)[1:] == (
             0.0,
             True,
             True,
@@ -98,7 +106,7 @@ def test_the_format_that_is_asked_for_is_the_one_that_is_graded(tmp_path: Path) 
         assert form in observation
         assert "Question: Who?" in observation
         assert "invalid_action" not in env.step(observation)[4]  # the example in it is an answer
-        assert env.step("\\boxed{b}" if boxed else tagged("b"))[1] == 1.0
+        assert answered(env, "\\boxed{b}" if boxed else tagged("b"))[1] == 1.0
 
 
 def test_the_preamble_can_be_left_out(tmp_path: Path) -> None:
@@ -146,4 +154,5 @@ def test_rules_are_answered_in_a_box(tmp_path: Path) -> None:
     env = gem_core.make("logic:RuleTaker-d3", dataset=str(tmp_path / "q.jsonl"))
     assert "\\boxed" in env.reset(task=0)[0]
     assert env.step("\\boxed{true}")[1] == 1.0
+    env.reset(task=0)
     assert env.step("<answer>True</answer>")[4]["invalid_action"] is True
