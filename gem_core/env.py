@@ -110,7 +110,7 @@ class Env(ABC):
         """Start an episode. Implementations call `super().reset(seed=seed)` first.
 
         Args:
-            seed: makes the episode reproducible; `None` goes on with the present generator.
+            seed: makes the episode reproducible; `None` continues with the present generator.
             options: what the environment itself documents, for example the row of a data set. An implementation names
                 each of its options as a parameter.
 
