@@ -128,7 +128,7 @@ def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
 
 
-def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path: Path):
+def test_a_resumed_run_continues_where_it_was(hostile: Run, model: Path, tmp_path: Path):
     shutil.copytree(hostile.folder / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "report").mkdir()
     lines = (hostile.folder / "report" / "metrics.jsonl").read_text().splitlines(keepends=True)
@@ -213,7 +213,7 @@ def test_the_critic_learns_one_value_per_turn(critic: Run):
     assert critic.metrics[0]["critic/vf_loss"] > 0
 
 
-def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
+def test_rows_of_whole_episodes_train_on_what_was_sampled(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
     assert trained == sampled
