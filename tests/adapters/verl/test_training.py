@@ -14,6 +14,7 @@ from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
+from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch, first_batch_of
 from training_run import SECONDS, assert_policy_gradient
 
 from gem_tiny import tiny_model
@@ -90,6 +91,12 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
 
 
+def test_the_seed_decides_the_first_batch_on_two_ranks(hostile: Run):
+    """With other environments than the other frameworks', so only the seeds are theirs."""
+    seeds = {one.slot: one.seed for one in hostile.episodes if one.env_id.startswith("test:")}
+    assert [seeds[task] for task in range(len(FIRST_BATCH))] == [seed for _, seed in first_batch_of(23)]
+
+
 def test_sampled_ids_are_trained_ids(hostile: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in hostile.sampled)
     for batch in hostile.batches:
@@ -155,7 +162,7 @@ def test_a_resumed_run_continues_where_it_was(hostile: Run, model: Path, tmp_pat
 @pytest.fixture(scope="module")
 def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     flags = [
-        "gem.env=test:Babble-v0",
+        *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
         "algorithm.adv_estimator=gae",
         "algorithm.lam=0.8",
         f"critic.model.path={model}",
@@ -168,14 +175,21 @@ def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
 
 
+def test_the_seed_decides_the_first_batch(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    first = [one for one in critic.episodes if one.slot < len(FIRST_BATCH)]
+    assert_first_batch((one.env_id, one.seed) for one in first)
+
+
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
-    steps = critic.episodes_by_step(16)
     for step, batch in enumerate(critic.batches):
         got = {(one.before, one.ids): one for one in trained_responses(batch)}
         values = values_at_first_tokens(batch)
         assert len({round(value, 6) for value in values.values()}) > 10
-        for episode in steps[step]:
+        episodes = [one for one in critic.episodes if one.slot // 16 == step]
+        assert len(episodes) == 16
+        for episode in episodes:
             keys = [(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))) for turn in episode.turns]
             critics = [values[key] for key in keys]
             advantage = 0.0
