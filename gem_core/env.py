@@ -206,8 +206,8 @@ class Env(ABC):
 
 _GUARDED = "__guarded_by_env__"
 _GUARDING: set[int] = set()
-"""The `id` of each environment in a guarded call. Calls from inside, such as `super().step()`, pass unguarded. No attribute
-of the environment holds this, because the environment may be copied meanwhile."""
+"""The `id` of each environment in a guarded call. Calls from inside, such as `super().step()`, pass unguarded. It is no
+attribute of the environment, because the environment may be copied meanwhile."""
 
 
 def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
