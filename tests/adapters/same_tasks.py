@@ -1,4 +1,4 @@
-"""What every framework plays first, on any number of processes. The suites of all adapters compare with these numbers."""
+"""What every framework plays first, on any number of processes; the suites of all adapters compare with it."""
 
 from __future__ import annotations
 
