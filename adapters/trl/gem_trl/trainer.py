@@ -240,11 +240,11 @@ class TurnGRPOTrainer(GRPOTrainer):
             share_slots(weights, everyone)
         except ValueError as error:
             raise SettingsError(
-                f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
+                f"{error} A batch has {everyone} tasks (an episode each, or a group): raise "
                 "per_device_train_batch_size, or per_device_eval_batch_size for an evaluation."
             ) from error
         if len(set(weights.values())) == 1 and everyone % len(weights):
-            logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
+            logger.warning(f"{len(weights)} environments share the {everyone} tasks of a batch unequally")
         return weights
 
     def _rollout_settings(self) -> RolloutSettings:
