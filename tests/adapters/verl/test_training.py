@@ -14,9 +14,10 @@ from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
-from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch, first_batch_of
+from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
 from training_run import SECONDS, assert_policy_gradient
 
+from gem_core.seeding import derive_seed
 from gem_tiny import tiny_model
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
@@ -91,10 +92,10 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
 
 
-def test_the_seed_decides_the_first_batch_on_two_ranks(hostile: Run):
-    """With other environments than the other frameworks', so only the seeds are theirs."""
+def test_the_seed_decides_every_task_on_two_ranks(hostile: Run):
+    """By the formula of `same_tasks`; these environments are not the ones there."""
     seeds = {one.slot: one.seed for one in hostile.episodes if one.env_id.startswith("test:")}
-    assert [seeds[task] for task in range(len(FIRST_BATCH))] == [seed for _, seed in first_batch_of(23)]
+    assert seeds == {task: derive_seed(derive_seed(23, "train"), task) for task in range(36)}
 
 
 def test_sampled_ids_are_trained_ids(hostile: Run):
