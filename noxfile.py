@@ -7,13 +7,21 @@ that two checkouts never share an editable install.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import nox
 from nox.project import dependency_groups, load_toml
@@ -24,6 +32,8 @@ nox.options.default_venv_backend = "none"
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core"))
 PROJECT = load_toml("pyproject.toml")
+LANES = 2  # sessions at a time: most tests wait for processes, and two of the largest fit into 16 GB
+INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # what passes at both ends has passed in between
 ADAPTER_PYTHON = "3.11"
@@ -45,11 +55,10 @@ def learn(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that has to pass before a change lands."""
-    # One by one: notifying a parametrised session by its bare name runs its first parameter only.
-    adapters = ("trl", "verl", "openrlhf", "oat", "roll")
-    for name in ("lint", *(f"core(python='{python}')" for python in TESTED_PYTHONS), *adapters):
-        session.notify(name)
+    """Everything that has to pass before a change lands, two sessions at a time."""
+    # What trains in Ray comes early: others run while it waits, and no long session is left for the end.
+    cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "lint"])
 
 
 @nox.session
@@ -161,9 +170,78 @@ def trl_vllm(session: nox.Session) -> None:
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
+@dataclass
+class Lane:
+    """A session in a process of its own, and what it printed."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    output: BinaryIO
+    began: float
+
+    @classmethod
+    def start(cls, name: str) -> Lane:
+        output = tempfile.TemporaryFile()  # noqa: SIM115  closed at the end of the session
+        command = [sys.executable, "-m", "nox", "-f", __file__, "-s", name]
+        # In a group of its own, which can be interrupted as Ctrl-C does.
+        process = subprocess.Popen(command, cwd=HERE, stdout=output, stderr=output, start_new_session=True)
+        return cls(name, process, output, time.monotonic())
+
+    def print(self) -> list[str]:
+        """Print what it printed, in one piece; returns the lines that name tests that ran once more."""
+        with self.output:
+            self.output.seek(0)
+            text = self.output.read().decode(errors="replace")
+        print(f"\n{f' {self.name} ':=^120}\n{text}", flush=True)
+        return re.findall(r"^RERUN .*", text, re.MULTILINE)
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self) -> None:
+        """Wait until it has ended, and kill it if that takes longer than what a test may take to clean up."""
+        try:
+            self.process.wait(2 * INTERRUPT_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def side_by_side(session: nox.Session, names: list[str]) -> None:
+    """Run sessions in as many lanes as there are. All of them run, even if one fails."""
+    # Also in the background, where a shell has Ctrl-C ignored, and on SIGTERM: nothing is lost or left behind.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.default_int_handler)
+    waiting, running, results, failed = [*names], dict[int, Lane](), list[str](), list[str]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < LANES:
+                lane = Lane.start(waiting.pop(0))
+                running[lane.process.pid] = lane
+                session.log(f"{lane.name} began")
+            pid, status, used = os.wait4(-1, 0)
+            lane = running.pop(pid)
+            lane.process.returncode = code = os.waitstatus_to_exitcode(status)
+            minutes, cpu = (time.monotonic() - lane.began) / 60, (used.ru_utime + used.ru_stime) / 60
+            results += [f"{lane.name}: exit code {code}, {minutes:.1f} minutes, {cpu:.1f} of CPU", *lane.print()]
+            failed += [lane.name] if code else []
+    finally:
+        for lane in running.values():
+            lane.interrupt()
+        for lane in running.values():
+            lane.end()
+            lane.print()
+    session.log("\n".join(["all sessions:", *results]))
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
 def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
     """Run Python with one thread: more of them fight over the cores."""
-    session.run(str(python), *arguments, env={"OMP_NUM_THREADS": "1", **environment}, external=True)
+    environment = {"OMP_NUM_THREADS": "1", **environment}
+    session.run(str(python), *arguments, env=environment, external=True, interrupt_timeout=INTERRUPT_SECONDS)
 
 
 def pyright(session: nox.Session, python: Path, *folders: str, clone: str | None = None) -> None:
@@ -253,12 +331,29 @@ def environment(
     base = _dependencies(session, constraints, python, [*(first or []), requirements])
     overlay = HERE / ".nox" / base.name
     target = overlay / "bin" / "python"
-    _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
-    packages = next((base / "lib").glob("python*/site-packages"))
-    next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
-    pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(target), "--disable-pip-version-check"]
-    _quiet(session, *pip, "install", "--no-deps", "--no-build-isolation", "--quiet", "-e", str(HERE))
+    complete = overlay / "complete"  # says of which project, so that a session disturbs no other that runs in it
+    with _locked(overlay):
+        if not complete.exists() or complete.read_text() != _overlay_key(base):
+            _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
+            packages = next((base / "lib").glob("python*/site-packages"))
+            next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
+            pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(target), "--disable-pip-version-check"]
+            _quiet(session, *pip, "install", "--no-deps", "--no-build-isolation", "--quiet", "-e", str(HERE))
+            complete.write_text(_overlay_key(base))
     return target
+
+
+def _overlay_key(base: Path) -> str:
+    return hashlib.sha256(f"{base}{HERE}{(HERE / 'pyproject.toml').read_text()}".encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Nobody else makes this environment meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def interpreter(python: str) -> str | None:
@@ -285,9 +380,7 @@ def _dependencies(session: nox.Session, constraints: str, python: str, steps: li
     key = hashlib.sha256(f"{file.read_text()}{python}{steps}".encode()).hexdigest()[:12]
     path = CACHE / f"{constraints}-{python}-{key}"
     complete = path / "complete"  # written last, so that an interrupted installation is not taken for a whole one
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may be installing the same
+    with _locked(path):  # another checkout may be installing the same
         if complete.exists() and _works(str(path / "bin" / "python")):
             return path
         executable = interpreter(python)

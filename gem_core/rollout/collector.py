@@ -54,15 +54,15 @@ class BatchCollector:
     The policy samples for whichever environments are ready while the others are still at work. What an episode
     contains does not depend on who was ready when, as long as a completion depends on its prompt alone.
 
-    After an interruption, such as Ctrl-C, or an error of the policy, any of them can be called again, and goes on where
-    it was.
+    After an interruption, such as Ctrl-C, or an error of the policy, each method can be called again, and continues
+    where it was.
 
     Args:
         vec: a vector with same-step autoreset; what becomes of its failures is decided here from now on.
         policy: samples one completion per prompt.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
-        min_batch: the policy is asked once so many prompts are ready, or all that can be. `None` waits for every
+        min_batch: the policy is asked once this many prompts are ready, or all that can be. `None` waits for every
             environment that is at work: for samplers that draw from one generator for a whole batch, whose results
             would otherwise depend on timing.
 
@@ -123,7 +123,7 @@ class BatchCollector:
         return self._end_batch()
 
     def collect_turns(self, at_least: int) -> Batch:
-        """Play until whole episodes with so many turns are in; the rest goes on in the next call.
+        """Play until whole episodes with `at_least` turns are in; the rest continue in the next call.
 
         Args:
             at_least: number of turns, above 0.
@@ -144,7 +144,7 @@ class BatchCollector:
         return self._end_batch()
 
     def collect_episodes(self, count: int) -> Batch:
-        """Play until so many whole episodes are in; the rest goes on in the next call.
+        """Play until `count` whole episodes are in; the rest continue in the next call.
 
         With more environments than `count` this is over-sampling: nobody waits for the slowest. The slowest are not
         lost, though, but come in a later batch, and what ended early stands first in the next one, so that over a run

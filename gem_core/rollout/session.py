@@ -46,7 +46,7 @@ class Session:
 
         Args:
             policy: the run's.
-            episode: what there is of it so far.
+            episode: its turns so far.
             fault: the failure.
         """
         failed = msgspec.structs.replace(episode, error=fault.error, stop_reason=StopReason.ENV_ERROR)

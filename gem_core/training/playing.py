@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gem_core.env import Env
 from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
@@ -41,7 +43,7 @@ def build_runner(
         backend=settings.vector_backend,
         workers=settings.vector_workers,
         failures=settings.failures,
-        env_kwargs=settings.env_kwargs,
+        env_kwargs=settings.kwargs_of(split),
         wrappers=settings.load_wrappers(),
     )
 
@@ -56,6 +58,9 @@ def build_collector(
     width: int,
     group_size: int = 1,
     shard: tuple[int, int] = (0, 1),
+    first_episode: int = 0,
+    min_batch: int | None = None,
+    wrappers: Sequence[Callable[[Env], Env]] = (),
 ) -> BatchCollector:
     """A collector for a process that plays in batches, for training or for evaluation.
 
@@ -67,8 +72,11 @@ def build_collector(
         policy: samples.
         width: environments of this process, a multiple of `group_size`.
         group_size: episodes of a task.
-        shard: `(number, count)` of this process among those that play. The environments share the places of all of them
+        shard: `(number, count)` of this process among those that play. The environments share the tasks of all of them
             by their weights.
+        first_episode: batches that were played before this process started, where a run is resumed.
+        min_batch: see `BatchCollector`.
+        wrappers: applied after those of the settings.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
@@ -83,11 +91,12 @@ def build_collector(
         failures=settings.failures,
         seed=derive_seed(settings.seed, split),
         group_size=group_size,
+        first_episode=first_episode,
         shard=shard,
-        wrappers=settings.load_wrappers(),
-        env_kwargs=settings.env_kwargs,
+        wrappers=[*settings.load_wrappers(), *wrappers],
+        env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout)
+    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch)
 
 
 def prepare_process(settings: RunSettings) -> None:

@@ -183,7 +183,7 @@ class VectorEnv(ABC):
         self._start_episodes({slot: partial(self._states[slot].start_with, start) for slot, start in starts.items()})
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
-        """Wait until at least so many of the turns sent have come back, and take all that have.
+        """Wait until at least `at_least` of the turns sent have come back, and take all that have.
 
         Args:
             at_least: 0 takes what is there.
@@ -244,7 +244,7 @@ class VectorEnv(ABC):
 
     @abstractmethod
     def _gather(self, wanted: int, timeout: float | None) -> None:
-        """Pass on outcomes to `_arrive`; wait until there are about so many of them, or so many seconds are over."""
+        """Pass on outcomes to `_arrive`; wait for about `wanted` of them, for at most `timeout` seconds."""
 
     @abstractmethod
     def _wake(self) -> None:

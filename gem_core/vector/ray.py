@@ -35,11 +35,11 @@ except ModuleNotFoundError as error:
     ) from error
 
 NOBODY = -1
-"""Index of a question to the actor itself, in the place of a slot's."""
+"""Stands for a slot in a question to the actor itself."""
 IDLE_SECONDS = 1.0
 """After so long without calls, an actor is asked whether it is still there before it gets another one."""
 SHOWN_CHARACTERS = 200
-"""Of Ray's account of a loss, which goes on with advice."""
+"""Length of the excerpt of Ray's account of a loss, whose rest is advice."""
 _rays_threads: set[int] = set()
 """Threads of Ray's that called back. One that asked Ray for something would wait for itself."""
 

@@ -24,7 +24,7 @@ class EnvStatistics:
     failed: int = 0
     """Episodes that ended because their environment failed."""
     failures: int = 0
-    """Calls that failed, those included that a retry mended."""
+    """Calls that failed, including those whose retry succeeded."""
 
     @property
     def mean_return(self) -> float:
@@ -42,7 +42,7 @@ class EnvStatistics:
         return self.successes / self.episodes if self.episodes else float("nan")
 
     def end(self, turns: int, total: float, *, success: bool, truncated: bool, failed: bool) -> None:
-        """Note an ended episode."""
+        """Count an ended episode."""
         self.episodes += 1
         self.turns += turns
         self.total_return += total

@@ -35,12 +35,12 @@ class Arrivals:
             self._wake.put(None)
 
     def poke(self) -> None:
-        """Have `take` return with what there is; any thread."""
+        """Have `take` return with what has arrived; callable from any thread."""
         self._poked = True
         self._wake.put(None)
 
     def take(self, wanted: int, timeout: float | None) -> list[tuple[ThreadWorker, int, Outcome]]:
-        """All there are, after waiting for so many of them or so many seconds."""
+        """All outcomes that have arrived, after waiting for `wanted` of them or for `timeout` seconds."""
         self._wanted = wanted
         try:
             while len(self._items) < wanted and not self._poked:
@@ -113,7 +113,7 @@ class ThreadWorker(Worker):
 class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
     """As many threads as environments, unless `workers` says fewer.
 
-    A call that overruns its time limit costs its thread, which goes on until the call returns; `close()` waits for
+    A call that overruns its time limit costs its thread, which runs until the call returns; `close()` waits for
     such a call for a few seconds at most.
     """
 

@@ -43,7 +43,7 @@ class ObservationHistory(Wrapper):
     Args:
         env: the environment to wrap.
         mode: see `HistoryMode`.
-        last: keep only the last so many observations (a frame stack) and the actions between them;
+        last: number of observations to keep (a frame stack) and the actions between them;
             `None` keeps all.
         tokenizer: anything with `apply_chat_template`; the chat modes need it.
 

@@ -89,14 +89,6 @@ AnyRun = TypeVar("AnyRun", bound=TrainingRun)
 
 def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
     """Run a command to its end and leave none of its processes behind."""
-    for _ in range(3):
-        run = _launch(kind, command, folder, environment)
-        if "The current node timed out during startup" not in run.output:
-            break  # Ray gives itself 30 seconds, which a busy machine may need for other things
-    return run
-
-
-def _launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
     with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
         environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
         with (folder / "output.txt").open("wb") as output:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
 import signal
 import sys
 import textwrap
@@ -93,27 +92,20 @@ def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Plugin
     return put
 
 
-def _helper() -> ModuleType:
-    # By path: a folder with `tests` in it is not on the import path, and should not be.
-    path = Path(__file__).parents[1] / "real_tokenizers.py"
-    found = importlib.util.spec_from_file_location("gem_test_tokenizers", path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
     """One token per word."""
-    return _helper().word_tokenizer()
+    import real_tokenizers
+
+    return real_tokenizers.word_tokenizer()
 
 
 @pytest.fixture(scope="session")
 def chatml() -> PreTrainedTokenizerFast:
     """Byte-level BPE with a ChatML template."""
-    return _helper().chatml_tokenizer()
+    import real_tokenizers
+
+    return real_tokenizers.chatml_tokenizer()
 
 
 @pytest.fixture(scope="session", params=["words", "chatml"])

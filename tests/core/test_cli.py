@@ -9,13 +9,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
+from waiting import wait_until
 
 import gem_core
 from gem_core import Env
@@ -315,7 +315,8 @@ def test_play_interrupted_by_a_person() -> None:
         shown = b""
         while b"turn 1>" not in shown:
             shown += os.read(process.stdout.fileno(), 1000) or pytest.fail("it ended")
-        time.sleep(0.2)  # until it reads
+        # Until it reads: it sleeps.
+        wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output, errors) == (130, b"\nInterrupted.\n", b"")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 import pytest
+from waiting import wait_until
 
 import gem_core
 from gem_core import Env, make_vec
@@ -109,9 +110,7 @@ def _nothing_left() -> Iterator[None]:
     Watched.busy = Watched.most_busy = Watched.most_alive = 0
     Watched.overlapped = False
     yield
-    until(lambda: not Watched.alive and not runner_threads())
-    assert not Watched.alive
-    assert not runner_threads()
+    wait_until(lambda: not Watched.alive and not runner_threads())
     # No environment was ever called from two threads at once.
     assert not Watched.overlapped
 
@@ -122,12 +121,6 @@ def register() -> None:
 
 def runner_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith(("gem-env", "gem-exchange"))]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 class Babbler:
@@ -337,30 +330,30 @@ def test_each_episode_may_have_its_own_policy(runner: Run, words: Any) -> None:
 # -- concurrency -------------------------------------------------------------------------------------------------------
 
 
-def test_blocking_environments_do_not_block_the_loop(runner: Run) -> None:
-    one = runner(seconds=1.0, turns=1)
+def test_blocking_environments_block_neither_the_loop_nor_each_other(runner: Run) -> None:
+    opened = threading.Event()
 
-    async def main() -> tuple[list[Episode], float]:
-        playing = asyncio.ensure_future(one.run_all(range(4)))
-        longest, last = 0.0, time.perf_counter()
-        while not playing.done():
+    class Blocks(Watched):
+        def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            self._enter()
+            assert opened.wait(120)
+            self._leave()
+            return super().reset(seed=seed)
+
+    gem_core.register("demo-runner:Blocks-v0", Blocks)
+    one = runner("demo-runner:Blocks-v0", max_concurrent=16)
+
+    async def main() -> list[Episode]:
+        playing = asyncio.ensure_future(one.run_all(range(16)))
+        while Watched.busy < 16:
             await asyncio.sleep(0.005)
-            now = time.perf_counter()
-            longest, last = max(longest, now - last), now
-        return await playing, longest
+        opened.set()
+        return await playing
 
-    episodes, longest = play(main())
-    assert len(episodes) == 4
-    assert longest < 0.75
+    assert len(play(main())) == 16
 
 
-def test_episodes_overlap(runner: Run) -> None:
-    started = time.perf_counter()
-    play(runner(seconds=0.1, turns=2).run_all(range(16)))
-    # Each takes four times 0.1 s; one after the other that would be 6.4 s.
-    assert time.perf_counter() - started < 3.2
-
-
+@pytest.mark.uncertain("environments that take a hundredth of a second have to overlap")
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_than_so_many_at_once(runner: Run, limit: int) -> None:
     episodes = play(runner(seconds=0.01, max_concurrent=limit).run_all(range(7)))
@@ -511,6 +504,7 @@ def test_listeners_hear_the_run_its_episodes_and_its_end_once(runner: Run) -> No
 # -- failures that others cause ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
 def test_a_hanging_environment_costs_only_its_episode(runner: Run) -> None:
     class Hangs(Watched):
         def step(self, action: str) -> Any:

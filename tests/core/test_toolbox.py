@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult, ToolSession
@@ -26,7 +27,7 @@ from gem_core.tools.calls import Call
 class Says(Tool):
     """Answers with what a function gives, and remembers what was done to it."""
 
-    def __init__(self, answer: Callable[[], Any] = lambda: "ok", *, name: str = "say", timeout: float = 5.0) -> None:
+    def __init__(self, answer: Callable[[], Any] = lambda: "ok", *, name: str = "say", timeout: float = 60.0) -> None:
         self.answer, self.name, self.timeout = answer, name, timeout
         self.log: list[str] = []
 
@@ -69,13 +70,6 @@ def _no_thread_is_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     wait_until(lambda: not {one for one in threading.enumerate() if one.name.startswith("gem-tool")} - before)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -187,10 +181,8 @@ def test_a_function_that_is_not_there_any_more() -> None:
 
 def test_a_call_is_given_up_at_its_time_limit() -> None:
     released = threading.Event()
-    toolbox = Toolbox([Says(lambda: released.wait(20), timeout=0.1)])
-    began = time.monotonic()
+    toolbox = Toolbox([Says(released.wait, timeout=0.1)])
     result = say(toolbox)
-    assert time.monotonic() - began < 5
     assert result == ToolResult("Error: no answer within 0.1 seconds.", error=True)
     released.set()
 
@@ -205,7 +197,7 @@ def test_a_coroutine_is_cancelled_at_its_time_limit() -> None:
             cancelled.set()
 
     assert "no answer within 0.1 seconds" in say(Toolbox([AsyncSays(wait, timeout=0.1)])).text
-    assert cancelled.wait(10)
+    wait_until(cancelled.is_set)
 
 
 def test_a_coroutine_that_will_not_be_cancelled_holds_nobody_up() -> None:
@@ -222,7 +214,7 @@ def test_a_coroutine_that_will_not_be_cancelled_holds_nobody_up() -> None:
     toolbox = Toolbox([tool])
     toolbox.attach("a")
     assert "no answer" in say(toolbox).text
-    tool.answer = lambda: "next"
+    tool.answer, tool.timeout = lambda: "next", 60.0
     assert say(toolbox).text == "next"
     stop.set()
     toolbox.detach("a")

@@ -7,7 +7,6 @@ import logging
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -505,40 +504,38 @@ def test_arguments_and_wrappers_reach_every_environment() -> None:
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 
-class Sleeper(Env):
-    """Waits 0.1 s in each call."""
+class Meeting(Env):
+    """Waits in each call until as many environments as given are in one."""
+
+    meetings: ClassVar[dict[int, threading.Barrier]] = {size: threading.Barrier(size, timeout=120) for size in (2, 32)}
+
+    def __init__(self, size: int) -> None:
+        self.size = size
 
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        time.sleep(0.1)
+        self.meetings[self.size].wait()
         return "", {}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        time.sleep(0.1)
+        self.meetings[self.size].wait()
         return action, 0.0, False, False, {}
 
     def sample_random_action(self) -> str:
         return ""
 
 
-def test_threads_overlap_blocking_calls_and_are_gone_after_close() -> None:
-    gem_core.register("demo-vector:Sleeper-v0", Sleeper)
-    vec = make_vec("demo-vector:Sleeper-v0", 32, backend="thread", seed=SEED)
-    sequential = 2 * 32 * 0.1
-    started = time.perf_counter()
+@pytest.mark.parametrize(("count", "workers"), [(32, None), (6, 2)])
+def test_threads_overlap_blocking_calls_and_are_gone_after_close(count: int, workers: int | None) -> None:
+    gem_core.register("demo-vector:Meeting-v0", Meeting)
+    threads = workers or count
+    kwargs = {"size": threads}
+    vec = make_vec("demo-vector:Meeting-v0", count, backend="thread", workers=workers, seed=SEED, env_kwargs=kwargs)
     vec.reset()
-    vec.step(["a"] * 32)
-    assert time.perf_counter() - started < sequential / 5
-    assert env_threads()
+    actions = [str(number) for number in range(count)]
+    assert vec.step(actions)[0] == actions
+    assert len(env_threads()) == threads
     vec.close()
     assert not env_threads()
-
-
-def test_workers_limit_the_threads() -> None:
-    gem_core.register("demo-vector:Sleeper-v0", Sleeper)
-    with make_vec("demo-vector:Sleeper-v0", 6, backend="thread", workers=2, seed=SEED) as vec:
-        vec.reset()
-        assert vec.step([str(number) for number in range(6)])[0] == [str(number) for number in range(6)]
-        assert len(env_threads()) == 2
 
 
 def test_close_waits_for_a_step_under_way_and_closes_everything(gate: threading.Event) -> None:

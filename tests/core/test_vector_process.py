@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import processes_with
 from vector_envs import (
     SEED,
     Walk,
@@ -30,10 +31,10 @@ from vector_envs import (
     make,
     noted,
     play,
-    processes_with,
     run_script,
     seed_of,
 )
+from waiting import wait_until
 
 import gem_core
 from gem_core import Env
@@ -65,9 +66,7 @@ def _answer(observation: str = "", info: Any = None, done: bool = False) -> Any:
 
 def _wait_for(env: Env, path: str) -> Any:
     """Wait until there is such a file."""
-    until = time.monotonic() + 60
-    while not Path(path).exists() and time.monotonic() < until:
-        time.sleep(0.005)
+    wait_until(Path(path).exists)
     return _answer("waited")
 
 
@@ -549,18 +548,13 @@ def script(rest: str, folder: Path, backend: str = "process") -> subprocess.Pope
 
 def hangs(run: subprocess.Popen[str], folder: Path) -> bool:
     """Wait until an environment of a script hangs."""
-    until = time.monotonic() + 60
-    while not (folder / "hangs").exists() and run.poll() is None and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: (folder / "hangs").exists() or run.poll() is not None)
     return (folder / "hangs").exists()
 
 
 def none_left(folder: Path) -> bool:
     """Wait until no process of a script runs."""
-    until = time.monotonic() + 30
-    while processes_with(str(folder)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not processes_with(str(folder))
+    return wait_until(lambda: not processes_with(str(folder)))
 
 
 def test_a_plain_script_plays_its_own_environments_and_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from waiting import wait_until
+
 from gem_core import Env, make_vec
 from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
@@ -249,19 +251,6 @@ def env_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("gem-env")]
 
 
-def processes_with(text: str) -> list[int]:
-    """The processes, zombies aside, that have this text in their command line or environment."""
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            about = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-            if text.encode() in about and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
-        except OSError:  # it ended meanwhile, or is somebody else's
-            continue
-    return found
-
-
 def children() -> list[int]:
     """The processes that this one started, zombies included."""
     found: list[int] = []
@@ -284,12 +273,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone_soon(pids: Sequence[int], seconds: float = 20.0) -> bool:
+def gone_soon(pids: Sequence[int]) -> bool:
     """Wait until none of these processes runs."""
-    until = time.monotonic() + seconds
-    while any(alive(pid) for pid in pids) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not any(alive(pid) for pid in pids)
+    return wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
 def run_script(text: str, folder: Path, **settings: Any) -> subprocess.Popen[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
+
+import pytest
+from processes import processes_with
+from waiting import wait_until
 
 import gem_core
 from gem_core.tools import Toolbox, ToolEnv
@@ -36,16 +38,16 @@ HOSTILE = (
     "while True: print('a' * 1000)",
     "import os, signal\nos.kill(-1, signal.SIGKILL)",
     "import os\nos.kill(os.getppid(), 9)",
-    "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])",
+    "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', 'MARK'])",
     "import socket\nsocket.create_connection(('127.0.0.1', 80))",
     "open('/etc/passwd', 'a')",
 )
 
 
-def call(rng: random.Random, number: int) -> tuple[str, str | None]:
+def call(rng: random.Random, number: int, mark: str) -> tuple[str, str | None]:
     """A response, and what has to stand in the answer; `None` for one that is to fail."""
     if rng.random() < 0.05:
-        return f"<python>{rng.choice(HOSTILE)}</python>", None
+        return f"<python>{rng.choice(HOSTILE).replace('MARK', mark)}</python>", None
     kind = rng.choice(["python", "search", "add"])
     if kind == "python":
         return f"<python>print({number} * 3)</python>", f"result: {3 * number}\n"
@@ -54,8 +56,10 @@ def call(rng: random.Random, number: int) -> tuple[str, str | None]:
     return f'<tool_call>{{"name": "add", "arguments": {{"a": {number}, "b": 1}}}}</tool_call>', str(number + 1)
 
 
-def test_a_thousand_calls(tmp_path: Path) -> None:
-    before = helpers()
+@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+def test_a_thousand_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, mark = children(), str(tmp_path)
+    monkeypatch.setenv("GEM_TEST_MARK", mark)
     (tmp_path / "adder.py").write_text(SERVER)
     servers = {"adder": {"command": sys.executable, "args": [str(tmp_path / "adder.py")]}}
     rng = random.Random(0)
@@ -67,7 +71,7 @@ def test_a_thousand_calls(tmp_path: Path) -> None:
         try:
             vec.reset()
             for turn in range(ROUNDS):
-                calls = [call(rng, turn * ENVIRONMENTS + place) for place in range(ENVIRONMENTS)]
+                calls = [call(rng, turn * ENVIRONMENTS + place, mark) for place in range(ENVIRONMENTS)]
                 observations, _, terminated, truncated, infos = vec.step([response for response, _ in calls])
                 assert not any([*terminated, *truncated])
                 for (response, wanted), observation, info in zip(calls, observations, infos, strict=True):
@@ -79,17 +83,10 @@ def test_a_thousand_calls(tmp_path: Path) -> None:
             vec.close()
     assert fates.total() == ENVIRONMENTS * ROUNDS
     assert 30 < fates["hostile"] < 80
-    deadline = time.monotonic() + 10
-    while helpers() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not helpers() - before
+    wait_until(lambda: not children() - before)
+    wait_until(lambda: not processes_with(mark))
 
 
-def helpers() -> set[str]:
-    """Processes of sandboxes and of this server."""
-    shown = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    return {
-        line
-        for line in shown.splitlines()
-        if any(mark in line for mark in ("gem_sandbox", "adder.py", "time.sleep(600)"))
-    }
+def children() -> set[str]:
+    """Ids of this process's children."""
+    return {pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()}

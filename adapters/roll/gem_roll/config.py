@@ -1,4 +1,4 @@
-"""ROLL's configuration with a place for ours."""
+"""ROLL's configuration with the section `gem`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Batch = Any
 """ROLL's `DataProto`, whose annotations are not what it holds."""
 
 ADVANTAGES = "gem_advantages"
-"""Column of a batch: one number per token, until ROLL has come to its advantages."""
+"""Column of a batch: one number per token, kept apart until ROLL has computed its own advantages."""
 
 _EVALUATED = "eval_"
 """What the names of an evaluation's metrics begin with."""
@@ -35,8 +35,8 @@ _EVALUATED = "eval_"
 class TurnPipeline(AgenticPipeline):
     """ROLL's pipeline; its own clusters, rollout, weight transfer and loss.
 
-    Advantages are computed as soon as a batch is there, before rows are copied to fill it up, and take the place of
-    ROLL's when it trains. Copies train nothing.
+    Advantages are computed as soon as a batch is complete, before rows are copied to fill it up. They replace ROLL's
+    when it trains. Copies train nothing.
 
     Args:
         pipeline_config: as `gem_roll.train` completes it.
@@ -50,7 +50,7 @@ class TurnPipeline(AgenticPipeline):
         self._settings = GemSettings.of(pipeline_config.gem)
         self._announced = False
         super().__init__(pipeline_config)
-        # A resumed run shows its tracker all that was before; the report has that.
+        # A resumed run logs all earlier steps again; the report has them already.
         wait(self.resume_futures)
         self._train_step = self.actor_train.train_step
         self.actor_train.train_step = self._train_on_turns
@@ -99,7 +99,7 @@ class TurnPipeline(AgenticPipeline):
         DataProto.drop(played)
         found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
         if self._report is not None:
-            self._report.amend(global_step, found)  # of so many updates; this step's is yet to come
+            self._report.amend(global_step, found)  # the weights have had that many updates; this step's comes later
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
@@ -124,7 +124,7 @@ class _Reporting:
         """Take the metrics of a step, counted from 0."""
         self._tracker.log(values=values, step=step, **options)
         if self._report is not None:
-            # ROLL marks with `@` how a metric was averaged, and takes that off as well.
+            # ROLL marks with `@` how a metric was averaged, and removes the mark as well.
             numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
             own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
             self._report.update(step + 1, own)

@@ -25,7 +25,7 @@ class RouterPolicy:
         client: of ROLL's router.
         generating: ROLL's generation settings.
         uid: number of the environment manager; the router keeps it with one engine, whose prefix cache then helps.
-        running: whether the rollout goes on.
+        running: false once the rollout ends.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +23,12 @@ from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
-from gem_core.seeding import derive_seed
 from gem_core.training.metrics import announcement
-from gem_core.training.playing import prepare_process
+from gem_core.training.playing import build_collector, prepare_process
 from gem_core.training.rows import Row
-from gem_core.training.settings import RunSettings, Split
+from gem_core.training.settings import Split
 from gem_core.training.turn_table import TurnTable
-from gem_core.vector import make_vec, share_slots
+from gem_core.vector import share_slots
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
@@ -84,7 +83,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
         args.check_environments(tasks, f"per_device_train_batch_size={args.per_device_train_batch_size}")
         manager.configure(args.to_dict())
-        self._wrappers = (*args.load_wrappers(), *wrappers)
+        self._wrappers = tuple(wrappers)
         self._value_function = value_function
         self._collectors: dict[str, BatchCollector] = {}
         self._batch = Batch()
@@ -205,23 +204,22 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _new_collector(self, mode: Split, count: int, policy: TrainerPolicy) -> BatchCollector:
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
-        # A resumed run goes on with new episodes instead of repeating those before the checkpoint.
-        first = self._rounds_played() if train else 0
         group_size = args.group_size if train else 1
-        vec = make_vec(
-            self._checked_weights(mode, count // group_size),
-            count,
-            backend=args.vector_backend,
-            workers=args.vector_workers,
-            failures=args.failures,
-            seed=derive_seed(args.seed, mode),
+        self._check_shares(mode, count // group_size)
+        return build_collector(
+            args,
+            mode,
+            self.processing_class,
+            self._settings,
+            policy,
+            width=count,
             group_size=group_size,
-            first_episode=first,
             shard=(rank, self.accelerator.num_processes),
+            # A resumed run plays new tasks instead of repeating those before the checkpoint.
+            first_episode=self._rounds_played() if train else 0,
+            min_batch=args.min_generation_batch,
             wrappers=self._wrappers,
-            env_kwargs=cast(RunSettings, args).env_kwargs,
         )
-        return BatchCollector(vec, policy, self.processing_class, self._settings, min_batch=args.min_generation_batch)
 
     def _rounds_played(self) -> int:
         """Batches of episodes that the updates so far were made of."""
@@ -229,23 +227,18 @@ class TurnGRPOTrainer(GRPOTrainer):
         updates = self.state.global_step * args.gradient_accumulation_steps
         return -(-updates // ((args.steps_per_generation or 1) * self.num_iterations))
 
-    def _checked_weights(self, mode: Split, tasks: int) -> dict[str, float]:
-        """The environments and their shares of a batch.
-
-        Raises:
-            SettingsError: not all of them get a task of a batch.
-        """
+    def _check_shares(self, mode: Split, tasks: int) -> None:
+        """Raise `SettingsError` unless every environment gets a task of a batch; warn of unequal shares."""
         weights, everyone = self.args.weights(mode), tasks * self.accelerator.num_processes
         try:
             share_slots(weights, everyone)
         except ValueError as error:
             raise SettingsError(
-                f"{error} A batch has {everyone} places (episodes, or groups of them): raise "
+                f"{error} A batch has {everyone} tasks: raise "
                 "per_device_train_batch_size, or per_device_eval_batch_size for an evaluation."
             ) from error
         if len(set(weights.values())) == 1 and everyone % len(weights):
-            logger.warning(f"{len(weights)} environments share {everyone} places of a batch unequally")
-        return weights
+            logger.warning(f"{len(weights)} environments share the {everyone} tasks of a batch unequally")
 
     def _rollout_settings(self) -> RolloutSettings:
         limits = f"max_completion_length={self.args.max_completion_length}"

@@ -42,7 +42,7 @@ class Minesweeper(Game):
             as many columns, a fifth of the cells mined, a turn for each cell.
 
     Raises:
-        EnvError: no mine, so many that they may not fit around the first cell, fewer than one turn, or only some of
+        EnvError: no mine, more than are sure to fit around the first cell, fewer than one turn, or only some of
             the four given.
     """
 

@@ -9,7 +9,7 @@ MAX_CHARACTERS = 1000
 """Longer answers are compared as they stand."""
 _DIGITS = 100
 _FAR = 1000
-"""Numbers that differ by more than one part in so many are unequal however they were rounded."""
+"""Numbers that differ by more than one part in this many are unequal however they were rounded."""
 
 _DROPPED = re.compile(
     r"\\(?:left|right|displaystyle)(?![A-Za-z])"  # sizes of brackets

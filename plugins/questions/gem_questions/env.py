@@ -51,7 +51,7 @@ class QuestionEnv(Env):
 
     The shuffled order depends on `shuffle_seed` alone, and not on the seed of a run: give each run another one, or all
     ask the same questions in the same order. `len(env.unwrapped.questions)` is the number of questions, and loads them:
-    an evaluation of so many episodes asks each once.
+    an evaluation with that many episodes asks each once.
 
     `info` has `success` and, the same by upstream's name, `correct`; `invalid_action` where the text has no answer;
     `grading_error` where grading failed, which counts as wrong.

@@ -24,7 +24,7 @@ class Turn(NamedTuple):
 
     seconds: float
     ended: Ended | None = None
-    """How it ended; `None` where it goes on."""
+    """How it ended; `None` where the session continues."""
     report: Report | None = None
     """What the process said of itself."""
     problem: str | None = None
@@ -39,7 +39,7 @@ class Call:
     Args:
         server: starts it.
         limits: it has.
-        session: whether it reports, and goes on, after each run.
+        session: whether it reports after each run, and continues.
 
     Raises:
         ServerLost: by all methods but `close`: the server has died.

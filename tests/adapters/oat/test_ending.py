@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from runs import arguments
+from waiting import wait_until
 
 from gem_core.errors import AdapterError
 from gem_core.training.report import RunReport
@@ -96,10 +96,7 @@ def test_all_processes_of_a_run_are_ended_and_no_other(status: RunStatus, start:
     start(orphan).wait(60)
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
-        deadline = time.monotonic() + 60
-        while len(status.processes) < 3 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert len(status.processes) == 3
+        wait_until(lambda: len(status.processes) == 3)
         end(status, [shell])
         assert status.processes == []
         assert stranger.poll() is None

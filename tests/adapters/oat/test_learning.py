@@ -28,6 +28,7 @@ CORRIDOR = {
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.uncertain("what is learned depends on what is sampled")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     own = {"--report": f"{tmp_path}/report", "--recording": f"{tmp_path}/episodes", "--save_path": f"{tmp_path}/oat"}
     flags = [part for pair in {**CORRIDOR, **own}.items() for part in pair]

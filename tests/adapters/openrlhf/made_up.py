@@ -10,9 +10,9 @@ from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logpro
 from gem_openrlhf.rows import EpisodeRows
 
 
-def random_batch(rng: random.Random, view: Any = "episode", *, empty: bool = True) -> list[EpisodeRows]:
+def random_batch(rng: random.Random, kind: Any = "episode", *, empty: bool = True) -> list[EpisodeRows]:
     """Four groups of two episodes, of a few turns, or none; some prompts do not continue the turn before."""
-    return [EpisodeRows.of(_episode(rng, group, empty), view) for group in range(4) for _ in range(2)]
+    return [EpisodeRows.of(_episode(rng, group, empty), kind) for group in range(4) for _ in range(2)]
 
 
 def add_turn(

@@ -87,7 +87,7 @@ class Step:
         assert not any(map(any, tables)), "no number on tokens that were not sampled"
         return in_order(found)
 
-    def first_place(self, tables: list[torch.Tensor]) -> list[float]:
+    def at_first_tokens(self, tables: list[torch.Tensor]) -> list[float]:
         """What tables of rows say at each turn's first token."""
         return in_order({turn: tables[row][start].item() for turn, row, start, _ in self.spans()})
 
@@ -110,12 +110,12 @@ def groups(batch: list[EpisodeRows]) -> list[int]:
     return [one.summary.group for one in batch if one.rows and one.summary]
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("kind", ["episode", "turn"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], name: str, view: str):
+def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], name: str, kind: str):
     for seed in range(5):
         # A group of one has nothing to compare with, and that is gem-core's business.
-        batch = random_batch(random.Random(seed), view, empty=name in ("rebn", "rebn_loo", "reinforce"))
+        batch = random_batch(random.Random(seed), kind, empty=name in ("rebn", "rebn_loo", "reinforce"))
         step = Step(arguments("--algo.kl.init_coef=0"), batch, advantage=name, multiple=seed + 1)
         rewards = step.split(step.rewards())
         want = brute_force.expected(name, rewards, groups(batch), GAMMA)
@@ -142,19 +142,19 @@ def args_once() -> SimpleNamespace:
     return openrlhf_arguments("--algo.kl.init_coef=0")
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
-def test_gae_takes_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], view: str):
-    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), view), advantage="gae", multiple=7)
-    values = step.split(step.first_place(step.values))
+@pytest.mark.parametrize("kind", ["episode", "turn"])
+def test_gae_takes_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], kind: str):
+    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), kind), advantage="gae", multiple=7)
+    values = step.split(step.at_first_tokens(step.values))
     rewards = step.split(step.rewards())
     want = [brute_force.gae(*both, GAMMA, LAM) for both in zip(rewards, values, strict=True)]
     assert step.per_turn() == pytest.approx([number for row in want for number in row], abs=1e-5)
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
-def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNamespace], view: str):
-    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), view), advantage="gae", multiple=7)
-    values, advantages = step.first_place(step.values), step.per_turn()
+@pytest.mark.parametrize("kind", ["episode", "turn"])
+def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNamespace], kind: str):
+    step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), kind), advantage="gae", multiple=7)
+    values, advantages = step.at_first_tokens(step.values), step.per_turn()
     critic = CriticActor.__new__(CriticActor)
     critic.trainer = SimpleNamespace(replay_buffer=NaiveReplayBuffer(1))
     for experience in step.experiences:
@@ -165,9 +165,9 @@ def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNames
     targets: dict[tuple[int, int], float] = {}
     for number, item in enumerate(critic.trainer.replay_buffer.items):
         assert not item.returns.isnan().any()
-        (places,) = torch.where(item.action_mask)
-        assert {*places.tolist()} == {*starts.get(number, {})}
-        targets |= {starts[number][place]: item.returns[place].item() for place in places.tolist()}
+        (columns,) = torch.where(item.action_mask)
+        assert {*columns.tolist()} == {*starts.get(number, {})}
+        targets |= {starts[number][at]: item.returns[at].item() for at in columns.tolist()}
     want = [advantage + value for advantage, value in zip(advantages, values, strict=True)]
     assert in_order(targets) == pytest.approx(want, abs=1e-5)
 
@@ -180,11 +180,11 @@ def test_divergence_is_taken_off_the_rewards_of_its_turn(arguments: Callable[...
     assert step.per_turn() == pytest.approx(want, abs=1e-5)
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
-def test_length_penalties_are_those_of_a_response(arguments: Callable[..., SimpleNamespace], view: str):
+@pytest.mark.parametrize("kind", ["episode", "turn"])
+def test_length_penalties_are_those_of_a_response(arguments: Callable[..., SimpleNamespace], kind: str):
     flags = ["--reward.overlong_buffer_len=4", "--reward.overlong_penalty_factor=2", "--algo.kl.init_coef=0"]
     args = arguments(*flags, "--rollout.max_new_tokens=6", "--reward.stop_properly_penalty_coef=0.5")
-    step = Step(args, random_batch(random.Random(5), view), advantage="reinforce", multiple=7)
+    step = Step(args, random_batch(random.Random(5), kind), advantage="reinforce", multiple=7)
     turns = [turn for one in step.batch for row in one.rows for turn in row.turns]
     rewards = [
         (turn.reward - 2 * max(0, turn.end - turn.start - 2) / 4) * (0.5 if turn.truncated else 1) for turn in turns

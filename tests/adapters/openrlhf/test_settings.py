@@ -16,7 +16,7 @@ from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError
 from gem_core.failures import ErrorAction
 from gem_openrlhf.checks import OURS, check, check_flags
 from gem_openrlhf.settings import GemSettings, parse, usage
-from gem_openrlhf.tasks import Task, write_tasks
+from gem_openrlhf.tasks import TaskLabel, write_tasks
 
 ENV = ["--gem.env", "test:Babble-v0", "--gem.steps", "2"]
 TWO = ["--gem.env", "test:Babble-v0", "game:Corridor-v0"]
@@ -194,7 +194,8 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     settings = GemSettings(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[1.0, 2.0], steps=4, seed=5)
     write_tasks(tmp_path / "new" / "tasks.jsonl", settings, "train", batch=3, count=12, concurrent=7)
     rows = [json.loads(line) for line in (tmp_path / "new" / "tasks.jsonl").open()]
-    tasks = [Task.decode(row["label"]) for row in rows]
+    labels = [TaskLabel.decode(row["label"]) for row in rows]
+    tasks = [label.task for label in labels]
     # Batch by batch, and at random within each, so that no engine gets all tasks of one environment.
     batches = [[task.number for task in tasks[start : start + 3]] for start in range(0, 12, 3)]
     assert [sorted(batch) for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
@@ -202,9 +203,9 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     write_tasks(tmp_path / "again.jsonl", settings, "train", batch=3, count=12, concurrent=7)
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "new" / "tasks.jsonl").read_text()
     assert len({row["prompt"] for row in rows}) == 12
-    assert all(task.settings == settings and task.max_concurrent == 7 and task.split == "train" for task in tasks)
+    assert all(one.settings == settings and one.max_concurrent == 7 and one.split == "train" for one in labels)
     for start in range(0, 12, 3):
         assert sorted(task.env_id for task in tasks[start : start + 3]) == ["game:Corridor-v0"] * 2 + ["test:Babble-v0"]
     for env_id, count in (("game:Corridor-v0", 8), ("test:Babble-v0", 4)):
-        assert sorted(task.row for task in tasks if task.env_id == env_id) == [*range(count)]
+        assert sorted(task.index for task in tasks if task.env_id == env_id) == [*range(count)]
         assert {row["datasource"] for row, task in zip(rows, tasks, strict=True) if task.env_id == env_id} == {env_id}

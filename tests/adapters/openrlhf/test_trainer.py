@@ -51,13 +51,16 @@ def test_a_batch_without_a_turn_changes_nothing(trainer, openrlhfs):
     openrlhfs("train_step", lambda *_: pytest.fail("trained on nothing"))
     status, step = trainer.train_step(samples([EpisodeRows(), EpisodeRows()]), 4)
     assert step == 5
-    assert {name for name in status if not name.startswith("stop/")} == {
-        "env/errors",
-        "rollout/episodes",
-        "rollout/turns",
-        "rollout/dropped",
+    assert status == {
+        "env/errors": 2.0,
+        "rollout/episodes": 0.0,
+        "rollout/turns": 0.0,
+        "rollout/dropped": 2.0,
+        "stop/terminated": 0.0,
+        "stop/truncated": 0.0,
+        "stop/context_full": 0.0,
+        "stop/env_error": 1.0,
     }
-    assert (status["env/errors"], status["rollout/turns"], status["rollout/dropped"]) == (2.0, 0.0, 2.0)
 
 
 def test_rows_come_in_full_batches_for_every_rank(trainer, openrlhfs):

@@ -24,10 +24,10 @@ from gem_openrlhf.rows import EpisodeRows
     seed=st.integers(0, 2**32),
     parts=st.integers(1, 12),
     ranks=st.integers(1, 3),
-    view=st.sampled_from(["episode", "turn"]),
+    kind=st.sampled_from(["episode", "turn"]),
 )
-def test_cut_rows_have_every_sampled_token_once(seed: int, parts: int, ranks: int, view: str):
-    batch = random_batch(random.Random(seed), view=view)
+def test_cut_rows_have_every_sampled_token_once(seed: int, parts: int, ranks: int, kind: str):
+    batch = random_batch(random.Random(seed), kind=kind)
     whole, rows = training_rows(batch, 1, 1), training_rows(batch, parts * ranks, ranks)
     assert len(rows[0]) % (parts * ranks) == 0
     assert len(rows[0]) - len(whole[0]) < parts * ranks

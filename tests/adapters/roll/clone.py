@@ -1,4 +1,4 @@
-"""The clone of ROLL that `ROLL_HOME` names, made ready to be imported; before anything of it is."""
+"""Prepares the clone of ROLL that `ROLL_HOME` names; to be imported before anything of ROLL."""
 
 from __future__ import annotations
 
@@ -16,4 +16,6 @@ WITHOUT = (
 
 if HOME:
     cpu.prepare()
-    os.environ["ROLL_LOG_DIR"] = tempfile.mkdtemp(prefix="roll")  # by default ROLL logs to where it is started
+    # By default ROLL writes its logs to the working folder.
+    logs = tempfile.TemporaryDirectory(prefix="roll", ignore_cleanup_errors=True)
+    os.environ["ROLL_LOG_DIR"] = logs.name

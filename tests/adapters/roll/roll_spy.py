@@ -1,4 +1,4 @@
-"""Imported by a run (`gem.modules`) to note what goes through ROLL: what its engines sampled, what its actor trains on.
+"""Imported by a run (`gem.modules`) to record what ROLL's engines sample and what its actor trains on.
 
 It also makes the environments of the tests known.
 """

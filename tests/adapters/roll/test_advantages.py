@@ -35,14 +35,14 @@ def played(number: int, random: np.random.Generator) -> Episode:
 EPISODES = [played(number, np.random.default_rng(number)) for number in range(8)]
 
 
-def batch(view: Any) -> Any:
+def batch(kind: Any) -> Any:
     """As ROLL's scheduler hands a batch over: the episodes' rows in one, and after them one that was dropped."""
     from roll.distributed.scheduler.protocol import DataProto
     from tensordict import TensorDict
 
     parts = []
     for number, episode in enumerate([*EPISODES, None]):
-        rows = training_rows(episode, view)
+        rows = training_rows(episode, kind)
         result = EpisodeResult(None if episode is None else episode.summary())
         names = {"episode": f"e{number}", "task": f"t{number // 2}"}
         beside = columns(rows, result, env_id="test:One-v0", env=number, group=number // 2, **names)
@@ -51,12 +51,12 @@ def batch(view: Any) -> Any:
     return DataProto.concat(parts)
 
 
-def pipeline(name: str, view: str, size: int) -> Any:
+def pipeline(name: str, kind: str, size: int) -> Any:
     """Ours, with nothing of it built but what adjusting a batch needs."""
     from gem_roll.pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
-    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": view})
+    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})
     made._announced = True
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)
@@ -67,12 +67,12 @@ def pipeline(name: str, view: str, size: int) -> Any:
 
 
 @pytest.mark.parametrize("size", [1, 16])
-@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("kind", ["episode", "turn"])
 @pytest.mark.parametrize("name", ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"])
-def test_estimators_are_brute_force_whatever_is_copied(name: str, view: str, size: int):
-    made = pipeline(name, view, size)
-    filled = made.adjust_batch(batch(view))
-    rows = sum(len(training_rows(one, view)) for one in EPISODES) + 1
+def test_estimators_are_brute_force_whatever_is_copied(name: str, kind: str, size: int):
+    made = pipeline(name, kind, size)
+    filled = made.adjust_batch(batch(kind))
+    rows = sum(len(training_rows(one, kind)) for one in EPISODES) + 1
     assert len(filled) == (rows if size == 1 else -(-rows // 16) * 16)
     assert filled.meta_info["gem_accumulation"] == len(filled) // size
     trained = made._train_on_turns(filled)
@@ -101,7 +101,7 @@ def test_rolls_own_copies_spoil_its_normalisation():
             reward_normalization=RewardNormalizationConfig(grouping="batch", method="mean_std"),
             reward_clip=None,
         )
-        data = batch("turn")[:-1]  # without the episode that was dropped, of which ROLL knows nothing
+        data = batch("turn")[:-1]  # without the dropped episode: ROLL's own code has no such rows
         data = compute_discounted_returns(data, "step_reinforce", GAMMA)
         adjusted = AgenticPipeline.adjust_batch(pipeline("rebn", "turn", size), data, "copy")
         rewarded, _ = compute_response_level_rewards(adjusted, config)

@@ -269,7 +269,7 @@ def test_the_queue_is_spoken_to_as_rolls_managers_do():
 
 
 def test_a_batch_is_of_whole_steps():
-    """Task numbers count on it: so many episodes per manager and step, and those of older steps thrown away."""
+    """Task numbers rely on it: each manager plays as many episodes per step, and older ones are discarded."""
     from roll.distributed.scheduler.rollout_scheduler import GroupQueue
     from roll.pipeline.agentic.agentic_config import AgenticConfig
 

@@ -41,6 +41,7 @@ CORRIDOR = [
 
 
 @pytest.mark.needs_roll
+@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     folders = [
         f"gem.report={tmp_path}/report",
@@ -54,7 +55,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=96)
     assert_leaves_nothing(run)
     evaluated = {line["step"]: line["eval_episode/success"] for line in run.lines if "eval_episode/success" in line}
-    assert [*evaluated] == [0, 39], "so many updates the weights had had"
+    assert [*evaluated] == [0, 39], "the number of updates before each evaluation"
     assert evaluated[0] < 0.8
     # The policy has moved far by the end, so weights that did not reach the engine would show.
     assert all(abs(line["actor/train_infer_diff_token_mean"]) < 1e-4 for line in run.metrics)

@@ -93,12 +93,12 @@ def test_metadata_survives_text_that_is_no_unicode():
     assert metadata(found)[0].task == 7
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("kind", ["episode", "turn"])
 @pytest.mark.parametrize("name", ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"])
-def test_advantages_are_on_the_tokens_of_their_turns(name: str, view: Any):
+def test_advantages_are_on_the_tokens_of_their_turns(name: str, kind: Any):
     episodes = random_episodes(random.Random(0), 3, 2, breaks=0.2)
-    rows = [(row, number) for number, one in enumerate(episodes) for row in training_rows(one, view)]
-    carried = [one for number in episodes for one in metadata(beside(training_rows(number, view), number))]
+    rows = [(row, number) for number, one in enumerate(episodes) for row in training_rows(one, kind)]
+    carried = [one for number in episodes for one in metadata(beside(training_rows(number, kind), number))]
     table = turn_table(carried, [f"e{number}" for _, number in rows])
     numbers, _ = compute_advantages(name, table.batch(), gamma=0.9)
     [found] = map(torch.from_numpy, table.spread(numbers, [(len(rows), 39)]))

@@ -12,7 +12,10 @@ from gem_core.episode import TokenIds, as_token_ids
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import FailurePolicy
 from gem_core.rollout import Completion, EpisodeRunner, RolloutSettings
+from gem_core.vector import TaskTable
 from gem_roll.shared_runner import SharedRunner, shared_runner
+
+BABBLE = TaskTable("test:Babble-v0", 1)
 
 
 class Same:
@@ -33,12 +36,12 @@ def test_many_threads_play_at_once_and_each_gets_its_own_episode(words: Any):
     shared = SharedRunner(runner(words))
     with ThreadPoolExecutor(16) as threads:
         episodes = [
-            *threads.map(lambda task: shared.play(Same(words), task, "test:Babble-v0", task), range(64)),
+            *threads.map(lambda number: shared.play(Same(words), BABBLE[number]), range(64)),
         ]
     shared.close()
     assert [episode.slot for episode in episodes if episode] == [*range(64)]
     again = SharedRunner(runner(words))
-    assert again.play(Same(words), 5, "test:Babble-v0", 5).turns == episodes[5].turns  # type: ignore[union-attr]
+    assert again.play(Same(words), BABBLE[5]).turns == episodes[5].turns  # type: ignore[union-attr]
     again.close()
 
 
@@ -46,8 +49,9 @@ def test_what_is_to_stop_the_run_comes_out_in_the_thread_that_played(words: Any)
     shared = SharedRunner(runner(words, "test:Fragile-v0", failures=FailurePolicy(then="raise")))
 
     def play_on() -> None:
-        for task in range(50):
-            shared.play(Same(words), task, "test:Fragile-v0", task)
+        fragile = TaskTable("test:Fragile-v0", 1)
+        for number in range(50):
+            shared.play(Same(words), fragile[number])
 
     with pytest.raises(EnvFailure, match="test:Fragile-v0"):
         play_on()
@@ -67,14 +71,14 @@ def test_the_first_builds_and_the_last_closes(words: Any):
         with shared_runner("train", build) as shared:
             entered.wait(10)
             leave.wait(10)
-            shared.play(Same(words), 1, "test:Babble-v0", 1)
+            shared.play(Same(words), BABBLE[1])
 
     with ThreadPoolExecutor(3) as threads:
         staying = [threads.submit(stay) for _ in range(3)]
         entered.wait(10)
         assert len(built) == 1
         with shared_runner("train", build):
-            pass  # one who leaves takes nothing from the others
+            pass  # a user who leaves takes nothing from the others
         leave.set()
         for one in staying:
             one.result(30)
@@ -82,7 +86,7 @@ def test_the_first_builds_and_the_last_closes(words: Any):
         assert len(built) == 3
     late = SharedRunner(built[0])
     with pytest.raises(ClosedError):
-        late.play(Same(words), 1, "test:Babble-v0", 1)
+        late.play(Same(words), BABBLE[1])
     late.close()
 
 
@@ -90,7 +94,7 @@ def test_the_first_builds_and_the_last_closes(words: Any):
 
 
 class Answers:
-    """In the place of ROLL's router client: gives what is prepared, and notes what it was asked."""
+    """Stands in for ROLL's router client: returns the prepared answers and records the requests."""
 
     def __init__(self, *prepared: dict[str, Any] | None) -> None:
         self._prepared = [*prepared]

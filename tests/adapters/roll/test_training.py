@@ -12,12 +12,17 @@ from brute_force import expected
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
+from same_tasks import first_batch_of
 from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_tiny import tiny_model
 
-pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.needs_roll]
+pytestmark = [
+    pytest.mark.timeout(SECONDS * 2),
+    pytest.mark.needs_roll,
+    pytest.mark.uncertain("a real run: Ray has time limits of its own"),
+]
 
 GAMMA = 0.9
 TENSORS = ["input_ids", "attention_mask", "response_mask", "infer_logprobs", "old_log_probs"]
@@ -77,6 +82,10 @@ def test_every_episode_is_counted(hostile: Run):
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
+
+
+def test_the_seed_decides_the_first_batch_on_two_ranks(hostile: Run):
+    assert_first_seeds(hostile, 23)
 
 
 def test_sampled_ids_are_trained_ids(hostile: Run):
@@ -152,9 +161,13 @@ def test_rebn_is_brute_force_with_copies_filling_the_batch_up(rebn: Run):
     for batch in rebn.batches:
         assert len(batch["input_ids"]) == 16
         assert int(batch["response_mask"].any(-1).sum()) == 10
-        # The probabilities before the first update, which a copy must not take the place of.
+        # The probabilities before the first update; a copy must not replace them.
         mask = batch["response_mask"][:, 1:].bool()
         assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
+
+
+def test_the_seed_decides_the_first_batch_on_one_rank(rebn: Run):
+    assert_first_seeds(rebn, 0)
 
 
 def test_a_batch_makes_as_many_updates_as_asked_for(rebn: Run):
@@ -164,13 +177,13 @@ def test_a_batch_makes_as_many_updates_as_asked_for(rebn: Run):
     assert all(line["critic/old_log_prob/mean"] < 0 for line in rebn.metrics)
 
 
-def test_the_episode_view_trains_on_what_was_sampled(rebn: Run):
+def test_a_row_per_episode_trains_on_what_was_sampled(rebn: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in rebn.sampled)
     trained = Counter((one.before, one.ids) for batch in rebn.batches for one in trained_responses(batch))
     assert trained == sampled
 
 
-def test_a_resumed_run_goes_on_where_it_was(rebn: Run, model: Path, tmp_path: Path):
+def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_path: Path):
     shutil.copytree(rebn.folder / "report", tmp_path / "report")
     flags = ["max_steps=3", f"++resume_from_checkpoint={rebn.saved(1)}"]
     resumed = train(tmp_path, model, [*COMMON, *REBN, *flags])
@@ -201,6 +214,13 @@ def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_pa
     words = [line for line in run.output.splitlines() if line.startswith("EnvFailure: test:Fragile-v0")]
     assert len(words) == 1, run.output[-3000:]
     assert run.left == []
+
+
+def assert_first_seeds(run: Run, seed: int) -> None:
+    """The first tasks have the seeds that they have in every framework; the environments are those of the run."""
+    seeds = {episode.group: episode.seed for episode in run.episodes if episode.env_id.startswith("test:")}
+    want = [one for _, one in first_batch_of(seed)]
+    assert [seeds[task] for task in range(len(want))] == want
 
 
 def assert_expected(run: Run, name: str, tasks: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from conftest import QUIET
 from training_run import assert_success_rose
 
@@ -28,6 +29,7 @@ CORRIDOR = {
 }
 
 
+@pytest.mark.uncertain("what is learned depends on what is sampled")
 def test_corridor_is_learnt(tmp_path: Path):
     model, tokenizer = tiny_policy(CORRIDOR["env"], warm_start_steps=100, seed=0)
     progress = ProgressCallback("corridor")

@@ -39,6 +39,7 @@ CORRIDOR = [
 ]
 
 
+@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]

@@ -20,7 +20,7 @@ from training_run import SECONDS, assert_policy_gradient
 from gem_core.seeding import derive_seed
 from gem_tiny import tiny_model
 
-pytestmark = pytest.mark.timeout(SECONDS * 2)
+pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
 
 GAMMA = 0.9
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 pytest.importorskip("mcp.client", reason='needs pip install "gem-core[mcp]"')
 
-from mcp_users import User, until, wait_for_end
+from mcp_users import User
+from processes import processes_with
 
 from gem_core.tools import Toolbox
 
@@ -26,10 +28,11 @@ HERE = Path(__file__).parent
 def _marked() -> Iterator[str]:
     mark = f"marker-{secrets.token_hex(8)}"
     yield mark
-    left = wait_for_end(mark)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
+    try:
+        wait_until(lambda: not processes_with(mark))
+    finally:
+        for pid in processes_with(mark):
+            os.kill(pid, signal.SIGKILL)
 
 
 marker = pytest.fixture(_marked)
@@ -80,7 +83,7 @@ def listen(marker: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     def start(program: str, kind: str, port: int) -> subprocess.Popen[bytes]:
         arguments = [sys.executable, str(HERE / program), kind, str(port), marker]
         started.append(subprocess.Popen(arguments, stderr=subprocess.DEVNULL))
-        until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
+        wait_until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
         return started[-1]
 
     yield start

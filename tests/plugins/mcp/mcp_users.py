@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult
@@ -48,30 +45,3 @@ class User:
 
     def result(self, function: str, **arguments: Any) -> ToolResult:
         return self.session.call(Call(function, 0, arguments))
-
-
-def with_mark(mark: str) -> list[int]:
-    """Processes that have it in their command line."""
-    found: list[int] = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (folder / "cmdline").read_text(errors="replace"):
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
-
-
-def wait_for_end(mark: str, seconds: float = 10.0) -> list[int]:
-    """Those that are still there after so long."""
-    deadline = time.monotonic() + seconds
-    while (left := with_mark(mark)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return left
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)

@@ -17,22 +17,6 @@ def sandbox_of(backend: str) -> LocalSandbox:
     return LocalSandbox(backend=backend, limits=LIMITS, allow_unsafe=True)
 
 
-def processes_with(mark: str) -> list[int]:
-    """Ids of the processes that have a text in their command line or environment."""
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                text = file.read()
-            with open(f"/proc/{name}/environ", "rb") as file:
-                text += file.read()
-        except OSError:
-            continue
-        if mark.encode() in text and int(name) != os.getpid():
-            found.append(int(name))
-    return found
-
-
 def children() -> set[int]:
     """Ids of this process's children."""
     with open("/proc/thread-self/children") as file:

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from sandbox_processes import processes_with
+from processes import processes_with
+from waiting import wait_until
 
 from gem_sandbox import Limits, LocalSandbox
 
@@ -308,10 +309,7 @@ print("gone")
 """
     done = sandbox.run(code)
     assert (done.stdout, done.ending) == ("gone\n", "exit")
-    deadline = time.monotonic() + 10
-    while processes_with(marker) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert processes_with(marker) == []
+    wait_until(lambda: not processes_with(marker))
 
 
 def test_allocate_much_memory(sandbox: LocalSandbox) -> None:

@@ -14,20 +14,12 @@ from pathlib import Path
 
 import pytest
 from sandbox_processes import LIMITS, children, descendants, is_alive
+from waiting import wait_until
 
 import gem_sandbox
 from gem_sandbox import Limits, LocalSandbox, SandboxError
 from gem_sandbox.backends import SAFE
 from gem_sandbox.choice import chosen, problems
-
-WAIT = 20.0
-
-
-def eventually(condition) -> bool:
-    deadline = time.monotonic() + WAIT
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +149,7 @@ sandbox.run("import os\\ntry: os.fork()\\nexcept OSError: pass\\nwhile True: pas
         below = descendants(owner.pid)
         owner.kill()
     assert len(below) >= 3
-    assert eventually(lambda: not any(is_alive(*one) for one in below))
+    assert wait_until(lambda: not any(is_alive(*one) for one in below))
 
 
 @pytest.mark.parametrize("backend", ["bubblewrap", "namespaces", "limits"])
@@ -259,13 +251,13 @@ def test_processes_that_wait_cost_no_call(safe: LocalSandbox) -> None:
         for _ in range(5):
             assert safe.run("print(1)", limits=limits).stdout == "1\n"
         (template,) = children() - before
-        assert eventually(lambda template=template: bool(_waiting(template)))
-        assert eventually(lambda template=template: _all_killed(template))
+        assert wait_until(lambda template=template: bool(_waiting(template)))
+        assert wait_until(lambda template=template: _all_killed(template))
         assert safe.run("print(1)", limits=limits).stdout == "1\n"
     below = descendants(template)
     safe.close()
     # Bubblewrap's own first process ends a moment after the one that is waited for.
-    assert eventually(lambda: not any(is_alive(*one) for one in below))
+    assert wait_until(lambda: not any(is_alive(*one) for one in below))
 
 
 def _waiting(template: int) -> set[int]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from search_servers import Liar, Server, asking, drips, floods, says, says_raw, serving, silent
+from waiting import wait_until
 
 import gem_core
 from gem_core.errors import ToolError
@@ -197,6 +198,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("slowness", SLOW)
+@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
 def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
     with Liar(SLOW[slowness]) as server, asking(SearchTool(server.url, timeout=1, retries=9)) as ask:
         begin = time.monotonic()
@@ -207,6 +209,7 @@ def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
 def test_retries_end_with_the_time_limit() -> None:
     with Liar(says(b"", "503 Busy")) as server, asking(SearchTool(server.url, timeout=2, retries=100)) as ask:
         assert "no answer within 2 seconds" in ask("Rome")[0]
@@ -242,10 +245,7 @@ def test_nothing_is_left() -> None:
                 assert ask("x")[0] == ask("x")[0] == SHOWN
         with Liar(silent) as other, asking(SearchTool(other.url, timeout=0.2)) as ask:
             ask("x")
-    deadline = time.monotonic() + 10
-    while state() > before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert state() <= before
+    wait_until(lambda: state() <= before)
 
 
 @pytest.mark.parametrize(
