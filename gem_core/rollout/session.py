@@ -15,7 +15,7 @@ from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import provenance
 from gem_core.rollout.settings import RolloutSettings
-from gem_core.vector.faults import Fault, judge_failure
+from gem_core.vector.faults import Fault, decide_failure
 
 MAX_BARREN_EPISODES = 20
 """So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.
@@ -23,7 +23,7 @@ Failures are not counted here but in the vector's `FailurePolicy`."""
 
 
 class Session:
-    """Announces a rollout, judges its failures, announces its episodes, and ends it once.
+    """Announces a rollout, decides about its failures, announces its episodes, and ends it once.
 
     Args:
         env_ids: the environments that take part.
@@ -50,7 +50,7 @@ class Session:
             fault: the failure.
         """
         failed = msgspec.structs.replace(episode, error=fault.error, stop_reason=StopReason.ENV_ERROR)
-        return judge_failure(policy, fault, failed)
+        return decide_failure(policy, fault, failed)
 
     def end(self, episode: Episode) -> None:
         """Announce an ended episode, kept or not.

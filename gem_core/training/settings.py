@@ -317,10 +317,10 @@ class RunSettings:
             (concurrent, "train", self.max_concurrent),
             (concurrent, "eval", self.max_concurrent),
         ]
-        for name, split, places in wanted:
+        for name, split, slots in wanted:
             try:
-                if places is not None:
-                    share_slots(self.weights(split), places)
+                if slots is not None:
+                    share_slots(self.weights(split), slots)
             except ValueError as error:
                 raise SettingsError(f"{name}: {error}") from error
         for split in get_args(Split):

@@ -13,7 +13,7 @@ from gem_core.errors import ClosedError, EnvFailure, PluginError
 from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
-from gem_core.vector.faults import Fault, cut_off, judge_alone, log_failure
+from gem_core.vector.faults import Fault, cut_off, decide_alone, log_failure
 from gem_core.vector.slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.tasks import Task, TaskPlan, is_whole_number
@@ -39,7 +39,7 @@ class VectorEnv(ABC):
         self.failures = failures
         self.statistics = {env_id: EnvStatistics() for env_id in self.env_ids}
         """What each environment id did so far."""
-        self.on_failure: Callable[[Fault], ErrorAction] = partial(judge_alone, failures)
+        self.on_failure: Callable[[Fault], ErrorAction] = partial(decide_alone, failures)
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
         self._states = [SlotState(start.task.env_id, start) for start in starts]
         self._breaker = CircuitBreaker(failures)
@@ -97,7 +97,7 @@ class VectorEnv(ABC):
         seeds = _seeds(seed, len(chosen))
         self._check_none_pending()
         self._check_free(chosen)
-        self._start_episodes({slot: self._reset_call(slot, seeds, place) for place, slot in enumerate(chosen)})
+        self._start_episodes({slot: self._reset_call(slot, seeds, position) for position, slot in enumerate(chosen)})
         try:
             results = self._wait_for(len(chosen), None)
         except (EnvFailure, PluginError):
@@ -193,7 +193,7 @@ class VectorEnv(ABC):
             ClosedError: the vector is closed.
             ValueError: fewer turns than that are under way.
             EnvFailure: a failure that is to stop the run; what has come back stays, for another `recv`.
-            PluginError: a plugin judged a failure with something that is no `ErrorAction`.
+            PluginError: a plugin answered a failure with something that is no `ErrorAction`.
             EnvError: workers cannot be started, or are lost one after the other.
         """
         self._check_open()
@@ -256,12 +256,12 @@ class VectorEnv(ABC):
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
-    def _reset_call(self, slot: int, seeds: int | Sequence[int] | None, place: int) -> Callable[[], Reset]:
+    def _reset_call(self, slot: int, seeds: int | Sequence[int] | None, position: int) -> Callable[[], Reset]:
         state = self._states[slot]
         if seeds is None:
             return state.next_start
         if isinstance(seeds, Sequence):
-            return partial(state.next_start, seeds[place])
+            return partial(state.next_start, seeds[position])
         return partial(state.start_with, start_of(self.plan, slot, 0, seed=seeds))
 
     def _start_episodes(self, starts: Mapping[int, Callable[[], Reset]]) -> None:

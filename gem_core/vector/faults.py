@@ -1,4 +1,4 @@
-"""Failures as a vector judges, shows and logs them."""
+"""Failures as a vector decides, shows and logs them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
         return EnvFailure(self.env_id, self.seed, self.kind, self.error)
 
 
-def judge_failure(policy: FailurePolicy, fault: Fault, episode: Episode) -> ErrorAction:
+def decide_failure(policy: FailurePolicy, fault: Fault, episode: Episode) -> ErrorAction:
     """What becomes of a failed episode: what an enabled plugin says (`gem_env_error`), otherwise the policy.
 
     A retry that cannot help, because a replay has shown something else, is replaced by the policy's `then`.
@@ -70,7 +70,7 @@ def judge_failure(policy: FailurePolicy, fault: Fault, episode: Episode) -> Erro
     return action
 
 
-def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
+def decide_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
     """What becomes of a failure in a vector without a rollout, where nobody knows the episode's turns."""
     from gem_core.episode import Episode  # msgspec is not needed before something fails
 
@@ -83,7 +83,7 @@ def judge_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
         turns=[],
         error=fault.error,
     )
-    return judge_failure(policy, fault, episode)
+    return decide_failure(policy, fault, episode)
 
 
 def cut_off(error: str) -> Transition:

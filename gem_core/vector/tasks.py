@@ -95,8 +95,8 @@ class TaskPlan:
 
     def task(self, slot: int, episode: int) -> Task:
         """The task that `slot` plays in that episode."""
-        place = self.shard[0] * (self.num_envs // self.group_size) + slot // self.group_size
-        return self.table[episode * self.table.per_round + place]
+        position = self.shard[0] * (self.num_envs // self.group_size) + slot // self.group_size
+        return self.table[episode * self.table.per_round + position]
 
     def _check(self) -> None:
         if not isinstance(self.shard, tuple | list) or len(self.shard) != 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
@@ -187,7 +187,7 @@ def _deal(env_ids: str | Sequence[str], count: int) -> list[str]:
 def _check_all_play(weights: Mapping[str, float], slots: Sequence[str]) -> None:
     if missing := [env_id for env_id in weights if env_id not in slots]:
         raise ValueError(
-            f"{len(weights)} environment ids for {len(slots)} places: {missing[:3]} would never be played. Make the "
+            f"{len(weights)} environment ids for {len(slots)} slots: {missing[:3]} would never be played. Make the "
             "vector wider, or the weights more equal."
         )
 

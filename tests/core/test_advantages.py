@@ -45,7 +45,7 @@ prop = settings(deadline=None, max_examples=30)
 
 
 @dataclass(frozen=True)
-class Played:
+class SmallEpisode:
     """An episode as the brute force sees it."""
 
     rewards: tuple[float, ...]
@@ -53,7 +53,7 @@ class Played:
     group: int
 
 
-def batch_of(episodes: Sequence[Played]) -> TurnBatch:
+def batch_of(episodes: Sequence[SmallEpisode]) -> TurnBatch:
     return TurnBatch.from_rewards(
         [e.rewards for e in episodes], groups=[e.group for e in episodes], values=[e.values for e in episodes]
     )
@@ -87,17 +87,17 @@ gammas = st.sampled_from([0.0, 0.5, 0.9, 1.0])
 
 
 @st.composite
-def played(draw: st.DrawFn, numbers: st.SearchStrategy[float], *, empty: bool = True) -> list[Played]:
+def played(draw: st.DrawFn, numbers: st.SearchStrategy[float], *, empty: bool = True) -> list[SmallEpisode]:
     """Episodes in groups of at least two that have turns, with empty episodes strewn in."""
     groups = draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=3, unique=True))
     row = st.lists(numbers, min_size=1, max_size=4)
-    episodes: list[Played] = []
+    episodes: list[SmallEpisode] = []
     for group in groups:
         rows = draw(st.lists(row, min_size=2, max_size=4))
         rows += [[]] * draw(st.integers(0, 1 if empty else 0))
         for rewards in rows:
             values = draw(st.lists(numbers, min_size=len(rewards), max_size=len(rewards)))
-            episodes.append(Played(tuple(rewards), tuple(values), group))
+            episodes.append(SmallEpisode(tuple(rewards), tuple(values), group))
     return draw(st.permutations(episodes))
 
 
@@ -105,7 +105,7 @@ def played(draw: st.DrawFn, numbers: st.SearchStrategy[float], *, empty: bool = 
 Exact = list[list[Fraction]]
 
 
-def exact_returns(episodes: Sequence[Played], gamma: float) -> Exact:
+def exact_returns(episodes: Sequence[SmallEpisode], gamma: float) -> Exact:
     discount = Fraction(gamma)
     return [
         [
@@ -129,7 +129,7 @@ def equal(numbers: Sequence[Fraction]) -> bool:
     return max(numbers) - min(numbers) <= Fraction(1e-9) * max(abs(x) for x in numbers)
 
 
-def brute_batchwise(name: str, episodes: Sequence[Played], gamma: float) -> Exact:
+def brute_batchwise(name: str, episodes: Sequence[SmallEpisode], gamma: float) -> Exact:
     rows = exact_returns(episodes, gamma)
     everything = [g for row in rows for g in row]
     if name == "reinforce":
@@ -143,7 +143,7 @@ def brute_batchwise(name: str, episodes: Sequence[Played], gamma: float) -> Exac
     return [[(g - mean(rest)) / std(everything) for g in row] for row, rest in zip(rows, others, strict=True)]
 
 
-def brute_groupwise(name: str, episodes: Sequence[Played], gamma: float) -> Exact:
+def brute_groupwise(name: str, episodes: Sequence[SmallEpisode], gamma: float) -> Exact:
     starts = [row[0] if row else None for row in exact_returns(episodes, gamma)]
     advantages: Exact = []
     for i, episode in enumerate(episodes):
@@ -165,7 +165,7 @@ def brute_groupwise(name: str, episodes: Sequence[Played], gamma: float) -> Exac
     return advantages
 
 
-def brute_gae(episodes: Sequence[Played], gamma: float, lam: float) -> Exact:
+def brute_gae(episodes: Sequence[SmallEpisode], gamma: float, lam: float) -> Exact:
     discount, decay = Fraction(gamma), Fraction(gamma) * Fraction(lam)
     advantages: Exact = []
     for episode in episodes:
@@ -178,7 +178,7 @@ def brute_gae(episodes: Sequence[Played], gamma: float, lam: float) -> Exact:
     return advantages
 
 
-def brute(name: str, episodes: Sequence[Played], gamma: float) -> Floats:
+def brute(name: str, episodes: Sequence[SmallEpisode], gamma: float) -> Floats:
     if name == "gae":
         exact = brute_gae(episodes, gamma, 0.95)
     elif name in GROUPWISE:
@@ -198,7 +198,7 @@ def assert_close(found: Floats, expected: Floats) -> None:
 @every_estimator
 @prop
 @given(episodes=played(grid), gamma=gammas)
-def test_agrees_with_brute_force(name: str, episodes: list[Played], gamma: float) -> None:
+def test_agrees_with_brute_force(name: str, episodes: list[SmallEpisode], gamma: float) -> None:
     assert_close(ESTIMATORS[name](batch_of(episodes), gamma=gamma), brute(name, episodes, gamma))
 
 
@@ -206,7 +206,7 @@ def test_agrees_with_brute_force(name: str, episodes: list[Played], gamma: float
 @prop
 @given(episodes=played(floats), gamma=gammas, ranks=st.integers(1, 4), data=st.data())
 def test_any_split_over_ranks_gives_the_same(
-    name: str, episodes: list[Played], gamma: float, ranks: int, data: st.DataObject
+    name: str, episodes: list[SmallEpisode], gamma: float, ranks: int, data: st.DataObject
 ) -> None:
     homes = data.draw(st.lists(st.integers(0, ranks - 1), min_size=len(episodes), max_size=len(episodes)))
     split = [[e for e, home in zip(episodes, homes, strict=True) if home == rank] for rank in range(ranks)]
@@ -218,7 +218,7 @@ def test_any_split_over_ranks_gives_the_same(
 @every_estimator
 @prop
 @given(episodes=played(floats, empty=False), data=st.data())
-def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[Played], data: st.DataObject) -> None:
+def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[SmallEpisode], data: st.DataObject) -> None:
     batch = batch_of(episodes)
     assert batch.group is not None
     assert batch.values is not None

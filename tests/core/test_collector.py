@@ -411,7 +411,7 @@ def test_a_slot_that_fails_now_and_then_does_not(collect: Collect) -> None:
     assert [error is not None for error in errors] == [bool(number % 4) for number in range(12)]
 
 
-JUDGE = """
+DECIDER = """
 from gem_core.failures import ErrorAction
 asked, heard = [], []
 @hookimpl
@@ -425,8 +425,8 @@ def gem_episode_end(episode):
 
 
 def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], PluginManager], collect: Collect) -> None:
-    module = site.add("judge", JUDGE.format(answer="DROP"))
-    in_force().enable("judge")
+    module = site.add("decider", DECIDER.format(answer="DROP"))
+    in_force().enable("decider")
     register()
     bad = [derive_seed(SEED, number * 2 + 1) for number in (0, 1, 3)]
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
@@ -443,8 +443,8 @@ def test_a_plugin_can_drop_failed_episodes(site: Site, in_force: Callable[[], Pl
 def test_dropping_every_failure_of_an_environment_that_always_fails_stops_the_run(
     site: Site, in_force: Callable[[], PluginManager], collect: Collect
 ) -> None:
-    site.add("judge", JUDGE.format(answer="DROP"))
-    in_force().enable("judge")
+    site.add("decider", DECIDER.format(answer="DROP"))
+    in_force().enable("decider")
     bad = [derive_seed(SEED, number) for number in range(100)]
     register()
     collector = collect("Fragile-v0", 2, env_kwargs={"bad_seeds": bad})
@@ -463,8 +463,8 @@ def test_a_group_with_a_dropped_member_is_delivered_without_it(
                 raise OSError("odd")
             return super().step(action)
 
-    site.add("judge", JUDGE.format(answer="DROP"))
-    in_force().enable("judge")
+    site.add("decider", DECIDER.format(answer="DROP"))
+    in_force().enable("decider")
     gem_core.register("demo-collector:FailsInOddTurns-v0", FailsInOddTurns)
     dice = random.Random(0)
 
@@ -493,8 +493,8 @@ def test_dropped_episodes_are_no_carried_turns(
                 raise OSError("gone")
             return super().step(action)
 
-    site.add("judge", JUDGE.format(answer="DROP"))
-    in_force().enable("judge")
+    site.add("decider", DECIDER.format(answer="DROP"))
+    in_force().enable("decider")
     gem_core.register("demo-collector:OneTurnOrFailure-v0", OneTurnOrFailure)
     collector = collect("OneTurnOrFailure-v0", 2, failures=LENIENT)
     batches = [collector.collect_turns(1) for _ in range(60)]
@@ -503,8 +503,8 @@ def test_dropped_episodes_are_no_carried_turns(
 
 
 def test_a_plugin_can_stop_the_run(site: Site, in_force: Callable[[], PluginManager], collect: Collect) -> None:
-    module = site.add("judge", JUDGE.format(answer="RAISE"))
-    in_force().enable("judge")
+    module = site.add("decider", DECIDER.format(answer="RAISE"))
+    in_force().enable("decider")
     register()
     collector = collect("Fragile-v0", 3, env_kwargs={"bad_seeds": [derive_seed(SEED, 1)]})
     with pytest.raises(EnvFailure, match=rf"demo-collector:Fragile-v0 \(seed {derive_seed(SEED, 1)}\).*gone"):

@@ -96,7 +96,7 @@ def test_no_id_is_refused(nothing: Any) -> None:
 
 def test_an_id_without_a_place_is_refused() -> None:
     weights = {"demo-mixture:Walk-v0": 100.0, "demo-mixture:Other-v0": 1.0}
-    with pytest.raises(ValueError, match=r"2 environment ids for 8 places: .*Other-v0.* would never be played"):
+    with pytest.raises(ValueError, match=r"2 environment ids for 8 slots: .*Other-v0.* would never be played"):
         make(weights, 8)
     with pytest.raises(ValueError, match="would never be played"):
         make(["demo-mixture:Walk-v0", "demo-mixture:Other-v0"], 4, group_size=4)

@@ -28,7 +28,7 @@ from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
 from gem_core.rollout import Episode, StopReason
 from gem_core.vector import Fault, Task
-from gem_core.vector.faults import judge_failure
+from gem_core.vector.faults import decide_failure
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -535,7 +535,7 @@ def test_what_a_deciding_plugin_raises_names_the_environment(site: Site, in_forc
         gem_core.make("demo:Local-v0")
 
 
-def judging(answer: str) -> str:
+def deciding(answer: str) -> str:
     source = "\nasked = []\n@hookimpl\ndef gem_env_error(error, spec, episode, attempt):\n"
     return f"{source}    asked.append((str(error), spec.id, episode.seed, attempt))\n    return {answer}\n"
 
@@ -545,45 +545,45 @@ FAULT = Fault(0, "demo:Local-v0", 7, 0, Task(0, "demo:Local-v0", 0), FailureKind
 FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
 
 
-def test_only_enabled_plugins_judge_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
-    module = site.add("judge", "from gem_core.failures import ErrorAction\n" + judging("ErrorAction.DROP"))
+def test_only_enabled_plugins_decide_about_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    module = site.add("decider", "from gem_core.failures import ErrorAction\n" + deciding("ErrorAction.DROP"))
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
-    manager.load("judge")
-    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.TRUNCATE
+    manager.load("decider")
+    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.TRUNCATE
     assert site.module(module).asked == []
-    manager.enable("judge")
-    assert judge_failure(POLICY, FAULT._replace(attempt=3), FAILED) is ErrorAction.DROP
+    manager.enable("decider")
+    assert decide_failure(POLICY, FAULT._replace(attempt=3), FAILED) is ErrorAction.DROP
     [(error, env_id, seed, attempt)] = site.module(module).asked
     assert "OSError: gone" in error
     assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
 
 
 def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_force: Callable[[], PluginManager]) -> None:
-    silent = site.add("silent", judging("None"))
-    site.add("raising", judging("'raise'"))
+    silent = site.add("silent", deciding("None"))
+    site.add("raising", deciding("'raise'"))
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     manager.enable("silent", "raising")
-    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.RAISE
+    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.RAISE
     assert len(site.module(silent).asked) == 1
 
 
 def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Callable[[], PluginManager]) -> None:
-    site.add("patient", judging("'retry'"))
+    site.add("patient", deciding("'retry'"))
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     retrying, dropping = FailurePolicy(retries=2), FailurePolicy(retries=2, then="drop")  # type: ignore[arg-type]
-    assert [judge_failure(retrying, FAULT._replace(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
+    assert [decide_failure(retrying, FAULT._replace(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
         "retry",
         "retry",
         "truncate",
     ]
-    assert judge_failure(dropping, FAULT._replace(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, FAULT._replace(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
     manager.enable("patient")
-    assert judge_failure(dropping, FAULT._replace(attempt=20), FAILED) is ErrorAction.RETRY
-    assert judge_failure(dropping, FAULT._replace(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
-    assert judge_failure(dropping, FAULT._replace(attempt=1000), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, FAULT._replace(attempt=20), FAILED) is ErrorAction.RETRY
+    assert decide_failure(dropping, FAULT._replace(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, FAULT._replace(attempt=1000), FAILED) is ErrorAction.DROP
 
 
 @pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
@@ -591,25 +591,25 @@ def test_enabled_plugins_are_asked_in_the_order_they_were_named(
     site: Site, in_force: Callable[[], PluginManager], loaded_before: tuple[str, ...]
 ) -> None:
     # What was loaded earlier, for an environment or a listing, must not change who decides.
-    site.add("a", judging("'drop'"))
-    site.add("b", judging("'truncate'"))
+    site.add("a", deciding("'drop'"))
+    site.add("b", deciding("'truncate'"))
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     for name in loaded_before:
         manager.load(name)
     manager.enable("a", "b")
-    assert judge_failure(POLICY, FAULT, FAILED) is ErrorAction.DROP
+    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.DROP
 
 
 def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
     site: Site, in_force: Callable[[], PluginManager]
 ) -> None:
-    site.add("judge", judging("'explode'"))
+    site.add("decider", deciding("'explode'"))
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
-    manager.enable("judge")
+    manager.enable("decider")
     with pytest.raises(PluginError, match="explode"):
-        judge_failure(POLICY, FAULT, FAILED)
+        decide_failure(POLICY, FAULT, FAILED)
 
 
 def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

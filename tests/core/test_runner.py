@@ -248,12 +248,12 @@ def test_a_failure_is_an_episode_with_its_error_and_the_others_are_unharmed(runn
     assert as_bytes(episodes[::2]) == as_bytes(healthy[::2])
 
 
-JUDGE = "@hookimpl\ndef gem_env_error(error):\n    return '{answer}'\n"
+DECIDER = "@hookimpl\ndef gem_env_error(error):\n    return '{answer}'\n"
 
 
 def test_a_dropped_episode_is_none_and_missing(site: Site, in_force: Callable[[], PluginManager], runner: Run) -> None:
-    site.add("judge", JUDGE.format(answer="drop"))
-    in_force().enable("judge")
+    site.add("decider", DECIDER.format(answer="drop"))
+    in_force().enable("decider")
     register()
     one = runner(bad_seeds=(derive_seed(SEED, 1),))
     assert play(one.run(1)) is None
@@ -261,8 +261,8 @@ def test_a_dropped_episode_is_none_and_missing(site: Site, in_force: Callable[[]
 
 
 def test_a_plugin_can_stop_the_run(site: Site, in_force: Callable[[], PluginManager], runner: Run) -> None:
-    site.add("judge", JUDGE.format(answer="raise"))
-    in_force().enable("judge")
+    site.add("decider", DECIDER.format(answer="raise"))
+    in_force().enable("decider")
     register()
     with pytest.raises(EnvFailure, match="OSError: gone"):
         play(runner(bad_seeds=(derive_seed(SEED, 1),), seconds=0.01).run_all(range(8)))

@@ -55,13 +55,13 @@ def rows(rounds: int, env_ids: Any = "demo-tasks:Row-v0", width: int = 4, **kwar
     with make_vec(env_ids, width, seed=SEED, **kwargs) as vec:
         shown = [vec.reset()[0]]
         shown += [vec.step(["a"] * width)[0] for _ in range(rounds - 1)]
-    return [[int(text.split()[1]) for text in place] for place in zip(*shown, strict=True)]
+    return [[int(text.split()[1]) for text in slot] for slot in zip(*shown, strict=True)]
 
 
 @backends
 def test_no_row_twice_in_a_vector(backend: Any) -> None:
     played = rows(10, width=64, backend=backend)
-    assert sorted(row for place in played for row in place) == list(range(640))
+    assert sorted(row for slot in played for row in slot) == list(range(640))
 
 
 def test_rows_go_on_in_order() -> None:
@@ -78,7 +78,7 @@ def test_each_id_of_a_mixture_counts_its_own() -> None:
         ids = vec.env_ids
     played = rows(5, weights, 6)
     for env_id, count in {"demo-tasks:Row-v0": 20, "demo-tasks:Other-v0": 10}.items():
-        own = [row for place, one in zip(played, ids, strict=True) if one == env_id for row in place]
+        own = [row for slot, one in zip(played, ids, strict=True) if one == env_id for row in slot]
         assert sorted(own) == list(range(count))
 
 

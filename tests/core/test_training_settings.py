@@ -167,7 +167,7 @@ def test_environments_are_built_once_before_anything_starts() -> None:
     with pytest.raises(EnvKwargsError, match="turns"):
         settings(env_kwargs={"turns": 3}).check_environments(4, "batch=4")
     two = ["test:Still-v0", "game:Corridor-v0"]
-    with pytest.raises(SettingsError, match="batch=1: 2 environment ids for 1 places"):
+    with pytest.raises(SettingsError, match="batch=1: 2 environment ids for 1 slots"):
         settings(env=two).check_environments(1, "batch=1")
     with pytest.raises(SettingsError, match="max_concurrent=1: 2 environment ids"):
         settings(env=two, max_concurrent=1).check_environments(4, "batch=4")

@@ -522,7 +522,7 @@ def test_drop_is_truncation_for_a_vector_on_its_own(backend: str) -> None:
 
 
 def asked(site: Any, in_force: Callable[[], PluginManager], answer: str) -> list[Any]:
-    """Enable a plugin that judges failures so; the questions it was asked."""
+    """Enable a plugin that decides so about failures; the questions it was asked."""
     source = f"""
     asked = []
 
@@ -531,9 +531,9 @@ def asked(site: Any, in_force: Callable[[], PluginManager], answer: str) -> list
         asked.append((str(error), spec.id, episode.seed, attempt))
         return {answer}
     """
-    module = site.add("judge", source)
+    module = site.add("decider", source)
     manager = in_force()
-    manager.enable("judge")
+    manager.enable("decider")
     gem_core.register("demo-failures:Walk-v0", Walk)
     gem_core.register("demo-failures:Troubled-v0", Troubled)
     return site.module(module).asked
@@ -587,7 +587,7 @@ def test_a_plugin_that_always_asks_for_a_retry_is_overruled_in_the_end(
     assert [attempt for *_, attempt in questions] == list(range(1, MAX_ATTEMPTS + 1))
 
 
-def test_anybody_may_judge() -> None:
+def test_anybody_may_decide() -> None:
     with troubled("sync", "raises", (0, 0)) as vec:
         vec.on_failure = lambda fault: ErrorAction.RAISE if fault.slot == 0 else ErrorAction.TRUNCATE
         vec.reset()

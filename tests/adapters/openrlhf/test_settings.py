@@ -88,7 +88,7 @@ def test_what_can_work(checked):
         (["--gem.vector_backend", "sync", "--gem.vector_workers", "2"], "--gem.vector_workers 2 has no effect"),
         (["--gem.vector_workers", "0"], "--gem.vector_workers 0: Expected `int` >= 1"),
         (["--gem.max_concurrent", "0"], "--gem.max_concurrent 0: Expected `int` >= 1"),
-        ([*TWO, "--gem.max_concurrent", "1"], "--gem.max_concurrent 1: 2 environment ids for 1 places"),
+        ([*TWO, "--gem.max_concurrent", "1"], "--gem.max_concurrent 1: 2 environment ids for 1 slots"),
         ([*TWO, "--gem.eval_episodes", "1"], "--gem.eval_episodes 1"),
         (["--gem.env_timeout", "0"], "--gem.env_timeout 0.0: Expected `float` > 0"),
         (["--gem.env_retries", "-1"], "--gem.env_retries -1: Expected `int` >= 0"),

@@ -86,7 +86,7 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
 
 
 def test_the_seed_decides_the_tasks(hostile: Run):
-    """Whatever the number of ranks, and asynchronous: by the formula that `same_tasks` has, too."""
+    """Whatever the number of ranks, and asynchronous."""
     run = derive_seed(HOSTILE_SEED, "train")
     played = {episode.slot: episode.seed for episode in hostile.episodes if episode.env_id.startswith("test:")}
     assert played == {number: derive_seed(run, number) for number in range(36)}

@@ -79,7 +79,7 @@ def test_environment_arguments_as_text_reach_the_environment(trainer):
 
 
 def test_every_environment_gets_a_turn(trainer):
-    with pytest.raises(SettingsError, match="3 environment ids for 2 places"):
+    with pytest.raises(SettingsError, match="3 environment ids for 2 slots"):
         trainer(
             env=["test:Babble-v0", "game:Corridor-v0", "test:Fragile-v0"],
             per_device_train_batch_size=2,

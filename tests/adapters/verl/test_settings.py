@@ -69,7 +69,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.max_env_failure_share=1.5"], "gem.max_env_failure_share=1.5: Expected `float` < 1.0"),
         (["gem.vector_workers=0"], "gem.vector_workers=0"),
         (["gem.max_concurrent=0"], "gem.max_concurrent=0"),
-        ([TWO, "gem.max_concurrent=1"], "2 environment ids for 1 places"),
+        ([TWO, "gem.max_concurrent=1"], "2 environment ids for 1 slots"),
         (["gem.vector_backend=sync", "gem.vector_workers=2"], "gem.vector_workers=2 has no effect"),
         # values of the wrong kind
         (["gem.env=5"], "gem.env=5: Expected `array`, got `int`"),
@@ -124,7 +124,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["reward.custom_reward_function.path=rewards.py"], "environments give the rewards"),
         # the environments
         ([TWO, "data.train_batch_size=1", f"{ACTOR}.ppo_mini_batch_size=1", "critic.ppo_mini_batch_size=1"], "data.tr"),
-        ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 places"),
+        ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 slots"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
         ([TWO, "gem.env_weights=[inf,1]"], "above 0"),

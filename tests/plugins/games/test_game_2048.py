@@ -1,4 +1,4 @@
-"""2048, played: sliding, rewards, endings, parameters, and what -v1- mends."""
+"""2048, played: sliding, rewards, endings, parameters, and what -v1- fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minesweeper, played: opening, flags, rewards, endings, parameters, and what -v1- mends."""
+"""Minesweeper, played: opening, flags, rewards, endings, parameters, and what -v1- fixes."""
 
 from __future__ import annotations
 
