@@ -142,7 +142,7 @@ def oat(session: nox.Session) -> None:
 def oat_full(session: nox.Session) -> None:
     """The Oat adapter in the whole of Oat on the CPU, with Launchpad and vLLM; large, so not part of `tests`."""
     python = oat_full_environment(session)
-    run(session, python, "tests/adapters/oat/full/mend_vllm.py")
+    run(session, python, "tests/adapters/oat/full/patch_vllm.py")
     run(session, python, "-m", "pytest", "tests/adapters/oat/full", *session.posargs)
 
 

@@ -29,9 +29,15 @@ def table(kind: type[RunSettings]) -> str:
 def rows(kind: type[RunSettings]) -> Iterator[str]:
     """One line per setting. Those that the framework has already come last, without a default of ours."""
     for name, one in kind.offered().items():
-        yield f"| `{kind.spelled(name)}` | {default(one)} | {one.metadata['help']} |"
+        yield f"| `{kind.spelled(name)}` | {default(one)} | {meaning(kind, name)} |"
     for name in kind.owned:
-        yield f"| `{kind.spelled(name)}` | the framework's | {kind.declared()[name].metadata['help']} |"
+        yield f"| `{kind.spelled(name)}` | the framework's | {meaning(kind, name)} |"
+
+
+def meaning(kind: type[RunSettings], name: str) -> str:
+    """What a setting means; Hydra's command line takes the keys of an example without quotation marks."""
+    text: str = kind.declared()[name].metadata["help"]
+    return re.sub(r'"(\w+)":', r"\1:", text) if kind.__module__ == "gem_verl.settings" else text
 
 
 def default(one: Field[Any]) -> str:

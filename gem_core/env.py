@@ -205,20 +205,31 @@ class Env(ABC):
 
 
 _GUARDED = "__guarded_by_env__"
+_GUARDING: set[int] = set()
+"""The `id` of each environment in a guarded call. Calls from inside, such as `super().step()`, pass unguarded. It is no
+attribute of the environment, because the environment may be copied meanwhile."""
 
 
 def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(reset)
     def guarded(self: Env, *args: Any, **options: Any) -> Any:
+        if id(self) in _GUARDING:
+            return reset(self, *args, **options)
         if len(options) > ("seed" in options):
             self._check_options(options)  # pyright: ignore[reportPrivateUsage]
         state = vars(self)
-        state["_unplayable"] = None  # a reset may play turns itself
+        _GUARDING.add(id(self))
         try:
-            return reset(self, *args, **options)
+            result = reset(self, *args, **options)
+        except EnvKwargsError:  # of the environment that a wrapper wraps, which is where it was
+            raise
         except BaseException:
             state["_unplayable"] = _BEFORE
             raise
+        finally:
+            _GUARDING.discard(id(self))
+        state["_unplayable"] = None
+        return result
 
     setattr(guarded, _GUARDED, True)
     return guarded
@@ -226,15 +237,19 @@ def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
 
 def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
-    def guarded(self: Env, action: Any) -> Any:
+    def guarded(self: Env, *args: Any, **kwargs: Any) -> Any:
+        if id(self) in _GUARDING:
+            return step(self, *args, **kwargs)
         if self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
             raise ResetNeededError(f"{self!r} was stepped {self._unplayable}. Call reset() first.")  # pyright: ignore[reportPrivateUsage]
-        result = step(self, action)
+        _GUARDING.add(id(self))
+        try:
+            result = step(self, *args, **kwargs)
+        finally:
+            _GUARDING.discard(id(self))
         try:
             if result[2] or result[3]:
                 vars(self)["_unplayable"] = _AFTER
-            elif self._unplayable is not None:  # pyright: ignore[reportPrivateUsage]
-                vars(self)["_unplayable"] = None  # its super().step() ended, and this class plays on
         except Exception:  # not a transition: the caller's checks say so, and better
             pass
         return result
@@ -246,9 +261,14 @@ def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
 def _guarded_set_state(set_state: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(set_state)
     def guarded(self: Env, state: Any) -> None:
+        before = self._unplayable  # pyright: ignore[reportPrivateUsage]
         # A snapshot of the environment's own making need not know of this.
         vars(self)["_unplayable"] = None
-        set_state(self, state)
+        try:
+            set_state(self, state)
+        except BaseException:
+            vars(self)["_unplayable"] = before
+            raise
 
     setattr(guarded, _GUARDED, True)
     return guarded

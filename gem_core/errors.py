@@ -126,7 +126,9 @@ def described(error: BaseException) -> str:
     """Type and text of an exception, even of one whose `__str__` raises."""
     try:
         text = str(error)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         text = "(its own __str__ raised)"
     return f"{type(error).__name__}: {text}"
 

@@ -119,12 +119,15 @@ def _stop_reason(transition: Transition, info: Info) -> StopReason:
 
 
 def _checked_ids(completion: Completion) -> TokenIds:
-    if not completion.ids:
+    if len(completion.ids) == 0:
         raise PolicyError("the policy gave a completion without any token; an engine gives at least the end of turn")
     try:
-        return as_token_ids(completion.ids)
+        ids = as_token_ids(completion.ids)
     except (TypeError, OverflowError):
-        raise PolicyError(f"the policy gave something that is not a token id: {completion.ids!r:.200}") from None
+        ids = None
+    if ids is None or min(ids) < 0:
+        raise PolicyError(f"the policy gave something that is not a token id: {completion.ids!r:.200}")
+    return ids
 
 
 def _checked_logprobs(completion: Completion) -> Logprobs | None:
@@ -134,11 +137,11 @@ def _checked_logprobs(completion: Completion) -> Logprobs | None:
     if len(numbers) != len(completion.ids):
         raise PolicyError(f"the policy gave {len(numbers)} log-probabilities for {len(completion.ids)} tokens")
     try:
-        infinite = any(map(math.isinf, numbers))
+        logprobs = as_logprobs(numbers)
     except TypeError:
         raise PolicyError(
             f"the policy gave a log-probability that is no number: {numbers!r:.200}; use NaN for none"
         ) from None
-    if infinite:
+    if any(map(math.isinf, logprobs)):
         raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {numbers!r:.200}")
-    return as_logprobs(numbers)
+    return logprobs

@@ -51,7 +51,7 @@ class Conversation:
         self.sequences: list[TokenSequence] = []
         self.response: Span | None = None
         """Where the newest response is."""
-        self._template = template
+        self._bare = self._template = template
         self._exchanges: deque[_Exchange] = deque(maxlen=history)
 
     @property
@@ -67,7 +67,9 @@ class Conversation:
         """Add an observation, with its info's `prefix` and `suffix`; returns the message as it stands in the prompt."""
         message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
-        template = self._template.with_tools(tools) if (tools := info.get("tools")) else self._template
+        template = self._template
+        if "tools" in info:
+            template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
         continues = template is self._template and 0 < len(self._exchanges) != self._exchanges.maxlen
         self._template = template
         self._exchanges.append(_Exchange(message, role))
@@ -84,11 +86,12 @@ class Conversation:
             OverflowError, TypeError: something in `ids` is not a token id.
         """
         sampled, sequence = as_token_ids(ids), self.sequences[-1]
+        text = self._template.decode(sampled)  # before anything is appended: it may raise, and the policy try again
         start = len(sequence.ids)
         sequence.add_response(sampled, logprobs)
         self.response = Span(len(self.sequences) - 1, start, len(sequence.ids))
         self._exchanges[-1].response = self.response
-        return self._template.decode(sampled)
+        return text
 
     def _whole_prompt(self) -> TokenIds:
         """The prompt of a new sequence: all messages that the history shows, and the responses between them."""

@@ -65,8 +65,11 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
         msgspec.ValidationError, msgspec.DecodeError: a line is not an episode, or one of a later version.
     """
     with Path(path).open("rb") as lines:
-        for line in lines:
-            yield restored(msgspec.json.decode(line, type=dict[str, Any]))
+        for number, line in enumerate(lines, 1):
+            try:
+                yield restored(msgspec.json.decode(line, type=dict[str, Any]))
+            except msgspec.DecodeError as error:
+                raise type(error)(f"{path}, line {number}: {error}") from error
 
 
 def _encode(episode: Episode) -> bytes:

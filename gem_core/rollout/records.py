@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from gem_core.episode import Episode, Logprobs, TokenSequence, as_logprobs, as_token_ids
+from gem_core.episode import Episode, Logprobs, TokenSequence, Turn, as_logprobs, as_token_ids
 
 VERSION = 2
 
@@ -40,11 +40,21 @@ def restored(record: dict[str, Any]) -> Episode:
     Raises:
         msgspec.ValidationError: it is not the record of an episode, or one of a later version.
     """
-    version = record.pop("version", 1)
+    version = record.get("version", 1)
     if version not in (1, VERSION):
         raise msgspec.ValidationError(f"a record of version {version}, but this release reads versions 1 to {VERSION}")
     read = _read_v1 if version == 1 else _read_v2
-    return read(record)
+    try:
+        episode = read({**record})
+    except (LookupError, OverflowError) as error:
+        raise msgspec.ValidationError(f"a turn without its tokens, or an id that is no token: {error}") from error
+    if any(not _has_tokens(episode, turn) for turn in episode.turns):
+        raise msgspec.ValidationError("a turn whose response is outside of its token sequence")
+    return episode
+
+
+def _has_tokens(episode: Episode, turn: Turn) -> bool:
+    return turn.sequence >= 0 and 0 <= turn.start < turn.end <= len(episode.sequences[turn.sequence].ids)
 
 
 def _sampled(episode: Episode, number: int) -> list[float]:
@@ -86,6 +96,7 @@ def _read_v1(record: dict[str, Any]) -> Episode:
     turns = record.get("turns", [])
     stored = msgspec.convert(turns, list[_TurnV1])
     sequences: list[TokenSequence] = []
+    turns = [{**fields} for fields in turns]
     for turn, fields in zip(stored, turns, strict=True):
         prompt = as_token_ids(turn.prompt_ids)
         head = sequences[-1].ids if sequences else None
@@ -94,8 +105,10 @@ def _read_v1(record: dict[str, Any]) -> Episode:
         else:
             sequences.append(TokenSequence.starting(prompt))
         logprobs = None if turn.logprobs is None else _logprobs(turn.logprobs)
+        if logprobs is not None and len(logprobs) != len(turn.response_ids):
+            raise msgspec.ValidationError("the log-probabilities of a turn are not one for each sampled token")
         sequences[-1].add_response(as_token_ids(turn.response_ids), logprobs)
         fields |= {"sequence": len(sequences) - 1, "start": len(turn.prompt_ids), "end": len(sequences[-1].ids)}
-    episode = msgspec.convert(record, Episode)
+    episode = msgspec.convert({**record, "turns": turns}, Episode)
     episode.sequences = sequences
     return episode

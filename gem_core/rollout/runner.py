@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import Env
 from gem_core.episode import Episode, StopReason
@@ -18,6 +19,7 @@ from gem_core.rollout.template import Tokenizer
 from gem_core.seeding import derive_seed
 from gem_core.vector import Autoreset, Backend, Fault, Task, make_vec
 from gem_core.vector.asynchronous import AsyncVectorEnv
+from gem_core.vector.tasks import is_whole_number
 
 
 class EpisodeRunner:
@@ -133,11 +135,13 @@ class EpisodeRunner:
             self._session.close(error)
 
     def _task(self, task: Task | int) -> Task:
-        if isinstance(task, int) and len(self._free) == 1:
-            return Task(task, next(iter(self._free)), task)
-        if isinstance(task, int) or task.env_id not in self._free:
+        if is_whole_number(task) and len(self._free) == 1:
+            number = operator.index(cast("int", task))
+            task = Task(number, next(iter(self._free)), number)
+        if not isinstance(task, Task) or task.env_id not in self._free or task.number < 0:
             raise ValueError(
-                f"this runner plays {', '.join(self._free)}, not {task!r}; pass a Task with one of these ids"
+                f"this runner plays {', '.join(self._free)}, not {task!r}; pass a Task with one of these ids and a "
+                "number from 0"
             )
         return task
 

@@ -43,7 +43,7 @@ def build_runner(
         backend=settings.vector_backend,
         workers=settings.vector_workers,
         failures=settings.failures,
-        env_kwargs=settings.env_kwargs,
+        env_kwargs=settings.kwargs_of(split),
         wrappers=settings.load_wrappers(),
     )
 
@@ -94,7 +94,7 @@ def build_collector(
         first_episode=first_episode,
         shard=shard,
         wrappers=[*settings.load_wrappers(), *wrappers],
-        env_kwargs=settings.env_kwargs,
+        env_kwargs=settings.kwargs_of(split),
     )
     return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch)
 

@@ -323,8 +323,25 @@ class RunSettings:
                     share_slots(self.weights(split), slots)
             except ValueError as error:
                 raise SettingsError(f"{name}: {error}") from error
-        ids = [*self.train_weights, *self.eval_weights]
-        make_vec(ids, env_kwargs=self.env_kwargs, wrappers=self.load_wrappers()).close()
+        for split in get_args(Split):
+            weights = self.weights(split)
+            make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
+
+    def kwargs_of(self, split: Split) -> dict[str, Any]:
+        """The keyword arguments of the environments of a split; those given for one id go to that environment only.
+
+        Raises:
+            SettingsError: an id that neither training nor evaluation plays.
+        """
+        if not any(":" in name for name in self.env_kwargs):  # for all environments
+            return dict(self.env_kwargs)
+        known = {**self.train_weights, **self.eval_weights}
+        if unknown := [name for name in self.env_kwargs if name not in known]:
+            raise SettingsError(
+                f"{self.spelled('env_kwargs')} names {unknown[0]!r}, which is not among {', '.join(known)}."
+                f"{near_matches(unknown[0], known)}"
+            )
+        return {name: kwargs for name, kwargs in self.env_kwargs.items() if name in self.weights(split)}
 
     def _converted(self, one: Field[Any], value: Any, kind: Any) -> Any:
         options = (kind, *get_args(kind))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gem_core.errors import AdvantageError
 from gem_core.training.rows import TurnSpan
 from gem_core.turn_batch import TurnBatch
 
@@ -20,7 +21,8 @@ class TurnTable:
     """One entry per turn of a batch; N turns in all.
 
     A framework keeps one number per token in tables of shape (rows, width), one table for a batch or several whose rows
-    follow each other. `sums` and `firsts` read such tables, `spread` makes them.
+    follow each other. `sums` and `firsts` read such tables, `spread` makes them. All three raise `AdvantageError` for
+    tables that do not have the rows and columns of the turns.
     """
 
     episode: IntArray
@@ -60,7 +62,7 @@ class TurnTable:
         entries = [
             (row, episode, task, first, *turn)
             for row, (episode, task, first, spans) in enumerate(
-                zip(episodes, tasks, first_columns or [0] * len(turns), turns, strict=True)
+                zip(episodes, tasks, [0] * len(turns) if first_columns is None else first_columns, turns, strict=True)
             )
             for turn in spans
         ]
@@ -93,11 +95,15 @@ class TurnTable:
 
         Args:
             order: for each place the number of the row that is there now; rows without turns may have any number that
-                no row with turns has.
+                no other row has.
+
+        Raises:
+            AdvantageError: a row with turns is missing, or a row is there twice.
         """
-        places = np.full(max([*order, *self.row.tolist()], default=-1) + 1, -1, dtype=np.int64)
-        places[np.asarray(order, dtype=np.int64)] = np.arange(len(order))
-        return replace(self, row=places[self.row])
+        places = {row: place for place, row in enumerate(order)}
+        if len(places) < len(order) or not places.keys() >= {*self.row.tolist()}:
+            raise AdvantageError(f"the order {[*order]} does not name every row with turns, or names a row twice")
+        return replace(self, row=_integers([places[row] for row in self.row.tolist()]))
 
     def batch(self, rewards: FloatArray | None = None, values: FloatArray | None = None) -> TurnBatch:
         """The turns as estimators take them.
@@ -134,7 +140,12 @@ class TurnTable:
             numbers: (N,).
             shapes: (rows, width) of each table.
             first_only: on the first token of each turn only.
+
+        Raises:
+            AdvantageError: not one number per turn, or turns outside of the tables.
         """
+        if numbers.shape != (len(self),):
+            raise AdvantageError(f"got numbers of shape {numbers.shape} for {len(self)} turns")
         tables = [np.zeros(shape, dtype=np.float32) for shape in shapes]
         for table, turns, cells in self._cells(shapes, np.ones_like(self.length) if first_only else self.length):
             tables[table][cells] = numbers[turns]
@@ -148,6 +159,7 @@ class TurnTable:
         Yields:
             The index of the table; for each token its turn, and its row and column in the table.
         """
+        self._check_shapes(shapes)
         first_row = 0
         for table, (rows, *_) in enumerate(shapes):
             own = np.flatnonzero((first_row <= self.row) & (self.row < first_row + rows))
@@ -155,6 +167,18 @@ class TurnTable:
             begins = np.repeat(np.cumsum(lengths[own]) - lengths[own], lengths[own])
             yield table, turns, (self.row[turns] - first_row, self.start[turns] + np.arange(len(turns)) - begins)
             first_row += rows
+
+    def _check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        rows = sum(shape[0] for shape in shapes)
+        widths = np.repeat([shape[1] for shape in shapes], [shape[0] for shape in shapes])
+        if not len(self):
+            return
+        if self.row.max() >= rows:
+            raise AdvantageError(f"turns are in {self.row.max() + 1} rows, and the tables {[*shapes]} have {rows}")
+        if self.start.min() < 0 or (self.end > widths[self.row]).any():
+            raise AdvantageError(
+                f"turns are in columns {self.start.min()} to {self.end.max() - 1}, outside of tables {[*shapes]}"
+            )
 
 
 def _integers(numbers: Sequence[int]) -> IntArray:

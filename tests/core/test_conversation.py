@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gem_core.episode import as_token_ids
 from gem_core.errors import PolicyError, TemplateError
 from gem_core.rollout import (
     ChatTemplate,
@@ -174,6 +175,40 @@ def test_prefix_suffix_and_tool_answers_are_part_of_the_message(chatml: PreTrain
     text = chatml.decode(conversation.prompt().tolist())
     assert text.startswith("<|im_start|>user\nRules.\nboard\nYour move:<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n")
     assert text.endswith("<tool_response>\n42\n</tool_response><|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_a_response_that_cannot_be_decoded_leaves_nothing_behind(words: PreTrainedTokenizerFast) -> None:
+    made = builder(words)
+    before = made.prompt
+    for ids in ([5, -1], [5, 2**40], [5, "a"]):
+        with pytest.raises(PolicyError, match="something that is not a token id"):
+            made.act(Completion(ids))  # type: ignore[arg-type]
+
+    def refuse(*args: Any, **kwargs: Any) -> str:
+        raise OverflowError("no such token")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChatTemplate, "decode", refuse)
+        with pytest.raises(OverflowError):
+            made.act(Completion([5]))
+    assert made.prompt == before
+    made.act(Completion([6]))
+    made.record(go_on())
+    assert made.prompt[: len(before) + 1] == before + as_token_ids([6])
+
+
+def test_tools_can_be_withdrawn(chatml: PreTrainedTokenizerFast) -> None:
+    chatml = copy.deepcopy(chatml)
+    chatml.chat_template = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}" + str(
+        chatml.chat_template
+    )
+    conversation = Conversation(ChatTemplate(chatml))
+    look = {"type": "function", "function": {"name": "look", "parameters": {}}}
+    conversation.observe("go", {"tools": [look]})
+    conversation.respond([5])
+    conversation.observe("on", {"tools": []})
+    assert "[look]" not in chatml.decode(conversation.prompt().tolist())
+    assert len(conversation.sequences) == 2
 
 
 def test_a_list_of_tools_that_changes_starts_a_sequence_whose_prompt_shows_it(chatml: PreTrainedTokenizerFast) -> None:

@@ -409,3 +409,42 @@ def test_options_of_all_its_classes_are_known() -> None:
     assert Plain(Continues()).reset(seed=1, level=3)[0] == "level 3"
     with pytest.raises(EnvKwargsError, match="Did you mean 'level'"):
         Continues().reset(levle=3)
+
+
+class Hinted(OneTurn):
+    """Has a parameter of its own, steps its base twice, and recovers from its base's errors."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        try:
+            super().reset(seed=seed)
+            super().step("warm up")
+            raise ValueError("the level is broken")
+        except ValueError:
+            return "another level", {}
+
+    def step(self, action: str, hint: str = "") -> Any:
+        super().step(action)
+        observation, reward, _, truncated, info = super().step(action)
+        return f"{observation}{hint}", reward, False, truncated, info
+
+    def set_state(self, state: Any) -> None:
+        raise OSError("no such snapshot")
+
+
+def test_an_environment_may_call_its_base_as_it_likes() -> None:
+    env = Hinted()
+    with pytest.raises(OSError, match="no such snapshot"):
+        env.set_state({})
+    with pytest.raises(ResetNeededError, match="before reset"):
+        env.step("a")
+    assert env.reset(seed=0)[0] == "another level"
+    for _ in range(3):
+        assert env.step("a", hint="!")[0].endswith("!")
+
+
+def test_an_option_that_the_wrapped_environment_refuses_ends_no_episode() -> None:
+    env = TurnLimit(Hinted(), 9)
+    env.reset(seed=0)
+    with pytest.raises(EnvKwargsError, match="no reset option 'idx'"):
+        env.reset(idx=3)
+    env.step("a")

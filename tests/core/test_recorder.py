@@ -240,8 +240,31 @@ def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
         '{"env_id": "a", "seed": 1, "version": 2, "sequences": [{"ids": [1], "logprobs": [0.5]}]}',
     ):
         path.write_text(line + "\n")
-        with pytest.raises(msgspec.ValidationError):
+        with pytest.raises(msgspec.ValidationError, match=r"episodes\.jsonl, line 1: "):
             list(read_episodes(path))
+
+
+def test_damaged_tokens_are_an_error_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    written(path, episode())
+    good = json.loads(path.read_text())
+    turn = {**good["turns"][0], "prompt_ids": [1], "response_ids": [2, 3], "logprobs": [-1.0]}
+    v1 = {name: value for name, value in good.items() if name not in ("version", "sequences")}
+    damaged = [
+        {**good, "sequences": []},
+        {**good, "turns": [{**good["turns"][0], "sequence": -1}]},
+        {**good, "turns": [{**good["turns"][0], "end": 99}]},
+        {**good, "sequences": [{"ids": [2**40], "logprobs": []}]},
+        {**v1, "turns": [turn]},
+        {**v1, "turns": [{**turn, "logprobs": [-1.0] * 3}]},
+    ]
+    for one in damaged:
+        path.write_text(json.dumps(good) + "\n" + json.dumps(one) + "\n")
+        with pytest.raises(msgspec.ValidationError, match=r"episodes\.jsonl, line 2: "):
+            list(read_episodes(path))
+    path.write_text(json.dumps(good)[:50])
+    with pytest.raises(msgspec.DecodeError, match=r"episodes\.jsonl, line 1: "):
+        list(read_episodes(path))
 
 
 def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

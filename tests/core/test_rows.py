@@ -185,6 +185,24 @@ def test_the_batch_for_estimators_has_rewards_tasks_and_positions() -> None:
     assert (shaped.rewards.tolist(), shaped.values) == ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], pytest.approx(np.ones(6)))
 
 
+def test_tables_that_do_not_fit_the_turns_are_refused() -> None:
+    rows = [rows_of(played([(False, [1], [2, 3])]), "episode") for _ in range(3)]
+    table = table_of(rows)
+    with pytest.raises(AdvantageError, match=r"in 3 rows, and the tables .* have 2"):
+        table.sums([np.ones((2, 8))])
+    with pytest.raises(AdvantageError, match="columns 1 to 2, outside of tables"):
+        table.firsts([np.ones((3, 2))])
+    with pytest.raises(AdvantageError, match="columns -1 to 0, outside of tables"):
+        table_of(rows, [2] * 3).spread(np.ones(3), [(3, 2)])
+    with pytest.raises(AdvantageError, match=r"shape \(9,\) for 3 turns"):
+        table.spread(np.ones(9), [(3, 8)])
+    for order in ([0, 1], [0, 1, 2, 2]):
+        with pytest.raises(AdvantageError, match="does not name every row with turns, or names a row twice"):
+            table.reordered(order)
+    with pytest.raises(ValueError, match="shorter"):
+        table_of(rows, [])
+
+
 def test_a_missing_turn_is_an_error() -> None:
     [row] = rows_of(played([(False, [1], [2]), (True, [1], [2])]), "episode")
     with pytest.raises(AdvantageError):

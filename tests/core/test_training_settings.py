@@ -180,6 +180,19 @@ def test_a_process_has_room_for_each_environment() -> None:
     assert settings(max_concurrent=2).concurrent("eval", 64) == 2
 
 
+def test_arguments_of_one_environment_need_not_be_known_to_the_other_split() -> None:
+    gem_core.register("demo-split:A-v0", Still)
+    gem_core.register("demo-split:B-v0", Still)
+    chosen = {"env": ["demo-split:A-v0"], "eval_env": ["demo-split:B-v0"]}
+    settings = RunSettings(**chosen, env_kwargs={"demo-split:A-v0": {}, "demo-split:B-v0": {}})
+    settings.check_environments(8, "batch=8")
+    assert settings.kwargs_of("train") == {"demo-split:A-v0": {}}
+    assert settings.kwargs_of("eval") == {"demo-split:B-v0": {}}
+    assert RunSettings(**chosen, env_kwargs={"a": 1}).kwargs_of("eval") == {"a": 1}
+    with pytest.raises(SettingsError, match=r"names 'demo-split:C-v0', which is not among"):
+        RunSettings(**chosen, env_kwargs={"demo-split:C-v0": {}}).check_environments(8, "batch=8")
+
+
 def test_the_announcement_names_what_is_at_work() -> None:
     metrics = {"advantage/turns": 40.0, "advantage/return_mean": 0.5, "advantage/return_std": 0.25}
     line = announcement("rebn", 0.9, "turn", {**metrics, **rollout_metrics([], 3), "rollout/episodes": 8.0})

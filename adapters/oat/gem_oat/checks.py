@@ -223,6 +223,6 @@ def _check_environments(args: GemOatArgs) -> None:
             f"--max_concurrent {args.max_concurrent} with several --env: those with short episodes would fill most of "
             f"a batch, which is {share} episodes of an actor. Leave it out, so that each has its share."
         )
-    places = args.max_concurrent or share
-    tasks = places // args.group_size * args.actors_per_group * args.num_groups
+    slots = args.max_concurrent or share
+    tasks = slots // args.group_size * args.actors_per_group * args.num_groups
     args.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")

@@ -114,7 +114,7 @@ def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterato
 def _prepare(
     hierarchize: Callable[[Namespace], SimpleNamespace], settings: GemSettings, agent: Path, flat: Namespace
 ) -> SimpleNamespace:
-    """OpenRLHF's arguments, checked, and with what follows from ours; it goes on with what this returns."""
+    """OpenRLHF's arguments, checked and completed from the flags `--gem.*`; OpenRLHF continues with these."""
     args = hierarchize(flat)
     settings = check(settings, args)
     # The processes of a Ray cluster may have another working folder.

@@ -91,8 +91,9 @@ def _transcript(
         opening = opening or len(conversation.prompt())
         if turn.action is not None:
             action: list[Any] = tokenizer.encode(turn.action, add_special_tokens=False)
-            conversation.respond([*action, tokenizer.eos_token_id])
-    return conversation.prompt()[:LONGEST_ROW], opening
+            end: Any = tokenizer.eos_token_id
+            conversation.respond([*action, end])
+    return conversation.prompt()[:LONGEST_ROW].tolist(), opening
 
 
 def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:

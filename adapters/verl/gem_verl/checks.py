@@ -72,7 +72,8 @@ def check(config: DictConfig) -> GemSettings:
     settings = GemSettings.of(config.gem)
     settings.import_modules()
     for name, theirs in settings.owned.items():
-        if not OmegaConf.is_interpolation(config.gem, name):
+        # By value: before verl's trainer starts, verl replaces our references to its settings by their values.
+        if config.gem[name] != OmegaConf.select(config, theirs):
             raise SettingsError(f"gem.{name} cannot be set here. Use {theirs}.")
     given = {name: rule for name, rule in FIXED.items() if OmegaConf.select(config, name) is not None}
     check_fixed(given, partial(OmegaConf.select, config), _spelled)

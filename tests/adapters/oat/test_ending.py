@@ -1,4 +1,4 @@
-"""How a program ends: real processes in the place of Oat's nodes; all of Oat is in `full/test_program.py`."""
+"""How a program ends: real processes instead of Oat's nodes; all of Oat is in `full/test_program.py`."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -14,13 +15,23 @@ import torch
 from brute_force import expected
 from oat.utils.launcher import get_free_port
 from runs import GAMMA
+from same_tasks import SETTINGS, assert_first_batch
 
 HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("advantage", ["rebn", "rebn_loo", "grpo"])
 def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, advantage: str):
-    ranks = _train(tmp_path, model, advantage)
+    ranks = _train(
+        tmp_path,
+        model,
+        advantage=advantage,
+        group_size=2,
+        rollout_batch_size_per_device=8,
+        train_batch_size=16,
+        train_batch_size_per_device=2,
+        max_train=32,
+    )
     for batch in range(2):
         episodes = [one for rank in ranks for one in rank["turns"][batch]]
         seeds = [[summary.seed for summary in rank["summaries"][batch]] for rank in ranks]
@@ -43,8 +54,16 @@ def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, a
         torch.testing.assert_close(value, ranks[1]["weights"][name])
 
 
-def _train(folder: Path, model: Path, advantage: str) -> list[dict[str, Any]]:
-    command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), str(model), advantage]
+def test_the_seed_decides_the_first_batch(model: Path, tmp_path: Path):
+    sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
+    ranks = _train(tmp_path, model, **SETTINGS, **sizes, max_train=8, max_model_len=1024)
+    played = [[(one.env_id, one.seed) for one in rank["summaries"][0]] for rank in ranks]
+    assert [len(one) for one in played] == [4, 4]
+    assert_first_batch([*played[0], *played[1]])
+
+
+def _train(folder: Path, model: Path, **changes: Any) -> list[dict[str, Any]]:
+    command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), str(model), json.dumps(changes)]
     port = get_free_port()
     processes = [
         subprocess.Popen(

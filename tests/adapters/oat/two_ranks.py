@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 import conftest  # noqa: F401  the lighter form and the environments
 from runs import arguments, train
 
 
-def main(folder: Path, model: Path, rank: int, port: int, advantage: str) -> None:
-    args = arguments(
-        model,
-        gpus=2,
-        master_port=port,
-        advantage=advantage,
-        group_size=2,
-        rollout_batch_size_per_device=8,
-        train_batch_size=16,
-        train_batch_size_per_device=2,
-        max_train=32,
-        save_path=str(folder / "out"),
-    )
+def main(folder: Path, model: Path, rank: int, port: int, changes: dict[str, Any]) -> None:
+    args = arguments(model, gpus=2, master_port=port, save_path=str(folder / "out"), **changes)
     run = train(args, rank)
     result = {
         "trained": run.batches,
@@ -37,4 +28,6 @@ def main(folder: Path, model: Path, rank: int, port: int, advantage: str) -> Non
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ["ROLE"]), int(os.environ["PORT"]), sys.argv[3])
+    main(
+        Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ["ROLE"]), int(os.environ["PORT"]), json.loads(sys.argv[3])
+    )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from babble import Babble
 from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
+from same_tasks import SETTINGS, assert_first_batch
 from vllm import SamplingParams
 
 import gem_core
@@ -75,17 +76,18 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
         copies: int = 1,
         split: Split = "train",
         tokenizer: Any = None,
+        batch: int = 6,
     ) -> list[EpisodeRows]:
         own = flags if "--gem.env" in flags else ["--gem.env", "test:Babble-v0", *flags]
         settings, rest = parse([*own, "--gem.steps", "1"])
         assert not rest
-        labels = written(tmp_path, settings, split, count)
+        labels = written(tmp_path, settings, split, count, batch)
         return play_labels(labels, tokenizer or words, engine or Engine(tokenizer or words), copies)
 
     return run
 
 
-def written(folder: Path, settings: GemSettings, split: Split, count: int, batch: int = 6) -> list[str]:
+def written(folder: Path, settings: GemSettings, split: Split, count: int, batch: int) -> list[str]:
     path = folder / f"{split}.jsonl"
     write_tasks(path, settings, split, batch=batch, count=count, concurrent=8)
     return [json.loads(line)["label"] for line in path.open("rb")]
@@ -184,6 +186,16 @@ def test_copies_of_a_task_play_the_same_task(play, words):
     seeds = [one.summary.seed for one in played]
     assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in range(4) for _ in range(3)]
     assert [one.summary.group for one in played] == [task for task in range(4) for _ in range(3)]
+
+
+def test_the_seed_decides_the_first_batch(play):
+    flags = [part for name, value in SETTINGS.items() for part in (f"--gem.{name}", *_texts(value))]
+    played = play(16, *flags, batch=8)
+    assert_first_batch((one.summary.env_id, one.summary.seed) for one in played[:8])
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value])]
 
 
 def test_evaluation_plays_other_tasks(play):

@@ -1,4 +1,4 @@
-"""Starting OpenRLHF's command: what it is given, what it finds in the place of its own, and what becomes of errors."""
+"""Starting OpenRLHF's command: its arguments, the classes that replace its own, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENV = ["--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.steps", "3"]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that launches; what is given takes the place of OpenRLHF's command."""
+    """A function that launches; its argument replaces OpenRLHF's command."""
 
     def launched(command: Callable[[], None], *flags: str, **options: Any) -> None:
         monkeypatch.setattr(launcher.runpy, "run_module", lambda *_, **__: command())

@@ -17,10 +17,13 @@ from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_core.rollout import Episode
+from gem_core.seeding import derive_seed
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
 
 GAMMA, LAM = 0.9, 0.8
+HOSTILE_SEED = 23
+"""With it, each of the hostile fates occurs."""
 COMMON = [
     *("--algo.advantage.gamma", str(GAMMA)),
     *("--algo.advantage.is_correction_level", "token"),  # has vLLM tell log-probabilities, and OpenRLHF compare them
@@ -44,7 +47,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--gem.steps", "3"),
         *("--gem.row", "turn"),
         *("--gem.history", "2"),
-        *("--gem.seed", "23"),  # so that each of the hostile fates occurs
+        *("--gem.seed", str(HOSTILE_SEED)),
         *("--gem.vector_backend", "process"),
         *("--gem.vector_workers", "1"),
         *("--gem.env_timeout", "2"),
@@ -80,6 +83,13 @@ def test_every_episode_is_counted(hostile: Run):
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
+
+
+def test_the_seed_decides_the_tasks(hostile: Run):
+    """Whatever the number of ranks, and asynchronous."""
+    run = derive_seed(HOSTILE_SEED, "train")
+    played = {episode.slot: episode.seed for episode in hostile.episodes if episode.env_id.startswith("test:")}
+    assert played == {number: derive_seed(run, number) for number in range(36)}
 
 
 def test_sampled_ids_are_trained_ids(hostile: Run):

@@ -12,6 +12,7 @@ from brute_force import expected
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
+from same_tasks import first_batch_of
 from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
@@ -81,6 +82,10 @@ def test_every_episode_is_counted(hostile: Run):
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
+
+
+def test_the_seed_decides_the_first_batch_on_two_ranks(hostile: Run):
+    assert_first_seeds(hostile, 23)
 
 
 def test_sampled_ids_are_trained_ids(hostile: Run):
@@ -161,6 +166,10 @@ def test_rebn_is_brute_force_with_copies_filling_the_batch_up(rebn: Run):
         assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
 
 
+def test_the_seed_decides_the_first_batch_on_one_rank(rebn: Run):
+    assert_first_seeds(rebn, 0)
+
+
 def test_a_batch_makes_as_many_updates_as_asked_for(rebn: Run):
     assert [line["actor/backward_steps"] for line in rebn.metrics] == [4, 4]  # two in each pass
     assert [batch["meta"]["gem_accumulation"] for batch in rebn.batches] == [2, 2]
@@ -205,6 +214,13 @@ def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_pa
     words = [line for line in run.output.splitlines() if line.startswith("EnvFailure: test:Fragile-v0")]
     assert len(words) == 1, run.output[-3000:]
     assert run.left == []
+
+
+def assert_first_seeds(run: Run, seed: int) -> None:
+    """The first tasks have the seeds that they have in every framework; the environments are those of the run."""
+    seeds = {episode.group: episode.seed for episode in run.episodes if episode.env_id.startswith("test:")}
+    want = [one for _, one in first_batch_of(seed)]
+    assert [seeds[task] for task in range(len(want))] == want
 
 
 def assert_expected(run: Run, name: str, tasks: int) -> None:

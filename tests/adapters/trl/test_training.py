@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 from babble import Babble
+from same_tasks import SETTINGS, assert_first_batch
 from spy import SpyTrainer, assert_same
 
 import gem_core
@@ -35,6 +36,12 @@ def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
     drifting = [ids for _, ids in run.sampled if tokenizer.encode(tokenizer.decode(ids)) != list(ids)]
     assert len(drifting) > len(run.sampled) / 2
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
+
+
+def test_the_seed_decides_the_first_batch(trainer):
+    run = trainer(cls=SpyTrainer, **SETTINGS)
+    run.train()
+    assert_first_batch((episode.env_id, episode.seed) for episode in run.batches[0].episodes)
 
 
 class Retooled(Babble):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from same_tasks import SETTINGS, assert_first_batch
 from spy import assert_same, expected_responses
 
 from gem_core.rollout import Batch
@@ -19,7 +22,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize(("advantage", "row"), [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")])
 def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, row):
-    ranks = _train(tmp_path, advantage, row)
+    ranks = _train(tmp_path, advantage=advantage, row=row, num_generations=4, max_steps=2)
     trained = [response for rank in ranks for response in rank["trained"]]
     wanted = []
     for first, second in zip(ranks[0]["batches"], ranks[1]["batches"], strict=True):
@@ -33,15 +36,22 @@ def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, row):
         torch.testing.assert_close(value, ranks[1]["weights"][name])
 
 
-def _train(folder: Path, advantage: str, row: str) -> list[dict]:
+def test_the_seed_decides_the_first_batch(tmp_path):
+    ranks = _train(tmp_path, **SETTINGS, advantage="rebn", per_device_train_batch_size=2)
+    played = [[(episode.env_id, episode.seed) for episode in rank["batches"][0].episodes] for rank in ranks]
+    assert [len(one) for one in played] == [4, 4]
+    assert_first_batch([*played[0], *played[1]])
+
+
+def _train(folder: Path, **changes: Any) -> list[dict]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [*command, str(HERE / "two_ranks.py"), str(folder), advantage, row],
+        [*command, str(HERE / "two_ranks.py"), str(folder), json.dumps(changes)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE)},
         capture_output=True,
         text=True,
         timeout=280,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert done.stderr.count(f"{advantage} active") == 1
+    assert done.stderr.count(f"{changes['advantage']} active") == 1
     return [pickle.loads((folder / f"rank{rank}.pkl").read_bytes()) for rank in range(2)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
 from pathlib import Path
+from typing import Any
 
 from conftest import QUIET, SMALL
 from spy import SpyTrainer
@@ -14,11 +16,9 @@ from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 
 
-def main(folder: str, advantage: str, row: str) -> None:
-    tokenizer = tiny_tokenizer(["test:Babble-v0"])
-    args = TurnGRPOConfig(
-        folder, **{**QUIET, **SMALL, "advantage": advantage, "row": row, "num_generations": 4, "max_steps": 2}
-    )
+def main(folder: str, changes: dict[str, Any]) -> None:
+    tokenizer = tiny_tokenizer(["test:Babble-v0", "game:Corridor-v0"])
+    args = TurnGRPOConfig(folder, **{**QUIET, **SMALL, **changes})
     run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
     run.train()
     result = {
@@ -31,4 +31,4 @@ def main(folder: str, advantage: str, row: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -115,12 +115,12 @@ def same(got: Sequence[Sequence[float]], want: Sequence[Sequence[float]]) -> Non
     assert flat[0] == pytest.approx(flat[1], abs=1e-5)
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("row", ["episode", "turn"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_equals_brute_force(step, name, view):
+def test_equals_brute_force(step, name, row):
     for seed, gamma in enumerate([0.9, 1.0, 0.0]):
         episodes = random_episodes(random.Random(f"{name}{seed}"), GROUPS, SIZE, breaks=0.2)
-        run = step(episodes, f"algorithm.adv_estimator={name}", f"algorithm.gamma={gamma}", f"gem.row={view}")
+        run = step(episodes, f"algorithm.adv_estimator={name}", f"algorithm.gamma={gamma}", f"gem.row={row}")
         got = run.compute()
         groups = [episode.group for episode in episodes]
         same(got, brute_force.expected(name, rewards_of(episodes), groups, gamma))
@@ -131,11 +131,11 @@ def test_equals_brute_force(step, name, view):
         run.queue.rows.clear()
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
+@pytest.mark.parametrize("row", ["episode", "turn"])
 @pytest.mark.parametrize("gamma", [1.0, 0.7])
-def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, view, gamma):
+def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, row, gamma):
     episodes = random_episodes(random.Random(5), GROUPS, SIZE, breaks=0.2)
-    run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.row={view}")
+    run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.row={row}")
     values: list[list[float]] = [[0.0] * len(episode.turns) for episode in episodes]
     for key, number in run.of.items():
         for turn, start, _ in spans_of(run.queue.rows[key]):
@@ -150,11 +150,11 @@ def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, view, gamma):
 
 
 @pytest.mark.parametrize("name", ["rebn", "rloo"])
-def test_both_views_give_each_token_the_same_number(step, name):
+def test_both_kinds_of_row_give_each_token_the_same_number(step, name):
     episodes = random_episodes(random.Random(8), GROUPS, SIZE)
     found: list[dict[tuple[tuple[int, ...], int], float]] = []
-    for view in ("episode", "turn"):
-        run = step(episodes, f"algorithm.adv_estimator={name}", f"gem.row={view}", "algorithm.gamma=0.9")
+    for kind in ("episode", "turn"):
+        run = step(episodes, f"algorithm.adv_estimator={name}", f"gem.row={kind}", "algorithm.gamma=0.9")
         run.compute()
         tokens: dict[tuple[tuple[int, ...], int], float] = {}
         for key in run.of:

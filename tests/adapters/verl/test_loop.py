@@ -168,20 +168,20 @@ def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
     return [row.response_mask for row in rows] == [[0]] and [row.extra_fields[TURNS] for row in rows] == [[]]
 
 
-@pytest.mark.parametrize(("view", "history"), [("episode", "null"), ("turn", "null"), ("turn", "1")])
-def test_the_ids_that_were_sampled(play, words, view, history):
+@pytest.mark.parametrize(("row", "history"), [("episode", "null"), ("turn", "null"), ("turn", "1")])
+def test_the_ids_that_were_sampled(play, words, row, history):
     client = Client(words)
-    episodes = play(range(12), f"gem.row={view}", f"gem.history={history}", client=client)
+    episodes = play(range(12), f"gem.row={row}", f"gem.history={history}", client=client)
     trained = [turn for rows in episodes for row in rows for turn in trained_turns(row)]
     assert sorted(trained) == sorted((prompt, ids) for _, prompt, _, ids in client.calls)
     turns = [result_of(rows).summary.turns for rows in episodes]
     assert len(trained) == sum(turns) > 20
-    assert [len(rows) for rows in episodes] == (turns if view == "turn" else [1] * 12)
+    assert [len(rows) for rows in episodes] == (turns if row == "turn" else [1] * 12)
     assert [rows[0].num_turns for rows in episodes] == turns
 
 
 def test_a_tokenizer_whose_encoding_is_not_the_identity(configure, bpe):
-    config, client = configure("gem.max_response_tokens=5"), Client(bpe)
+    config, client = configure(), Client(bpe)
     rows = EnvTasks("train", config.data)
     episodes = play_rows(config, bpe, client, [rows[task] for task in range(12)])
     trained = [turn for rows in episodes for row in rows for turn in trained_turns(row)]
@@ -259,10 +259,13 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
             self._version += 1
             return await super().generate(*args, **kwargs)
 
-    (rows,) = play([1], client=Moving(words, version=4))
-    turns = result_of(rows).summary.turns
-    assert turns > 1
-    assert (rows[0].extra_fields["min_global_steps"], rows[0].extra_fields["max_global_steps"]) == (5, 4 + turns)
+    lengths: list[int] = []
+    for task in range(8):
+        (rows,) = play([task], client=Moving(words, version=4))
+        lengths.append(result_of(rows).summary.turns)
+        versions = [rows[0].extra_fields[f"{end}_global_steps"] for end in ("min", "max")]
+        assert versions == [5, 4 + lengths[-1]]
+    assert max(lengths) > 1
 
 
 def test_a_response_that_the_limit_cuts_off_is_an_empty_action(play, words):
@@ -434,7 +437,7 @@ def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wa
 
 
 def test_options_of_the_chat_template(configure, words):
-    runner = build(configure("data.apply_chat_template_kwargs={enable_thinking: false}"), "train", words)
+    runner = build(configure("+data.apply_chat_template_kwargs.enable_thinking=False"), "train", words)
     try:
         assert runner._settings.template_options == {"enable_thinking": False}
     finally:
@@ -450,7 +453,7 @@ def test_wrappers(play, words):
     assert texts[1] == f"<|user|>{said} {said}<|end|><|assistant|>"
 
 
-def test_modules_are_imported_by_who_plays(play, tmp_path, monkeypatch):
+def test_modules_are_imported_where_environments_are_played(play, tmp_path, monkeypatch):
     (tmp_path / "gem_test_late.py").write_text(
         "import babble, gem_core\n"
         "class Late(babble.Babble):\n    'Comes from a module.'\n"

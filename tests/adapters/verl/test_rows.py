@@ -30,8 +30,8 @@ def episode(*turns: Said) -> Episode:
     return hand_made(*turns, env_id="test:Babble-v0", seed=7, group=5, success=True)
 
 
-def rows(played: Episode, view: Any = "episode") -> list[AgentLoopOutput]:
-    return episode_rows(played, view, VERSIONS, AgentLoopMetrics(generate_sequences=1.5))
+def rows(played: Episode, kind: Any = "episode") -> list[AgentLoopOutput]:
+    return episode_rows(played, kind, VERSIONS, AgentLoopMetrics(generate_sequences=1.5))
 
 
 def spans(fields: dict[str, Any]) -> list[tuple[int, int, int]]:
@@ -88,12 +88,12 @@ def test_without_log_probabilities_there_is_no_such_column():
 
 
 @effort(max_examples=100, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32), breaks=st.sampled_from([0.0, 0.4]), view=st.sampled_from(["episode", "turn"]))
-def test_nothing_is_lost_or_invented(seed, breaks, view):
+@given(seed=st.integers(0, 2**32), breaks=st.sampled_from([0.0, 0.4]), kind=st.sampled_from(["episode", "turn"]))
+def test_nothing_is_lost_or_invented(seed, breaks, kind):
     (played,) = random_episodes(random.Random(seed), 1, 1, breaks=breaks)
     sampled: list[tuple[int, list[int], list[int], list[float]]] = []
     total = 0.0
-    for row in rows(played, view):
+    for row in rows(played, kind):
         fields = row.as_dict()
         ids = [*fields["prompts"].tolist(), *fields["responses"].tolist()]
         first = len(fields["prompts"])
@@ -168,11 +168,11 @@ def test_what_verl_reads_of_an_episode():
     assert EpisodeResult.decode(info[RESULT]).summary == THREE.summary()
 
 
-@pytest.mark.parametrize("view", ["episode", "turn"])
-def test_verl_stores_them_as_they_are(view, monkeypatch):
+@pytest.mark.parametrize("kind", ["episode", "turn"])
+def test_verl_stores_them_as_they_are(kind, monkeypatch):
     queue = MemoryQueue().install(monkeypatch)
     played = episode(*TURNS_OF_THREE, Said([50], [51], 0.25, [-0.7]))
-    made = rows(played, view)
+    made = rows(played, kind)
     wanted = [copy.deepcopy(row).as_dict() for row in made]
     keys = hand_over(queue, made, "some_task", 2, data_source="test:Babble-v0")
     assert keys == [f"some_task_2_{number}" for number in range(len(made))]

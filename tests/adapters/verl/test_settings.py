@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from hydra.errors import ConfigCompositionException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 import gem_verl
 from gem_core.errors import (
@@ -185,7 +185,7 @@ def test_accepted(checked, flags):
         (["algorithm.adv_estimator=rebm"], NotFoundError, "Did you mean 'rebn'"),
         (["algorithm.adv_estimator=nobody:clipped"], NotFoundError, "nobody:clipped"),
         (["gem.plugins=[nobody]"], PluginError, "no plugin named 'nobody'"),
-        (["gem.wrappers=['gem_core.wrappers:TurnLimit']"], TypeError, "max_turns"),
+        (["gem.wrappers=['gem_core.wrappers:TurnLimit']"], EnvError, "wrapping it with .*TurnLimit.*'max_turns'"),
     ],
 )
 def test_what_is_not_there(checked, flags, error, says):
@@ -199,6 +199,9 @@ def test_the_trainer_checks_as_well(configure):
 
     with pytest.raises(SettingsError, match=r"gem\.history=1"):
         TurnTrainer(configure("gem.history=1"))
+    config = configure("algorithm.gamma=0.9", "+data.apply_chat_template_kwargs.enable_thinking=False")
+    OmegaConf.resolve(config)  # as verl's task runner does before it makes a trainer
+    TurnTrainer(config)
 
 
 def test_without_an_environment_an_example_is_named():

@@ -56,7 +56,7 @@ def test_no_epoch_ends(tasks):
     assert steps_per_epoch > 10**9, "verl stops after total_epochs otherwise"
 
 
-def test_validation_has_so_many_tasks(tasks):
+def test_validation_has_the_tasks_that_were_asked_for(tasks):
     rows = tasks("eval", "gem.eval_episodes=6")
     assert len(rows) == 6
     assert {rows[index]["split"] for index in range(6)} == {"eval"}
@@ -138,9 +138,9 @@ def test_verl_batches_them(tasks, configure):
         parts = whole.chunk(2)  # to two agent workers
         assert [len(part) for part in parts] == [4, 4]
         for part in parts:
-            for place in range(len(part)):
+            for number in range(len(part)):
                 # What `AgentLoopWorkerTQ.generate_sequences` makes of a row.
-                row = {name: part.get(name)[place] for name in ("task", "row", "env_id", "split", "raw_prompt")}
+                row = {name: part.get(name)[number] for name in ("task", "row", "env_id", "split", "raw_prompt")}
                 assert all(isinstance(part.get(name), NonTensorStack) for name in row)
                 plain = {name: value.data for name, value in row.items()}
                 seen.append(plain["task"])
@@ -150,7 +150,7 @@ def test_verl_batches_them(tasks, configure):
     assert seen == [*range(16)]
 
 
-def test_a_loader_goes_on_where_it_was(tasks, configure):
+def test_a_loader_continues_where_it_was(tasks, configure):
     def loader() -> Any:
         rows = tasks("train")
         sampler = create_rl_sampler(configure().data, rows)

@@ -52,7 +52,7 @@ def episodes(count: int = 8, seed: int = 0) -> list[Episode]:
 
 
 class Group:
-    """In the place of verl's worker group: notes what it is asked to train on."""
+    """Stands for verl's worker group: notes what it is asked to train on."""
 
     def __init__(self, queue: MemoryQueue) -> None:
         self.queue = queue
@@ -117,7 +117,7 @@ def test_the_masks_come_back_where_the_critic_fails(ready, queue):
 
 
 @pytest.mark.parametrize("name", ["rebn", "gae"])
-def test_a_batch_without_turns_updates_nothing_and_goes_on(ready, queue, name):
+def test_a_batch_without_turns_updates_nothing_and_does_not_stop_the_run(ready, queue, name):
     empty = episodes(3)
     for one in empty:
         without_turns(one)

@@ -14,8 +14,10 @@ from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
 from runs import Run, train, trained_responses
+from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
 from training_run import SECONDS, assert_policy_gradient
 
+from gem_core.seeding import derive_seed
 from gem_tiny import tiny_model
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
@@ -90,6 +92,12 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
 
 
+def test_the_seed_decides_every_task_on_two_ranks(hostile: Run):
+    """By the formula of `same_tasks`; these environments are not the ones there."""
+    seeds = {one.slot: one.seed for one in hostile.episodes if one.env_id.startswith("test:")}
+    assert seeds == {task: derive_seed(derive_seed(23, "train"), task) for task in range(36)}
+
+
 def test_sampled_ids_are_trained_ids(hostile: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in hostile.sampled)
     for batch in hostile.batches:
@@ -128,7 +136,7 @@ def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
 
 
-def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path: Path):
+def test_a_resumed_run_continues_where_it_was(hostile: Run, model: Path, tmp_path: Path):
     shutil.copytree(hostile.folder / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "report").mkdir()
     lines = (hostile.folder / "report" / "metrics.jsonl").read_text().splitlines(keepends=True)
@@ -155,7 +163,7 @@ def test_a_resumed_run_goes_on_where_it_was(hostile: Run, model: Path, tmp_path:
 @pytest.fixture(scope="module")
 def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     flags = [
-        "gem.env=test:Babble-v0",
+        *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
         "algorithm.adv_estimator=gae",
         "algorithm.lam=0.8",
         f"critic.model.path={model}",
@@ -168,14 +176,21 @@ def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
 
 
+def test_the_seed_decides_the_first_batch(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    first = [one for one in critic.episodes if one.slot < len(FIRST_BATCH)]
+    assert_first_batch((one.env_id, one.seed) for one in first)
+
+
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
     assert critic.code == 0, critic.output[-3000:]
-    steps = critic.episodes_by_step(16)
     for step, batch in enumerate(critic.batches):
         got = {(one.before, one.ids): one for one in trained_responses(batch)}
         values = values_at_first_tokens(batch)
         assert len({round(value, 6) for value in values.values()}) > 10
-        for episode in steps[step]:
+        episodes = [one for one in critic.episodes if one.slot // 16 == step]
+        assert len(episodes) == 16
+        for episode in episodes:
             keys = [(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))) for turn in episode.turns]
             critics = [values[key] for key in keys]
             advantage = 0.0
@@ -213,7 +228,7 @@ def test_the_critic_learns_one_value_per_turn(critic: Run):
     assert critic.metrics[0]["critic/vf_loss"] > 0
 
 
-def test_the_episode_view_trains_on_what_was_sampled(critic: Run):
+def test_rows_of_whole_episodes_train_on_what_was_sampled(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
     assert trained == sampled

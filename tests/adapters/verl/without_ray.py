@@ -87,7 +87,7 @@ def agent_worker() -> Any:
 
 
 def trainer(config: DictConfig, tokenizer: Any, ranks: int = 1) -> TurnTrainer:
-    """The trainer before it starts any worker, on so many ranks."""
+    """The trainer before it starts any worker, for this number of ranks."""
     made = TurnTrainer(config)
     made.tokenizer = tokenizer
     made.actor_rollout_wg = SimpleNamespace(_dispatch_info={"actor": [*range(ranks)]})

@@ -57,6 +57,6 @@ def overrides(context: int) -> list[str]:
         # There is no GPU memory to free, and vLLM's CPU workers cannot sleep.
         "actor_rollout_ref.rollout.free_cache_engine=False",
         "+actor_rollout_ref.rollout.enable_sleep_mode=False",
-        # Weights travel in shared memory, of which the default, 2 GiB, may be more than there is.
+        # Weights travel in shared memory, and the default of 2 GiB may not fit.
         "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=16",
     ]

@@ -1,0 +1,37 @@
+"""What every framework plays first, on any number of processes. All adapters' suites compare with these numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gem_core.seeding import derive_seed
+
+SEED = 7
+SETTINGS: dict[str, Any] = {"env": ["test:Babble-v0", "game:Corridor-v0"], "env_weights": [3.0, 1.0], "seed": SEED}
+"""Settings of the run, by the core's names."""
+
+FIRST_BATCH = [
+    ("test:Babble-v0", 214753494406455218),
+    ("test:Babble-v0", 6803852808346754194),
+    ("game:Corridor-v0", 6011251193406170009),
+    ("test:Babble-v0", 242714157730051936),
+    ("test:Babble-v0", 3239710103351688971),
+    ("test:Babble-v0", 3183112120886239161),
+    ("game:Corridor-v0", 6527498224197862292),
+    ("test:Babble-v0", 6274839953022435304),
+]
+"""Environment and seed of each of the 8 tasks of the first batch. Literals, so that no suite moves on its own."""
+
+
+def first_batch_of(seed: int) -> list[tuple[str, int]]:
+    """The same by the formula, for any seed: of four tasks the third is Corridor's, and the others are Babble's."""
+    run = derive_seed(seed, "train")
+    names = [SETTINGS["env"][number % 4 == 2] for number in range(len(FIRST_BATCH))]
+    return [(name, derive_seed(run, number)) for number, name in enumerate(names)]
+
+
+def assert_first_batch(played: Iterable[tuple[str, int]]) -> None:
+    """These episodes, as `(env_id, seed)` in any order, are the tasks of the first batch, each of them once."""
+    assert first_batch_of(SEED) == FIRST_BATCH
+    assert sorted(played) == sorted(FIRST_BATCH)
