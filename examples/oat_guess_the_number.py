@@ -52,7 +52,7 @@ def train_on_cpu(flags: list[str]) -> None:
     from gem_oat import run
     from gem_tiny import saved_tiny_policy
 
-    with saved_tiny_policy(args.settings, warm_start_steps=WARM_START_STEPS) as model:
+    with saved_tiny_policy(args, warm_start_steps=WARM_START_STEPS) as model:
         args.pretrain = model
         run(args)
 
