@@ -80,7 +80,7 @@ class Remembering:
 
 
 class Long(Env):
-    """Lasts so many turns and says the same each time."""
+    """Lasts a given number of turns and says the same each time."""
 
     def __init__(self, turns: int) -> None:
         self.turns = turns

@@ -187,7 +187,7 @@ def action(turn: int) -> str:
 
 
 def seed_of(slot: int, number: int, width: int) -> int:
-    """The seed of an episode in a vector of so many slots, or groups, that plays alone."""
+    """The seed of an episode in a vector with that many slots, or groups, that plays alone."""
     return derive_seed(SEED, number * width + slot)
 
 

@@ -13,7 +13,7 @@ from gem_cpu.imports import change_modules
 DEVICES = "GEM_CPU_ROLL_DEVICES"
 
 _ENGINE = "roll.distributed.strategy.vllm_strategy"
-"""ROLL's module of this name imports vLLM, of which the build for CPUs does not take new weights as ROLL sends them."""
+"""ROLL's module of this name imports vLLM, and vLLM's CPU build cannot load new weights the way ROLL sends them."""
 
 
 @functools.cache  # Python's start calls it, and so does a program that prepares itself
