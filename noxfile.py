@@ -1,8 +1,8 @@
-"""Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` passes all tests.
+"""Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` runs all tests.
 
-Dependencies are installed once per machine, in a cache folder keyed by what is asked for (`GEM_CORE_CACHE`, by default
-~/.cache/gem-core). On top of that each checkout has a thin environment of its own with nothing but this project, so
-that two checkouts never share an editable install.
+Dependencies are installed once per machine, in a cache folder keyed by the requirements (`GEM_CORE_CACHE`, by default
+~/.cache/gem-core). On top of the cache, each checkout has its own thin environment with only this project, so that two
+checkouts never share an editable install.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ nox.options.default_venv_backend = "none"
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core"))
 PROJECT = load_toml("pyproject.toml")
-LANES = 2  # sessions at a time: most tests wait for processes, and two of the largest fit into 16 GB
+# Sessions at a time: most tests wait for processes, and the largest session takes up to 7 GB.
+LANES = max(1, min(3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (7 << 30)))
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # what passes at both ends has passed in between
+TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # 3.12 has passed whenever both neighbors passed
 ADAPTER_PYTHON = "3.11"
-OAT_PYTHON = "3.10"  # the last that Launchpad and Plasma have wheels for
-# What the environments and tools of this project need.
+OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
+# The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server"]
-# The CPU build where one is at hand; asked for first, or another package brings the CUDA build of several GB.
+# The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
-# With what it imports and does not declare.
+# With dependencies that it imports but does not declare.
 UPSTREAM = ["gem-llm==0.1.0", "pandas", "pylatexenc", "requests", "fastmcp"]
 
 
@@ -55,15 +56,15 @@ def learn(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that has to pass before a change lands, two sessions at a time."""
-    # What trains in Ray comes early: others run while it waits, and no long session is left for the end.
+    """Everything that must pass before a change lands, up to three sessions at a time."""
+    # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "lint"])
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types, pages that are up to date, and which package may import which."""
+    """Style, types, generated pages, and the imports between packages."""
     python = trl_environment(session)
     run(session, python, "-m", "ruff", "check")
     run(session, python, "-m", "ruff", "format", "--check")
@@ -86,9 +87,10 @@ def core(session: nox.Session, python: str) -> None:
     executable = environment(session, "core", python, extras, ["test", "tokenizers", "servers"])
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
-    # What plays every environment at length takes minutes, and one Python is enough for it.
-    long = ["test_suite.py", "test_tools_together.py", "reasoning_gym"] if python != ADAPTER_PYTHON else []
-    left_out = [f"--ignore=tests/plugins/{path}" for path in long]
+    # What plays every environment at length, and attacks on worker processes, take minutes: one Python is enough.
+    long = ["plugins/test_suite.py", "plugins/test_tools_together.py", "plugins/reasoning_gym"]
+    long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py"]
+    left_out = [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
 
@@ -157,10 +159,31 @@ def roll(session: nox.Session) -> None:
 
 
 @nox.session
+def killed(session: nox.Session) -> None:
+    """What is left of a run whose processes are killed in the middle of calls; 25 minutes, so not part of `tests`."""
+    environments = {
+        "trl": trl_environment(session),
+        "verl": environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]]),
+        "openrlhf": openrlhf_environment(session),
+        "oat": oat_environment(session),
+        "roll": roll_environment(session),
+    }
+    for adapter, python in environments.items():
+        run(session, python, "-m", "pytest", "-s", f"tests/adapters/{adapter}/killed.py", *session.posargs)
+
+
+@nox.session
 def parity(session: nox.Session) -> None:
     """Rules, rewards and ends of the environments beside upstream's, which has to be installed for it."""
     python = environment(session, "parity", ADAPTER_PYTHON, ENVIRONMENTS, ["test"], first=[UPSTREAM])
     run(session, python, "-m", "pytest", "tests/parity", *session.posargs)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """What answers earn that solve nothing, for every id that needs no network; writes docs/hacking_audit.md."""
+    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], ["test", "tokenizers", "servers"])
+    run(session, python, "docs/hacking_audit.py", *session.posargs)
 
 
 @nox.session
@@ -196,12 +219,12 @@ class Lane:
         return re.findall(r"^RERUN .*", text, re.MULTILINE)
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does."""
+        """Interrupt the session, like Ctrl-C."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGINT)
 
     def end(self) -> None:
-        """Wait until it has ended, and kill it if that takes longer than what a test may take to clean up."""
+        """Wait until the session has ended, and kill it if this takes longer than a test may need to clean up."""
         try:
             self.process.wait(2 * INTERRUPT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -210,8 +233,8 @@ class Lane:
 
 
 def side_by_side(session: nox.Session, names: list[str]) -> None:
-    """Run sessions in as many lanes as there are. All of them run, even if one fails."""
-    # Also in the background, where a shell has Ctrl-C ignored, and on SIGTERM: nothing is lost or left behind.
+    """Run sessions in `LANES` lanes. All sessions run, even if one fails."""
+    # Also in the background, where shells ignore Ctrl-C, and on SIGTERM: nothing is lost or left behind.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     waiting, running, results, failed = [*names], dict[int, Lane](), list[str](), list[str]()
@@ -239,13 +262,13 @@ def side_by_side(session: nox.Session, names: list[str]) -> None:
 
 
 def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
-    """Run Python with one thread: more of them fight over the cores."""
+    """Run Python with one thread: more threads compete for the cores."""
     environment = {"OMP_NUM_THREADS": "1", **environment}
     session.run(str(python), *arguments, env=environment, external=True, interrupt_timeout=INTERRUPT_SECONDS)
 
 
 def pyright(session: nox.Session, python: Path, *folders: str, clone: str | None = None) -> None:
-    """Types of these folders; each adapter's where its framework is, be it in a clone."""
+    """Check the types in these folders, with the adapter's framework installed or in a clone."""
     options = ["--project", "pyproject.toml", "--pythonpath", str(python)]
     run(session, python, "-m", "pyright", *options, *folders, PYTHONPATH=clone or "")
 
@@ -258,7 +281,7 @@ def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
 
 
 def openrlhf_environment(session: nox.Session) -> Path:
-    """OpenRLHF cannot do without vLLM, and what both of them ask for is CUDA builds and flash attention."""
+    """OpenRLHF needs vLLM, and both require CUDA builds and flash attention."""
     needs = (HERE / "constraints" / "openrlhf_requirements.txt").read_text().splitlines()
     first = [
         [TORCH],
@@ -267,12 +290,12 @@ def openrlhf_environment(session: nox.Session) -> Path:
         # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
         ["--no-deps", "--no-build-isolation", "deepspeed==0.19.6"],
     ]
-    # Not the extra `openrlhf`, which would have pip complete all of these.
+    # Not the extra `openrlhf`, with which pip would install all of these.
     return environment(session, "openrlhf", ADAPTER_PYTHON, [], ["test", "types"], first=first)
 
 
 def oat_environment(session: nox.Session) -> Path:
-    """Oat asks for Python 3.10 and CUDA builds; its own classes need neither."""
+    """Oat requires Python 3.10 and CUDA builds; its own classes need neither."""
     needs = (HERE / "constraints" / "oat_requirements.txt").read_text().splitlines()
     first = [
         [TORCH],
@@ -281,12 +304,12 @@ def oat_environment(session: nox.Session) -> Path:
         # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
         ["--no-deps", "--no-build-isolation", "deepspeed==0.16.8"],
     ]
-    # Not the extra `oat`, which would have pip complete all of these.
+    # Not the extra `oat`, with which pip would install all of these.
     return environment(session, "oat", ADAPTER_PYTHON, [], ["test", "types"], first=first)
 
 
 def oat_full_environment(session: nox.Session) -> Path:
-    """Oat lives on Python 3.10, as Launchpad and Plasma do."""
+    """Oat needs Python 3.10, like Launchpad and Plasma."""
     needs = (HERE / "constraints" / "oat_full_requirements.txt").read_text().splitlines()
     first = [
         ["torch==2.6.0", "numpy==1.26.4"],
@@ -295,12 +318,12 @@ def oat_full_environment(session: nox.Session) -> Path:
         # From source, which compiles nothing: DS_BUILD_OPS is 0 by default.
         ["--no-deps", "--no-build-isolation", "deepspeed==0.16.8"],
     ]
-    # Not the extra `oat`, which would have pip complete all of these.
+    # Not the extra `oat`, with which pip would install all of these.
     return environment(session, "oat_full", OAT_PYTHON, [], ["test"], first=first)
 
 
 def roll_environment(session: nox.Session) -> Path:
-    """ROLL is on no index and asks for CUDA builds; its agentic pipeline needs none of them."""
+    """ROLL is not on a package index and requires CUDA builds; its agentic pipeline needs none of them."""
     needs = (HERE / "constraints" / "roll_requirements.txt").read_text().splitlines()
     first = [
         [TORCH],
@@ -311,7 +334,7 @@ def roll_environment(session: nox.Session) -> Path:
 
 
 def trl_environment(session: nox.Session) -> Path:
-    """One environment for all that needs TRL: training, its tests, and the type checker that reads it."""
+    """One environment for everything that needs TRL: training, its tests, and the type checker."""
     return environment(session, "trl", ADAPTER_PYTHON, ["trl", *ENVIRONMENTS], ["test", "lint"], first=[[TORCH]])
 
 
@@ -326,12 +349,12 @@ def environment(
     """An environment with the project, extras and dependency groups; returns its Python."""
     project = PROJECT["project"]
     optional = [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
-    build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling asks for it in editable installs
+    build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling needs it for editable installs
     requirements = [*build, *project["dependencies"], *optional, *dependency_groups(PROJECT, *groups)]
     base = _dependencies(session, constraints, python, [*(first or []), requirements])
     overlay = HERE / ".nox" / base.name
     target = overlay / "bin" / "python"
-    complete = overlay / "complete"  # says of which project, so that a session disturbs no other that runs in it
+    complete = overlay / "complete"  # names the project, so that a session disturbs no other session that uses it
     with _locked(overlay):
         if not complete.exists() or complete.read_text() != _overlay_key(base):
             _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
@@ -349,7 +372,7 @@ def _overlay_key(base: Path) -> str:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Nobody else makes this environment meanwhile."""
+    """Hold the lock on this environment, so that only one process builds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -357,7 +380,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def interpreter(python: str) -> str | None:
-    """A working Python of that version: on the PATH, or one of pyenv's."""
+    """A working Python of that version, on the PATH or from pyenv."""
     pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{python}.*/bin/python"))
     same = [sys.executable] if f"{sys.version_info.major}.{sys.version_info.minor}" == python else []
     for candidate in [*same, f"python{python}", *map(str, pyenv)]:
@@ -379,7 +402,7 @@ def _dependencies(session: nox.Session, constraints: str, python: str, steps: li
     file = HERE / "constraints" / f"{constraints}.txt"
     key = hashlib.sha256(f"{file.read_text()}{python}{steps}".encode()).hexdigest()[:12]
     path = CACHE / f"{constraints}-{python}-{key}"
-    complete = path / "complete"  # written last, so that an interrupted installation is not taken for a whole one
+    complete = path / "complete"  # written last, so that an interrupted installation does not count as complete
     with _locked(path):  # another checkout may be installing the same
         if complete.exists() and _works(str(path / "bin" / "python")):
             return path

@@ -1,12 +1,12 @@
-"""How surely an agent learns the corridor: many runs in TRL, each with a seed of its own for tasks and sampling.
+"""How reliably an agent learns the corridor: many runs in TRL, each with its own seed for tasks and sampling.
 
     python benchmarks/corridor_seeds.py --seeds 100 [--episodes 64] [--updates 40] [--learning-rate 5e-4] \\
         [--gamma 0.7] [--entropy-coef 0] [--weights-seed 0]
 
-The defaults are those of `tests/adapters/trl/test_learning.py`, and the tests of the other adapters have the same
-numbers. All runs start from the same weights, which know words and format only. A run has learnt if it does what the
-tests demand: a mean success below 0.7 in the first three updates and above 0.9 in the last five. Prints a line for each
-run, how many have learnt, and when they were first above 0.9.
+The defaults are those of `tests/adapters/trl/test_learning.py`, and the tests of the other adapters use the same
+numbers. All runs start from the same warm-started weights. A run has learned if it meets the condition of the tests: a
+mean success below 0.7 in the first three updates and above 0.9 in the last five. Prints a line for each run, the number
+of runs that learned, and the first update above 0.9.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def main(options: Options) -> None:
         )
     learnt = sum(start < 0.7 and end > 0.9 for start, end in zip(starts, ends, strict=True))
     print(
-        f"{learnt} of {len(ends)} runs learnt; the highest start is {max(starts):.2f}, the lowest end {min(ends):.2f}"
+        f"{learnt} of {len(ends)} runs learned; the highest start is {max(starts):.2f}, the lowest end {min(ends):.2f}"
     )
     if reached:
         print(f"Above 0.9 after update: median {statistics.median(reached):.0f}, last {max(reached)}")
 
 
 def _run(options: Options, seed: int, model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> list[float]:
-    """Success of each batch."""
+    """Success rate of each batch."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "folder": folder,

@@ -3,10 +3,10 @@
     python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON \\
         --python roll=PYTHON [--seeds 0 1 2]
 
-Each framework runs in its own environment, one run after another, from the same weights on disk. Model, estimator,
-episodes per batch, updates per batch, optimiser and learning rate are the same; which games are played is not. Prints
-the mean success of each run, whether frameworks differ by more than their seeds do, and what the runs cost: wall time,
-and the CPU time of all processes, from starting the framework to its end.
+Each framework runs in its own virtual environment, one run after another, from the same weights on disk. Model,
+estimator, episodes per batch, updates per batch, optimizer and learning rate are the same; the games differ. Prints the
+mean success of each run, whether frameworks differ by more than their seeds do, and the cost of the runs: wall time,
+and the CPU time of all processes, from the start of the framework to its end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ for part in tiny_policy(env, warm_start_steps=int(steps), seed=int(seed)):
 COLOURS = ["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple"]
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Of Linux's prctl."""
+"""Constant of Linux's prctl."""
 
 Curve = list[float]
 
@@ -53,9 +53,9 @@ def main() -> None:
     options = _options()
     pythons = dict(pair.split("=", 1) for pair in options.python)
     output = Path(options.output).resolve()
-    builder = min(pythons.values(), key=_transformers)  # what an older release writes, all read
+    builder = min(pythons.values(), key=_transformers)  # all releases read what the oldest one writes
     curves: dict[str, dict[str, dict[int, Curve]]] = {}
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans, of Ray for one, become children of this
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans, for example Ray's, become our children
     for task, (framework, python), seed in itertools.product(options.tasks, pythons.items(), options.seeds):
         folder = output / f"{task}-{framework}-{seed}"
         if not (folder / "metrics.jsonl").exists():
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--python", action="append", required=True, metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
-    parser.add_argument("--output", default="runs/curves", help="runs that are there already are not repeated")
+    parser.add_argument("--output", default="runs/curves", help="existing runs are not repeated")
     return parser.parse_args()
 
 
@@ -102,9 +102,9 @@ def _run(python: str, framework: str, task: str, seed: int, model: Path, folder:
 
 
 def _cost(program: psutil.Popen, patience: float = 60) -> dict[str, float]:
-    """Seconds that a program takes, and CPU seconds of all its processes, read twice a second.
+    """Wall seconds of a program, and CPU seconds of all its processes, read twice a second.
 
-    Not from the kernel's sums over children: Ray's daemon has it forget them.
+    Not from the kernel's sums over children, because Ray's daemon makes the kernel drop them.
     """
     started = time.perf_counter()
     used: dict[psutil.Process, float] = {}
@@ -117,7 +117,7 @@ def _cost(program: psutil.Popen, patience: float = 60) -> dict[str, float]:
     deadline = time.monotonic() + patience
     while _read_cpu(used):
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{patience:.0f} s after its end a run still has processes")
+            raise RuntimeError(f"{patience:.0f} s after its end, a run still has processes")
         time.sleep(0.5)
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:  # orphans that have ended
@@ -126,7 +126,7 @@ def _cost(program: psutil.Popen, patience: float = 60) -> dict[str, float]:
 
 
 def _read_cpu(used: dict[psutil.Process, float]) -> bool:
-    """Note the CPU time of each process below this one; whether there is any that lives."""
+    """Record the CPU time of each descendant; returns whether any is alive."""
     alive = False
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -141,9 +141,9 @@ def _metrics(folder: Path) -> list[dict[str, float]]:
 
 
 def _environment(python: str) -> dict[str, str]:
-    # Launchpad calls whatever `python` is on the path.
+    # Launchpad calls the `python` on the path.
     path = f"{Path(python).absolute().parent}{os.pathsep}{os.environ['PATH']}"
-    # Of TensorFlow, Oat's environment has a fragment, which transformers would import.
+    # Oat's environment has an incomplete TensorFlow, which transformers would import.
     return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "USE_TF": "0", "PATH": path}
 
 
@@ -157,7 +157,7 @@ def _report(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]]) -> None:
             shown = "  ".join(f"{mean:.3f}/{end:.3f}" for mean, end in zip(means[framework], ends, strict=True))
             print(f"  {framework:8s} {shown}   mean {statistics.fmean(means[framework]):.3f}")
         if any(len(runs) < 2 for runs in frameworks.values()):
-            continue  # one run says nothing about seeds
+            continue  # one run shows no spread between seeds
         for one, other in itertools.combinations(means, 2):
             apart = abs(statistics.fmean(means[one]) - statistics.fmean(means[other]))
             spread = max(max(means[name]) - min(means[name]) for name in (one, other))
@@ -166,7 +166,7 @@ def _report(curves: Mapping[str, Mapping[str, Mapping[int, Curve]]]) -> None:
 
 
 def _report_costs(output: Path, tasks: Sequence[str], frameworks: Sequence[str], seeds: Sequence[int]) -> None:
-    """What a run costs, the mean over its seeds."""
+    """The cost of a run, the mean over its seeds."""
     for task in tasks:
         print(f"\n{task}: updates, turns, wall seconds, CPU seconds of a run")
         for framework in frameworks:

@@ -1,5 +1,5 @@
-"""One run of `curves.py` in Oat, on the CPU; the settings come as JSON. In Python 3.10's environment the whole program,
-in another the lighter form."""
+"""One run of `curves.py` in Oat, on the CPU; the settings come as JSON. The whole program in Python 3.10, otherwise the
+lighter form."""
 
 from __future__ import annotations
 

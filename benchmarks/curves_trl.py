@@ -22,7 +22,7 @@ def main(settings: dict[str, Any]) -> None:
 def train(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Mapping[str, Any], **more: Any
 ) -> list[dict[str, float]]:
-    """Train as the settings say, and `more` of `TurnGRPOConfig`; the metrics of each update."""
+    """Train with the settings, and `more` settings of `TurnGRPOConfig`. Returns the metrics of each update."""
     args = TurnGRPOConfig(
         settings["folder"],
         env=settings["env"],

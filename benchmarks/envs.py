@@ -1,11 +1,11 @@
-"""Environments beside those of gem-llm 0.1.0, in one run: steps, resets, grading of mathematics, memory.
+"""Our environments and those of gem-llm 0.1.0, in one run: steps, resets, grading of mathematics, memory.
 
     python benchmarks/envs.py [--only steps resets math memory] [--quick] [--json out.json]
 
-It needs what `nox -s parity` installs. Steps and resets are CPU time, in blocks of ours and upstream's by turns so that
-a host which changes speed changes both; medians count, and a ratio is that within a turn. Grading is the time until the
-verdict, most of which is another process's. A ratio says how many times better ours is. Moves are those of a random
-player; states are the same on both sides (envs_pairs.py says how).
+Run it in the environment of `nox -s parity`. Steps and resets are CPU time, in alternating blocks of ours and
+upstream's, so that changes of the host's speed affect both. Figures are medians, and ratios are taken within a pair of
+blocks. Grading is the time until the verdict, most of it in another process. A ratio is the factor by which ours is
+better. A random player makes the moves; states are the same on both sides (see envs_pairs.py).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ STUDIED = {
 }
 """CPU ms of upstream's resets in our study of it (Sokoban-random: the median)."""
 SLOW = "game:Sokoban-v0-random"
-"""Making upstream's took up to 60 s, so that the study's figure stands for it."""
+"""Upstream took up to 60 s to build one, so the study's figure is used."""
 BROKEN = "game:FifteenPuzzle-v0-random"
-"""Upstream's cannot be made."""
-NAMED = (  # game, what of its resets, CPU ms at most
+"""Upstream's cannot be built."""
+NAMED = (  # game, statistic of its resets, limit in CPU ms
     ("Sokoban-v0-hard", "mean", 20.0),
     ("Sokoban-v1-hard", "mean", 20.0),
     ("Sudoku-v0-hard", "mean", 5.0),
@@ -65,7 +65,7 @@ def steps(folder: Path, quick: bool) -> list[Line]:
     envs_pairs.give_words(folder)
     blocks, size = (3, 500) if quick else (7, 3000)
     gc.collect()
-    gc.freeze()  # the lists of words would be gone through before every block
+    gc.freeze()  # otherwise every block would begin with a pass over the word lists
     lines: list[Line] = []
     for name in envs_pairs.IDS:
         pairs = envs_pairs.pairs(name, 5 if quick else 20)
@@ -83,7 +83,7 @@ def steps(folder: Path, quick: bool) -> list[Line]:
 
 
 def resets(folder: Path, quick: bool) -> list[Line]:
-    """CPU ms per reset; then those that the issue names, over many seeds."""
+    """CPU ms per reset; then the resets in `NAMED`, over many seeds."""
     envs_pairs.give_words(folder)
     lines = [_reset(name, 3 if quick else 7) for name in envs_pairs.IDS]
     known = {line.measure: line.upstream for line in lines}
@@ -121,13 +121,13 @@ def _named(game: str, what: str, target: float, seeds: int, known: dict[str, flo
 
 
 def _by_turns(mine: Callable[[], float], theirs: Callable[[], float], blocks: int) -> tuple[list[float], list[float]]:
-    """CPU seconds of both sides, block by block; each has one block before that does not count."""
+    """CPU seconds of both sides, block by block, after an unmeasured block each."""
     seconds = [(mine(), theirs()) for _ in range(blocks + 1)][1:]
     return [pair[0] for pair in seconds], [pair[1] for pair in seconds]
 
 
 def _played(games: Sequence[tuple[Any, list[str]]]) -> float:
-    """CPU seconds to play these games from their present states."""
+    """CPU seconds to play these games from their current states."""
     fresh = [(copy.deepcopy(env).step, actions) for env, actions in games]
     gc.collect()
     gc.disable()
@@ -154,7 +154,7 @@ def _repeated(call: Callable[[], Any], at_least: float = 0.01) -> Callable[[], f
 
 
 def _solutions(cells: list[int], scale: int, most: int = 2) -> int:
-    """How many solutions a Sudoku has, `most` at most. Knows nothing of how it was made."""
+    """The number of solutions of a Sudoku, counted up to `most`, independent of the generator."""
     side = round(scale**0.5)
     open_cells: list[tuple[int, set[int]]] = []
     for cell in (cell for cell, digit in enumerate(cells) if not digit):
@@ -190,7 +190,7 @@ MEASURES: dict[str, Callable[[Path, bool], list[Line]]] = {
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=MEASURES, default=[*MEASURES], help="measurements to take")
-    parser.add_argument("--quick", action="store_true", help="short runs, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="short runs, to check that it works")
     parser.add_argument("--json", type=Path, help="file for the figures")
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 """The same game on both sides: ours and upstream's in the same hidden state, with moves that are valid in it.
 
-How a state gets into both is what tests/parity/games knows. Upstream's word games get our words, through NLTK's own
-reader of word lists, as their corpus would have to be downloaded.
+The code that copies states is in tests/parity/games. Upstream's word games get our words, through NLTK's own reader of
+word lists, because their corpus would need a download.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gem_games.words import word_list
 
 TESTS = Path(__file__).parents[1] / "tests" / "parity"
 EVERYDAY_WORDS = 850
-"""As many as upstream's list for its easy games has."""
+"""The length of upstream's word list for its easy games."""
 IDS = sorted(name for name in ENV_REGISTRY if name.startswith("game:"))
 """Every game that upstream registers."""
 
@@ -51,7 +51,7 @@ _tests = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A game about to be played on both sides."""
+    """A game that is ready to be played on both sides."""
 
     ours: Env
     theirs: Any
@@ -71,7 +71,7 @@ def upstreams(env_id: str) -> Any:
 
 
 def pairs(env_id: str, count: int) -> list[Pair]:
-    """Games of one id that differ in their state. Checks that both sides answer the moves alike."""
+    """Games of one id with different states. Checks that both sides answer the moves alike."""
     family, variant = env_id.removeprefix("game:").split("-v0-")
     made: list[Pair] = []
     for seed, _ in side_by_side.seeds(count):
@@ -94,18 +94,18 @@ def give_words(folder: Path) -> None:
         _tests[name].upstream.words = WordListCorpusReader(str(folder), list(lists))
     crosswords = _tests["crosswords"].upstream
     crosswords.CrosswordsEnv._load_words = _tests["crosswords"].load_words
-    sys.modules[crosswords.__name__] = crosswords  # the test imports it without pandas, and leaves no trace of it
+    sys.modules[crosswords.__name__] = crosswords  # the test imports it without pandas, and then removes it
 
 
 def _size(env_id: str, seed: int) -> dict[str, Any]:
-    """The parameters of an id, drawn where it draws them."""
+    """The parameters of an id, drawn if the id draws them."""
     env = ours(env_id)
     env.reset(seed=seed)
     return {name: getattr(env, name) for name in _OURS[env_id].kwargs}
 
 
 def _moves(mine: Any, theirs: Any) -> list[str]:
-    """A random player's moves in our game. What ours draws on the way is left for both to follow."""
+    """A random player's moves in our game. Both sides then replay what our game drew on the way."""
     env = copy.deepcopy(mine)
     moves: list[str] = []
     boards: list[Any] = []
@@ -124,7 +124,7 @@ def _moves(mine: Any, theirs: Any) -> list[str]:
     return moves
 
 
-# -- games that draw while they are played: both draw as ever, and then take what was recorded ----------------------
+# -- games that draw while they are played: both sides draw, and then use the recorded draws -------------------------
 
 
 class _Tiles(Game2048):
@@ -209,7 +209,7 @@ def _crosswords(variant: str, _: dict[str, Any], seed: int) -> _Both:
 
 def _word_search(variant: str, _: dict[str, Any], seed: int) -> _Both:
     mine, theirs = _tests["word_search"].pair(variant, seed)
-    theirs.word_list = ()  # large, and of no use once the words are placed
+    theirs.word_list = ()  # large, and unused once the words are placed
     return mine, theirs
 
 

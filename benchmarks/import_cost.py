@@ -1,8 +1,8 @@
-"""What `import gem_core` costs: CPU time and memory over bare Python, alone and with 40 slow plugins installed.
+"""The cost of `import gem_core`: CPU time and memory over bare Python, alone and with 40 slow plugins installed.
 
     python benchmarks/import_cost.py [--upstream PYTHON] [--repeat 5] [--json out.json]
 
-`--upstream` is a Python that has gem-llm 0.1.0, measured in the same run as `import gem`. Each figure is the best of
+`--upstream` is a Python with gem-llm 0.1.0, whose `import gem` is measured in the same run. Each figure is the best of
 `--repeat` fresh processes.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 import tyro
 
 SLOW_PLUGINS = 40
-# Imports in a process of its own and reports its CPU seconds and its peak memory.
+# Imports in a separate process and reports its CPU seconds and its peak memory.
 _PROBE = """
 import time
 start = time.process_time()
@@ -34,7 +34,7 @@ print(used, int(peak) / 1024)
 @dataclass
 class Options:
     upstream: str | None = None
-    """A Python that has gem-llm 0.1.0."""
+    """A Python with gem-llm 0.1.0."""
     repeat: int = 5
     """Processes per row; the best counts."""
     json: Path | None = None

@@ -1,10 +1,10 @@
-"""What a turn costs in episodes of 10 to 160 turns: CPU in the collector and in making rows, record, and memory.
+"""The cost of a turn in episodes of 10 to 160 turns: CPU in the collector and in making rows, record, and memory.
 
     python benchmarks/long_episodes.py [--history K] [--json FILE]
 
-Each turn has 256 sampled tokens and an observation of 200 tokens. The environment and the policy cost next to nothing,
-and the tokenizer remembers what it was asked before, so what is measured is the rollout. Each length runs in a process
-of its own; CPU is the least of several rounds.
+Each turn has 256 sampled tokens and an observation of 200 tokens. The environment and the policy cost almost nothing,
+and the tokenizer caches its results, so only the rollout is measured. Each length runs in a separate process; CPU is
+the minimum of several rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TEMPLATE = (
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """A word is a token."""
+    """A tokenizer whose tokens are words."""
     special = ["<end>", "<user>", "<assistant>", "<unknown>"]
     words = {word: number for number, word in enumerate([*special, *(f"w{number}" for number in range(WORDS))])}
     model = Tokenizer(models.WordLevel(words, unk_token="<unknown>"))
@@ -50,7 +50,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 class Remembering:
-    """A tokenizer that answers from memory what it was asked before."""
+    """A tokenizer that caches its results."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.chat_template = tokenizer.chat_template
@@ -74,13 +74,13 @@ class Remembering:
 
     def decode(self, ids: Sequence[int], **options: Any) -> str:
         """Ids as text."""
-        if len(ids) not in self._decoded:  # the policy gives the same ids each time
+        if len(ids) not in self._decoded:  # the policy returns the same ids each time
             self._decoded[len(ids)] = str(self._tokenizer.decode(list(ids), **options))
         return self._decoded[len(ids)]
 
 
 class Long(Env):
-    """Lasts a given number of turns and says the same each time."""
+    """Lasts a given number of turns and shows the same text each time."""
 
     def __init__(self, turns: int) -> None:
         self.turns = turns
@@ -93,7 +93,7 @@ class Long(Env):
         return self.text, {}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """The same once more."""
+        """The same observation again."""
         self.left -= 1
         return self.text, 0.5, self.left == 0, False, {}
 
@@ -147,7 +147,7 @@ def _peak() -> float:
 
 
 def main() -> None:
-    """Measure each length in a process of its own, and print a table."""
+    """Measure each length in a separate process, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--history", type=int, help="observations in a prompt; all by default")
     parser.add_argument("--json", type=Path, help="where to write the figures")

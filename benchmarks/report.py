@@ -1,4 +1,4 @@
-"""What measurements beside upstream look like, for the programs of this folder."""
+"""Tables of measurements of ours and upstream's, for the programs in this folder."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Line:
     ours: float
     upstream: float | None = None
     ratio: float | None = None
-    """How many times better ours is."""
+    """The factor by which ours is better."""
     target: str = ""
     met: bool | None = None
     note: str = ""
 
 
 def with_ratio(line: Line) -> Line:
-    """For figures of which less is better."""
+    """The line with its ratio, for figures where less is better."""
     line.ratio = None if line.upstream is None else line.upstream / line.ours
     return line
 
 
 def report(measures: Mapping[str, Callable[[], list[Line]]], file: Path | None) -> None:
-    """Measure and print one after the other.
+    """Measure and print one table after the other.
 
     Args:
-        measures: by the titles of their tables.
-        file: where the figures are written as JSON, too.
+        measures: the measurements, by the titles of their tables.
+        file: file to write the figures to as JSON, too.
     """
     console = Console(width=None if sys.stdout.isatty() else 132)
     machine = _machine()

@@ -1,13 +1,13 @@
-"""Ten thousand episodes of environments that raise, hang, spin and die, and what is left afterwards: nothing.
+"""Ten thousand episodes of environments that raise, hang, spin and die. Nothing may be left afterwards.
 
     python benchmarks/soak.py [--episodes 10000] [--backend process] [--policy truncate] [--json out.json]
 
-An episode's seed alone decides whether, how and in which call it fails, so what must come back is known beforehand. 1 %
-raise, 1 % hang (0.3 % while computing), 0.5 % kill their process; most of those that hang or die leave a child process
-behind as well. With `--policy retry` every failure happens once only, and no episode may be lost.
+An episode's seed alone decides whether, how and in which call it fails, so the expected results are known beforehand.
+1 % raise, 1 % hang (0.3 % while computing), 0.5 % kill their process; most of those that hang or die also leave a child
+process behind. With `--policy retry` every failure happens only once, and no episode may be lost.
 
-Ends with status 1 if an episode is missing, came twice or differs from the same episode played alone, if the statistics
-disagree, or if threads, processes, file descriptors or memory are left.
+Exits with status 1 if an episode is missing, came twice or differs from the same episode played alone, if the
+statistics disagree, or if threads, processes, file descriptors or memory are left.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ ENV_ID = "bench:Soak-v0"
 RUN_SEED = 20
 FATES = {"raise": 0.01, "sleep": 0.007, "spin": 0.003, "kill": 0.005}
 ERRORS = {"raise": "RuntimeError", "sleep": "TimeoutError", "spin": "TimeoutError", "kill": "ChildProcessError"}
-"""How the error of each fate begins."""
+"""The prefix of each fate's error."""
 LOST = {"ActorDiedError": "ChildProcessError", "ActorUnavailableError": "ChildProcessError"}
-"""What Ray calls a process that died."""
+"""Ray's errors for a process that died."""
 POSSIBLE = {"sync": ("raise",), "thread": ("raise", "sleep")}
-"""What a backend can survive, where that is not everything. Threads that spin keep Python's lock from the thread that
-looks at the clock, so there a time limit holds only roughly."""
+"""The fates that a backend can survive, if not all. Threads that spin hold Python's lock, so the thread that checks the
+clock enforces time limits only roughly."""
 TOKEN = "GEM_SOAK_RUN"
 """A variable that every process of this run inherits, however it is started and whoever adopts it."""
 HANG_SECONDS = 3600.0
@@ -65,17 +65,17 @@ class Options:
     episodes: int = 10_000
     """Episodes, rounded up to the same number for each environment."""
     backend: Literal["sync", "thread", "process", "ray"] = "process"
-    """Where they run. With threads nothing spins or kills, and with `sync` nothing hangs either."""
+    """Where environments run. With threads, no environment spins or kills; with `sync`, none hangs either."""
     workers: int = 2
     """Threads, processes or actors."""
     envs: int = 32
     """Environments."""
     timeout: float = 0.5
-    """Seconds that one call may take."""
+    """Time limit of one call, in seconds."""
     trouble: float = 1.0
-    """Multiplies the shares of failing episodes; with 0 every worker lives from the beginning to the end."""
+    """Multiplies the shares of failing episodes; with 0 every worker lives from start to end."""
     policy: Literal["truncate", "retry"] = "truncate"
-    """What becomes of failed episodes; with `retry` each fails only once."""
+    """What happens to failed episodes; with `retry` each fails only once."""
     json: Path | None = None
     """File for the figures."""
 
@@ -91,7 +91,7 @@ class Plan:
     fate: str
     """A key of `FATES`, or empty."""
     call: int
-    """In which call: 0 is the reset, `k` the turn `k`."""
+    """The failing call: 0 is the reset, `k` is turn `k`."""
     leaves_child: bool
 
 
@@ -109,13 +109,14 @@ def plan(seed: int, possible: tuple[str, ...], trouble: float) -> Plan:
 
 
 class Soak(Env):
-    """Shows its seed and its turn, so that episodes that were mixed up show.
+    """Shows its seed and its turn, so that mixed-up episodes are noticed.
 
     Args:
-        possible: the fates it may meet.
+        possible: the possible fates.
         trouble: multiplies their shares.
-        hang_seconds: how long a call that hangs hangs.
-        scars: a folder that remembers which episodes met their fate; each meets it once only. Empty: every time.
+        hang_seconds: how long a hanging call lasts.
+        scars: a folder that records the episodes that met their fate, so that each meets it only once. Empty: every
+            time.
     """
 
     def __init__(self, possible: tuple[str, ...], trouble: float, hang_seconds: float, scars: str) -> None:
@@ -144,7 +145,7 @@ class Soak(Env):
         return str(self.rng.randint(0, 9))
 
     def _observation(self) -> str:
-        # Now and then more than a socket holds at once.
+        # Sometimes more than a socket holds at once.
         return f"{self.seed}:{self.turn}" * (20_000 if self.seed % 100 == self.turn else 1)
 
     def _meet_fate(self) -> None:
@@ -187,15 +188,15 @@ class Episode:
 
 
 def choose(seed: int, turn: int) -> str:
-    """The policy: what to answer in this turn."""
+    """The policy: the action of this turn."""
     return str(derive_seed(seed, "action", turn) % 10)
 
 
 def alone(seed: int, options: Options) -> Episode:
-    """The episode as it must come back, played here without any vector."""
+    """The expected episode, played here without a vector."""
     one = plan(seed, _possible(options.backend), options.trouble)
     fate = "" if options.policy == "retry" else one.fate
-    env = Soak((), 0.0, 0.0, "")  # nothing ever happens to this one
+    env = Soak((), 0.0, 0.0, "")  # this environment never fails
     episode = Episode([])
     if fate and one.call == 0:
         return Episode([""], error=ERRORS[fate])
@@ -212,7 +213,7 @@ def alone(seed: int, options: Options) -> Episode:
 
 
 def expected_statistics(options: Options) -> EnvStatistics:
-    """What `vec.statistics` must say."""
+    """The expected `vec.statistics`."""
     total = EnvStatistics()
     quota = _quota(options)
     for index in range(options.envs):
@@ -220,7 +221,7 @@ def expected_statistics(options: Options) -> EnvStatistics:
             seed = derive_seed(RUN_SEED, number * options.envs + index)
             one = plan(seed, _possible(options.backend), options.trouble)
             if number == quota and not (one.fate and one.call == 0):
-                continue  # it was opened without a failure, and is not played
+                continue  # opened without a failure, but not played
             episode = alone(seed, options)
             failed = bool(episode.error)
             total.failures += bool(one.fate)
@@ -243,10 +244,10 @@ def _quota(options: Options) -> int:
 
 
 class Ledger:
-    """Follows every environment from episode to episode and notes what is wrong.
+    """Follows every environment from episode to episode and records errors.
 
     Args:
-        options: of the run.
+        options: the options of the run.
     """
 
     def __init__(self, options: Options) -> None:
@@ -272,7 +273,7 @@ class Ledger:
         return choose(self._seed[index], len(self._now[index].rewards) + 1)
 
     def played(self, index: int, transition: Transition) -> bool:
-        """Note a turn; true while the environment has episodes left to play."""
+        """Record a turn; returns true while the environment has episodes left to play."""
         now, info = self._now[index], transition.info
         if not transition.done:
             now.observations.append(transition.observation)
@@ -315,13 +316,13 @@ class Memory:
     """Resident memory over the run, in MB."""
 
     share: list[float] = field(default_factory=list)
-    """How much of the run was over at each sample."""
+    """The finished share of the run at each sample."""
     main: list[float] = field(default_factory=list)
     workers: list[float] = field(default_factory=list)
-    """Of the largest worker, or whatever else was started."""
+    """Memory of the largest worker or other child process."""
 
     def sample(self, share: float) -> None:
-        """Note what this process and those that it started have now."""
+        """Record the memory of this process and its children."""
         self.share.append(share)
         self.main.append(resident_mb(os.getpid()))
         self.workers.append(max((resident_mb(pid) for pid in relatives()), default=0.0))
@@ -369,7 +370,7 @@ def children() -> list[int]:
 
 
 def relatives() -> list[int]:
-    """Other processes that this run started, directly or not: children, and all that inherited the token."""
+    """Other processes of this run: children, and all processes that inherited the token."""
     found = set(children())
     wanted = f"{TOKEN}={os.environ[TOKEN]}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
@@ -380,7 +381,7 @@ def relatives() -> list[int]:
 
 
 def open_files() -> Counter[str]:
-    """What the file descriptors of this process are, each kind with its number."""
+    """The file descriptors of this process, counted by kind."""
     files: Counter[str] = Counter()
     for link in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -399,7 +400,7 @@ def resident_mb(pid: int) -> float:
 
 @dataclass
 class Leftovers:
-    """What a run could leave behind."""
+    """Resources that a run could leave behind."""
 
     threads: list[str]
     processes: list[int]
@@ -407,13 +408,13 @@ class Leftovers:
 
     @classmethod
     def now(cls) -> Leftovers:
-        """What is there."""
+        """The current resources."""
         gc.collect()
         return cls(sorted(thread.name for thread in threading.enumerate()), relatives(), open_files())
 
 
 def settled(before: Leftovers, seconds: float) -> Leftovers:
-    """What is there once it is no more than before, or after so many seconds."""
+    """The current resources, once they are no more than before, or after the given number of seconds."""
     end = time.monotonic() + seconds
     while (now := Leftovers.now()) != before and time.monotonic() < end:
         time.sleep(0.1)
@@ -425,7 +426,7 @@ def settled(before: Leftovers, seconds: float) -> Leftovers:
 
 @dataclass
 class Check:
-    """One thing that must hold."""
+    """A condition that must hold."""
 
     what: str
     expected: Any
@@ -445,7 +446,7 @@ def main(options: Options) -> None:
         begin, cpu = time.monotonic(), os.times()
         problem, closing, found = _run(vec_kwargs, ledger, memory, console)
         seconds = time.monotonic() - begin
-    # A thread that hangs is left to itself, and ends by itself.
+    # A hanging thread is abandoned, and ends by itself.
     after = settled(before, 5 + (vec_kwargs["env_kwargs"]["hang_seconds"] if options.backend == "thread" else 0.0))
     used = os.times()
     checks = _checks(options, ledger, memory, expected, found, before, after, problem)
@@ -473,7 +474,7 @@ def _vec_kwargs(options: Options, stack: contextlib.ExitStack) -> dict[str, Any]
     gem_core.register(ENV_ID, Soak)
     retry = options.policy == "retry"
     scars = stack.enter_context(tempfile.TemporaryDirectory()) if retry else ""
-    # A thread that hangs cannot be stopped, so there it must end by itself.
+    # A hanging thread cannot be stopped, so it must end by itself.
     hang = 3 * options.timeout if options.backend == "thread" else HANG_SECONDS
     if options.backend == "ray":
         _start_ray(options.workers, stack)
@@ -484,7 +485,7 @@ def _vec_kwargs(options: Options, stack: contextlib.ExitStack) -> dict[str, Any]
         "workers": None if options.backend == "sync" else options.workers,
         "seed": RUN_SEED,
         "env_kwargs": {"possible": possible, "trouble": options.trouble, "hang_seconds": hang, "scars": scars},
-        # Planned failures stay far below this share; anything that fails much more often stops the run.
+        # Planned failures stay far below this share; many more failures stop the run.
         "failures": FailurePolicy(
             timeout=None if options.backend == "sync" else options.timeout,
             retries=int(retry),
@@ -505,7 +506,7 @@ def _start_ray(workers: int, stack: contextlib.ExitStack) -> None:
 def _run(
     vec_kwargs: dict[str, Any], ledger: Ledger, memory: Memory, console: Console
 ) -> tuple[str, float, EnvStatistics]:
-    """Play; returns what stopped it, how long `close` took, and the vector's statistics."""
+    """Play. Returns the error that stopped the run, the duration of `close`, and the vector's statistics."""
     problem = ""
     vec = gem_core.make_vec(ENV_ID, **vec_kwargs)
     columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn())
@@ -542,14 +543,14 @@ def _checks(
             if name != "failures" or options.policy == "truncate"
         ),
     ]
-    if options.policy == "retry":  # one that a lost worker did not get to report is not in there
+    if options.policy == "retry":  # without failures that a lost worker could not report
         near = 0.9 * expected.failures <= found.failures <= expected.failures
         checks.append(Check("statistics: failures", expected.failures, found.failures, near))
     checks += [
         _equal("threads", before.threads, after.threads),
         _equal("processes", before.processes, after.processes),
     ]
-    if options.backend != "ray":  # which keeps some of its own after its shutdown
+    if options.backend != "ray":  # Ray keeps some descriptors after its shutdown
         checks.append(_equal("file descriptors", dict(before.files), dict(after.files)))
     for name, series in (("main process", memory.main), ("largest worker", memory.workers)):
         growth = memory.growth(series)

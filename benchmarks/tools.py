@@ -1,11 +1,11 @@
-"""Tools beside those of gem-llm 0.1.0, in one run: the Python tool, search, MCP.
+"""Our tools and those of gem-llm 0.1.0, in one run: the Python tool, search, MCP.
 
     python benchmarks/tools.py [--only python search mcp] [--quick] [--json out.json]
 
-It needs what `nox -s parity` installs, and a machine that is otherwise idle. Times are until the result is there, in
-blocks of ours and upstream's by turns, so that a host which changes speed changes both. A ratio says how many times
-better ours is. Upstream's Python tool runs programs without a sandbox; ours runs them in the one that `gem-core doctor`
-names.
+Run it in the environment of `nox -s parity`, on an otherwise idle machine. Times are until the result, in alternating
+blocks of ours and upstream's, so that changes of the host's speed affect both. A ratio is the factor by which ours is
+better. Upstream's Python tool runs programs without a sandbox; ours runs them in the sandbox that `gem-core doctor`
+shows.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ FLOOD_BYTES = 200_000_000
 
 def main() -> None:
     options = _options()
-    logging.disable(logging.INFO)  # importing gem turns it on for every library
-    # Upstream runs whatever is called `python`; this one directly, and not through pyenv's script.
+    logging.disable(logging.INFO)  # importing gem turns INFO on for every library
+    # Upstream runs `python` from the path; this puts the real interpreter there, not pyenv's script.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     report({TITLES[name]: partial(MEASURES[name], options.quick) for name in options.only}, options.json)
 
@@ -81,7 +81,7 @@ def _preloaded(rounds: int) -> list[Line]:
 
 
 def _overrun() -> Line:
-    """Seconds that a program without an end takes beyond its limit of one second."""
+    """Seconds that an endless program takes beyond its limit of one second."""
     program = "<python>while True: pass</python>"
     with _Interpreter(timeout=1.0) as ours:
         ours("<python>print(1)</python>")
@@ -94,7 +94,7 @@ def _overrun() -> Line:
 
 
 def _flood() -> Line:
-    """How much the caller grows when a program prints 200 MB; each in a process of its own, as memory has a past."""
+    """Growth of the caller when a program prints 200 MB, each in a separate process, because memory is rarely freed."""
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
         ours, upstream = (fresh.apply(_growth, (side,)) for side in ("ours", "upstream"))
     line = with_ratio(Line("the caller's growth at 200 MB of output, MB", ours, upstream))

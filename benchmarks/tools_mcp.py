@@ -1,4 +1,4 @@
-"""Calls of an MCP server with a session that stays, beside gem-llm 0.1.0, which connects anew for each call.
+"""Calls of an MCP server with a persistent session, and those of gem-llm 0.1.0, which connects for each call.
 
 Part of tools.py. The server adds two numbers; both sides call the same one.
 """

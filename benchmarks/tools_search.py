@@ -1,9 +1,9 @@
-"""Search over 100,000 passages, from client to server and back over loopback: ours, and gem-llm's client.
+"""Search over 100,000 passages, from client to server and back over loopback: our client and gem-llm's.
 
     python benchmarks/tools_search.py [--quick] [--json out.json]
 
-Both clients ask our server, as gem-llm's wants a GPU or Java. No query is asked twice, so that nothing is remembered.
-Passages are of 100 words that are as unevenly frequent as those of a language; a query is six words of a passage.
+Both clients use our server, because gem-llm's needs a GPU or Java. No query is repeated, so caches do not help.
+Passages have 100 words, with frequencies as uneven as in natural language; a query is six words of a passage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure(quick: bool) -> list[Line]:
     """Latencies of one caller and of many, their rate, and the server's memory."""
     from gem.tools.search_tool import SearchTool as UpstreamTool
 
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # gem-llm shows everybody's
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # gem-llm turns all logs on
 
     blocks, size = (2, 50) if quick else (4, 200)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ def _ours(url: str) -> Iterator[Search]:
 
 @contextmanager
 def _server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    # Built by another process, so that what building takes is not counted as the server's memory.
+    # Built by another process, so that the memory for building is not counted as the server's.
     index = ["--corpus", str(folder / "corpus.jsonl"), "--index", str(folder / "index")]
     subprocess.run(
         [
@@ -142,7 +142,7 @@ def _server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def _corpus(path: Path, passages: int) -> Iterator[str]:
-    """Write a corpus; returns queries without end."""
+    """Write a corpus. Returns an endless iterator of queries."""
     rng = random.Random(0)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(3, 9))) for _ in range(WORDS)]
     weights = [*itertools.accumulate(1 / (rank + 10) for rank in range(WORDS))]

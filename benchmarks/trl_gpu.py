@@ -1,9 +1,9 @@
-"""Where the seconds of a TRL step go, with a model of Qwen3-0.6B's size and random weights on a GPU.
+"""The parts of a TRL step in seconds, with a model of Qwen3-0.6B's size and random weights on a GPU.
 
     python benchmarks/trl_gpu.py [--updates 5] [--episodes 64] [--response-tokens 128] [--json out.json]
 
-Runs `examples/trl_guess_the_number.py` unchanged, on the corridor: a random model never ends it early, so every episode
-has its full eight turns. Prints seconds per step, split into generation, environment, adapter and update.
+Runs `examples/trl_guess_the_number.py` unchanged, on the corridor. A random model never reaches the end, so every
+episode has its full eight turns. Prints seconds per step, split into generation, environment, adapter and update.
 """
 
 from __future__ import annotations

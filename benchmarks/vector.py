@@ -1,10 +1,10 @@
-"""Vectors of environments beside those of gem-llm 0.1.0: waiting, stragglers, cheap games, costly resets, Ray.
+"""Our vectors and those of gem-llm 0.1.0: waiting, stragglers, cheap games, costly resets, Ray.
 
     python benchmarks/vector.py [--upstream PYTHON] [--only cheap resets] [--quick] [--json out.json]
 
-`--upstream` is a Python that has gem-llm 0.1.0. Each measurement runs in a process of its own with a time limit, ours
-and upstream's alternately, and the median of `--repeat` runs counts. A ratio says how many times better ours is.
-"Others" is how many cores other work kept busy meanwhile: figures with much of it say little.
+`--upstream` is a Python with gem-llm 0.1.0. Each measurement runs in a separate process with a time limit, ours and
+upstream's alternately, and the median of `--repeat` runs counts. A ratio is the factor by which ours is better.
+"Others" is the number of cores that other work kept busy: figures with a high value are unreliable.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Figure:
     measure: str
     backend: str
     ours: str
-    """Which of our figures it shows."""
+    """The key of our figure."""
     upstream: str = ""
-    """Which of upstream's figures stands beside it."""
+    """The key of upstream's figure."""
     target: float | None = None
     less: bool = False
     """Less is better."""
@@ -102,11 +102,11 @@ UPSTREAM_HAS: tuple[Name, ...] = ("blocking", "straggler", "cheap", "resets")
 @dataclass
 class Options:
     upstream: str | None = None
-    """A Python that has gem-llm 0.1.0."""
+    """A Python with gem-llm 0.1.0."""
     only: tuple[Name, ...] = tuple(FIGURES)
     """Measurements to take."""
     quick: bool = False
-    """Short runs, once each: to see that it works."""
+    """Short runs, once each, to check that it works."""
     repeat: int = 3
     """Runs of each measurement; the median counts."""
     json: Path | None = None
@@ -122,7 +122,7 @@ class Line:
     ours: float | None
     upstream: float | None
     ratio: float | None
-    """How many times better ours is."""
+    """The factor by which ours is better."""
     target: float | None
     reached: bool | None
     problem: str = ""
@@ -164,7 +164,7 @@ def _alternately(name: Name, options: Options) -> dict[str, list[dict[str, Any]]
 
 
 def _run(command: list[str]) -> dict[str, Any]:
-    """Figures of one process, or why there are none, and what else the machine was doing meanwhile."""
+    """Figures of one process, or the error, and the other load of the machine."""
     begin, busy, own = time.perf_counter(), _busy_seconds(), _children_seconds()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
@@ -183,7 +183,7 @@ def _run(command: list[str]) -> dict[str, Any]:
 
 
 def _others(runs: list[dict[str, Any]]) -> float:
-    """Cores that were busy with other work."""
+    """Number of cores that were busy with other work."""
     return sum(run["others"] for run in runs) / sum(run["wall"] for run in runs)
 
 
@@ -192,7 +192,7 @@ def _last_line(text: str) -> str:
 
 
 def _busy_seconds() -> float:
-    """CPU seconds that this machine has spent on anything, or that its host took from it."""
+    """CPU seconds that this machine has spent in total, including those that its host took."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 

@@ -1,9 +1,9 @@
-"""What the guarantees of the `sync` backend cost: CPU per turn of 256 cheap games, adding one guarantee at a time.
+"""The cost of the guarantees of the `sync` backend: CPU per turn of 256 cheap games, adding one guarantee at a time.
 
     python benchmarks/vector_guarantees.py
 
-Every line plays the same actions in the same environments. The lines take turns in one process, in blocks; each figure
-is the least of its blocks, so that other work on the machine disturbs it little.
+Every line plays the same actions in the same environments. The lines alternate in one process, in blocks. Each figure
+is the minimum of its blocks, so that other work on the machine affects it little.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def hosted() -> Step:
 
 
 def vector() -> Step:
-    """`SyncVectorEnv`: with records for replays, statistics, the circuit breaker and calls that interrupts keep."""
+    """`SyncVectorEnv`, with records for replays, statistics, the circuit breaker and safe interrupts."""
     vec = gem_core.make_vec(ENV_ID, WIDTH, backend="sync", seed=0)
     vec.reset()
     return vec.step
@@ -99,7 +99,7 @@ def main() -> None:
     lines: dict[str, Step] = {
         "a loop over the games, with autoreset and columns": bare(guarded=False, seeded=False),
         "a step without an episode is refused": bare(guarded=True, seeded=False),
-        "every episode has a seed of its own": bare(guarded=True, seeded=True),
+        "every episode has its own seed": bare(guarded=True, seeded=True),
         "answers are checked, infos copied, failures caught": hosted(),
         "record for replays, statistics, circuit breaker, interrupts (`make_vec`)": vector(),
     }
@@ -110,7 +110,7 @@ def main() -> None:
             for actions in guesses:
                 play(actions)
             least[name] = min(least[name], (time.process_time() - started) / WIDTH / STEPS)
-    print("| with this guarantee, too | CPU us per turn | more by |")
+    print("| with this additional guarantee | CPU us per turn | increase |")
     print("| --- | --- | --- |")
     before = None
     for name, seconds in least.items():

@@ -2,7 +2,7 @@
 
     python benchmarks/vector_ours.py MEASURE [quick]
 
-Prints the figures as one line of JSON. CPU seconds are those of this process and of all its descendants.
+Prints the figures as one line of JSON. CPU seconds include all descendants of this process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Figures = dict[str, float]
 
 
 class Waiting(Env):
-    """Blocks in every call, as a tool or a service would make it."""
+    """Blocks in every call, like a tool or a service."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -59,9 +59,9 @@ class Waiting(Env):
 
 
 class Boxes(Env):
-    """A room with boxes to push; making a solvable one is all the work.
+    """A room with boxes to push; all the work is making a solvable room.
 
-    As in Sokoban: the boxes start on their goals, and random pulls take them as far away as they will go.
+    As in Sokoban, the boxes start on their goals, and random pulls move them as far away as possible.
     """
 
     SIZE = 10
@@ -121,7 +121,7 @@ class Boxes(Env):
 
 @dataclass
 class Spent:
-    """What a piece of work took."""
+    """The cost of a piece of work."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -140,7 +140,7 @@ def _cpu() -> float:
     total = 0.0
     for pid in {os.getpid(), *_descendants()}:
         with contextlib.suppress(OSError):  # it ended meanwhile
-            total += time.clock_gettime((~pid << 3) | 2)  # what clock_getcpuclockid(3) gives, which Python lacks
+            total += time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3), which Python lacks
     return total
 
 
@@ -195,7 +195,7 @@ def blocking(quick: bool) -> Figures:
 
 
 def straggler(quick: bool) -> Figures:
-    """64 environments of 25 ms, but one of 1 s."""
+    """63 environments of 25 ms and one of 1 s."""
     with gem_core.make_vec({"bench:Fast-v0": 63, "bench:Slow-v0": 1}, 64, backend="thread", seed=0) as vec:
         vec.reset()
         rate, cpu = _pipelined(vec, 2.0 if quick else 5.0)
@@ -203,7 +203,7 @@ def straggler(quick: bool) -> Figures:
 
 
 def cheap(quick: bool) -> Figures:
-    """256 games that take microseconds, a slice of each backend in turn."""
+    """256 games that take microseconds, alternating between backends."""
     dice = random.Random(0)
     guesses = [[f"I guess \\boxed{{{dice.randint(1, 50)}}}" for _ in range(256)] for _ in range(32)]
     kinds: dict[str, dict[str, Any]] = {
@@ -275,7 +275,7 @@ def ray_against_process(quick: bool) -> Figures:
     """Turns of 10 ms in two Ray actors and in two processes."""
     import ray
 
-    import gem_core.vector.ray  # says at once whether the backend is there
+    import gem_core.vector.ray  # fails at once if the backend is missing
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     folder = tempfile.mkdtemp(prefix="gr", dir="/tmp")  # short: Ray makes sockets in it
@@ -306,7 +306,7 @@ def ray_against_process(quick: bool) -> Figures:
 
 
 def _ratio(above: list[float], below: list[float]) -> float:
-    """The median over rounds, as the machine is not the same in each."""
+    """The median over rounds, because the machine's speed differs between rounds."""
     return statistics.median(one / other for one, other in zip(above, below, strict=True))
 
 
@@ -321,7 +321,7 @@ def _step_for(vec: VectorEnv, actions: list[list[str]], seconds: float) -> int:
 def _pipelined(vec: VectorEnv, seconds: float) -> tuple[float, float]:
     """Turns per second with `send` and `recv`, and CPU seconds per turn."""
     vec.send(dict.fromkeys(range(vec.num_envs), "go"))
-    _relay(vec, 0.2)  # until the environments no longer answer all at once
+    _relay(vec, 0.2)  # until the environments no longer answer at the same time
     with spending() as spent:
         turns = _relay(vec, seconds)
     vec.drain()
@@ -344,7 +344,7 @@ def _make_rooms(half: int) -> None:
 
 
 def _bare_threads(count: int, seconds: float, steps: int, free_seconds: float) -> Figures:
-    """What this machine allows: threads that sleep when told, and threads that nobody tells anything."""
+    """The limit of this machine: threads that sleep on request, and threads that only sleep."""
     inboxes: list[queue.SimpleQueue[bool]] = [queue.SimpleQueue() for _ in range(count)]
     done: queue.SimpleQueue[None] = queue.SimpleQueue()
     arrivals = itertools.count(1)
@@ -375,7 +375,7 @@ def _bare_threads(count: int, seconds: float, steps: int, free_seconds: float) -
 
 def _free_threads(count: int, seconds: float, duration: float) -> float:
     naps = [0] * count
-    begin = time.perf_counter() + 0.3  # by then all of them are there
+    begin = time.perf_counter() + 0.3  # all threads have started by then
     end = begin + duration
 
     def nap(place: int) -> None:

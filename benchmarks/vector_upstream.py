@@ -1,4 +1,4 @@
-"""The upstream half of `vector.py`, for a Python that has gem-llm 0.1.0 and nothing of this project.
+"""The upstream half of `vector.py`, for a Python with gem-llm 0.1.0 and without this project.
 
     python benchmarks/vector_upstream.py MEASURE [quick]
 
@@ -24,7 +24,7 @@ TURNS = 1_000_000
 
 
 class Waiting(Env):
-    """Blocks in every call, as a tool or a service would make it."""
+    """Blocks in every call, like a tool or a service."""
 
     def __init__(self, seconds: float, **_: Any) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def blocking(quick: bool) -> dict[str, float]:
 
 
 def straggler(quick: bool) -> dict[str, float]:
-    """64 environments of 25 ms, but one of 1 s."""
+    """63 environments of 25 ms and one of 1 s."""
     vec = gem.make_vec(["bench:Fast-v0"] * 63 + ["bench:Slow-v0"], async_mode=True)
     vec.reset()
     steps = 2 if quick else 4

@@ -4,7 +4,8 @@
     python oat_guess_the_number.py --pretrain Qwen/Qwen3-1.7B-Base --gpus 8 --no-collocate \
         --generate_max_length 512 --max_model_len 4096 --learning_rate 1e-6 --train_batch_size_per_device 2
 
-Arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` has all of `--env`.
+Arguments are Oat's flags and those of `GemOatArgs`; they override the list below. `gem-core list` shows all values of
+`--env`.
 """
 
 import os
@@ -45,7 +46,7 @@ def main(flags: list[str]) -> None:
 
 
 def train_on_cpu(flags: list[str]) -> None:
-    """With what Oat needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
     from gem_cpu.oat import prepare
 
     args = read([*prepare(), *flags])
@@ -58,10 +59,10 @@ def train_on_cpu(flags: list[str]) -> None:
 
 
 def read(flags: list[str]):
-    """The arguments, as Oat reads a command line."""
+    """Parse the arguments as Oat does."""
     from oat.args import get_default_args
 
-    from gem_oat import GemOatArgs  # before Oat, as it says what to do where that is missing
+    from gem_oat import GemOatArgs  # before Oat, because its error explains what to do if Oat is missing
 
     sys.argv[1:] = flags
     return get_default_args(GemOatArgs)

@@ -1,12 +1,12 @@
 """Train an agent to guess a number in few turns, with OpenRLHF's own training and one reward per turn.
 
-    python openrlhf_guess_the_number.py                  # a tiny model on a CPU, twenty minutes
+    python openrlhf_guess_the_number.py                  # a tiny model on a CPU, 13 minutes
     python openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
         --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
         --vllm.num_engines 4                             # several machines: docs/openrlhf.md
 
-Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` has what `--gem.env` takes.
-OpenRLHF's engines import this file for its `AgentExecutor`, and with it environments registered here.
+Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` shows all values of
+`--gem.env`. OpenRLHF's engines import this file for its `AgentExecutor`, so environments can be registered here.
 """
 
 import os
@@ -20,7 +20,7 @@ FLAGS = {
     "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with OpenRLHF's critic
     "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png and metrics.jsonl
     "--algo.advantage.gamma": "0.95",  # per turn
-    "--algo.advantage.is_correction_level": "token",  # vLLM's probabilities are not quite the trainer's: vllm_kl
+    "--algo.advantage.is_correction_level": "token",  # vLLM's probabilities differ slightly from the trainer's: vllm_kl
     "--algo.kl.init_coef": "0",  # no reference model
     "--rollout.batch_size": "128",  # episodes of a batch
     "--rollout.micro_batch_size": "16",
@@ -29,7 +29,7 @@ FLAGS = {
     "--train.batch_size": "128",  # the whole batch, so one update for each
     "--train.micro_batch_size": "16",
     "--actor.adam.lr": "1e-3",  # for a real model about 1e-6
-    "--ckpt.save_steps": "20",  # a stopped run continues from the last of these with --ckpt.load_enable
+    "--ckpt.save_steps": "20",  # with --ckpt.load_enable, a stopped run continues from the last checkpoint
     "--ckpt.path": "runs/openrlhf_guess_the_number/ckpt",
     "--ckpt.output_dir": "runs/openrlhf_guess_the_number/model",
 }
@@ -38,7 +38,7 @@ WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
 
 
 class AgentExecutor(GemAgentExecutor):
-    """What OpenRLHF looks for in this file."""
+    """OpenRLHF looks for this name in the file."""
 
 
 def main(flags: list[str]) -> None:
@@ -52,7 +52,7 @@ def main(flags: list[str]) -> None:
 
 
 def train_on_cpu(flags: list[str]) -> None:
-    """With what OpenRLHF needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
     from gem_cpu.openrlhf import on_cpu
 
     with on_cpu() as needed:

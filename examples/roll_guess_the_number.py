@@ -1,7 +1,7 @@
 """Train an agent to guess a number in few turns, with ROLL's own agentic pipeline and one reward per turn.
 
-ROLL is on no package index (`roll` there is another project) and is used from a clone; docs/roll.md has the commit and
-what to install:
+ROLL is not on a package index (`roll` on PyPI is another project). Use a clone; docs/roll.md has the commit and the
+installation:
 
     ROLL_HOME=~/ROLL python roll_guess_the_number.py                            # a tiny model on a CPU, half an hour
     PYTHONPATH=~/ROLL python -m gem_roll roll_guess_the_number_gpu.yaml         # a real model on a node of GPUs
@@ -13,19 +13,19 @@ import os
 import sys
 
 RUN = "runs/roll_guess_the_number"
-CONFIG = {  # all but the section `gem` is ROLL's own
+CONFIG = {  # everything except the section `gem` is ROLL's own
     "exp_name": "guess_the_number",
-    "seed": 0,  # of weights and sampling
+    "seed": 0,  # for weights and sampling
     "output_dir": f"{RUN}/output",
     "logging_dir": f"{RUN}/logs",
     "track_with": "stdout",  # or tensorboard, wandb, ...
     "checkpoint_config": {"type": "file_system", "output_dir": f"{RUN}/checkpoints"},
-    "pretrain": "tiny",  # built on the spot
+    "pretrain": "tiny",  # built on the fly
     "max_steps": 120,  # batches
     "save_steps": 1000,  # and at the end
-    "eval_steps": 0,  # evaluate every this many steps, before their update
+    "eval_steps": 0,  # number of steps between evaluations; 0: never
     "rollout_batch_size": 128,  # episodes of a batch
-    "sequence_length": 512,  # tokens of a whole episode; every row is filled up to it
+    "sequence_length": 512,  # tokens of a whole episode; every row is padded to it
     "step_reward_gamma": 0.95,  # per turn
     "loss_agg_mode": "seq-mean-token-sum",  # a sum over the tokens of an episode, divided by the episodes
     "max_grad_norm": 0.5,
@@ -54,7 +54,7 @@ WARM_START_STEPS = int(os.environ.get("WARM_START_STEPS", "800"))
 
 
 def main(overrides: list[str]) -> None:
-    """With what ROLL needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
     from gem_cpu.roll import on_cpu
 
     with on_cpu() as needed:

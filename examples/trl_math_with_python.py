@@ -5,8 +5,8 @@ r"""Train a model to solve mathematics with a Python interpreter, in TRL's own G
     python trl_math_with_python.py --model Qwen/Qwen3-4B-Base --env math:Orz57K --response-tokens 4096 \
         --micro-batch 1 --learning-rate 1e-6 --vllm
 
-Programs run in a sandbox; `gem-core doctor` shows which one this machine has. `--form native` has the chat template
-describe the tool, for models that were trained to call functions.
+Programs run in a sandbox; `gem-core doctor` shows which one this machine has. With `--form native` the chat template
+describes the tool, for models that were trained to call functions.
 """
 
 import sys
@@ -25,12 +25,12 @@ class Options:
     model: str = "tiny"  # path or hub id of a chat model; `tiny` builds one that knows the action format
     env: tuple[str, ...] = ("math:Sample",)  # environments to train on, for example math:Orz57K
     form: Literal["text", "native"] = "text"  # how the model calls the tool: in <python> tags, or by function calls
-    max_tool_uses: int = 5  # programs of one episode
+    max_tool_uses: int = 5  # programs per episode
     tool_reward: float = 0.05  # for each program; real models need none
     tool_success_reward: float = 0.25  # for each program that ends well; real models need none
     timeout: float = 5.0  # seconds that a program may run
-    episodes: int = 64  # of a batch on each process
-    micro_batch: int = 64  # episodes in one forward and backward pass; memory is the limit with a real model
+    episodes: int = 64  # per batch, on each process
+    micro_batch: int = 64  # episodes in one forward and backward pass; limited by memory with a real model
     updates: int = 20  # of the policy, each on a new batch
     learning_rate: float = 1e-3  # falls linearly to zero; about 1e-6 for a real model
     response_tokens: int = 32  # token limit of one response; 4096 or more for a real model

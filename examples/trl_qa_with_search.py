@@ -27,12 +27,12 @@ class Options:
     model: str = "tiny"  # path or hub id of a chat model; `tiny` builds one that knows the action format
     env: tuple[str, ...] = ("qa:Sample",)  # environments to train on, for example qa:HotpotQA
     search_url: str | None = None  # address of a search server; by default the bundled corpus is searched
-    topk: int = 1  # passages of one result; 3 for a real model
+    topk: int = 1  # passages per result; 3 for a real model
     form: Literal["text", "native"] = "text"  # how the model calls the tool: in <search> tags, or by function calls
-    max_tool_uses: int = 5  # searches of one episode
+    max_tool_uses: int = 5  # searches per episode
     tool_reward: float = 0.3  # for each search; real models need none
-    episodes: int = 64  # of a batch on each process
-    micro_batch: int = 64  # episodes in one forward and backward pass; memory is the limit with a real model
+    episodes: int = 64  # per batch, on each process
+    micro_batch: int = 64  # episodes in one forward and backward pass; limited by memory with a real model
     updates: int = 20  # of the policy, each on a new batch
     learning_rate: float = 1e-3  # falls linearly to zero; about 1e-6 for a real model
     response_tokens: int = 32  # token limit of one response; 4096 or more for a real model

@@ -1,6 +1,6 @@
 """Train an agent to guess a number in few turns, with verl's own trainer and one reward per turn.
 
-    python verl_guess_the_number.py                     # a tiny model on a CPU, twenty minutes
+    python verl_guess_the_number.py                     # a tiny model on a CPU, 20 minutes
     python verl_guess_the_number.py actor_rollout_ref.model.path=Qwen/Qwen3-1.7B-Base \
         gem.max_response_tokens=512 data.max_response_length=4096 actor_rollout_ref.actor.optim.lr=1e-6 \
         trainer.n_gpus_per_node=8                       # FSDP and vLLM; several machines: docs/verl.md
@@ -45,7 +45,7 @@ def main(flags: list[str]) -> None:
 
 
 def train_on_cpu(flags: list[str]) -> None:
-    """With what verl needs on a CPU, and a tiny model that knows the action format but not how to play."""
+    """Train on a CPU, with a tiny model that knows the action format but not how to play."""
     from gem_cpu.verl import on_cpu
 
     with on_cpu() as needed:

@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:
 def _module(name: str) -> ModuleType:
     full_name = f"gem_core.{name}"
     try:
-        if not name.startswith("_"):
+        if name.isidentifier() and not name.startswith("_"):
             return importlib.import_module(full_name)
     except ModuleNotFoundError as error:
         if error.name != full_name:

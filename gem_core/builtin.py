@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
-from gem_core.specs import AdvantageSpec
+from gem_core.specs import AdvantageSpec, Boundary
 
 
 @hookimpl
@@ -18,3 +19,22 @@ def gem_advantages() -> Iterable[AdvantageSpec]:
     yield AdvantageSpec("drgrpo", "gem_core.advantages:drgrpo", needs_groups=True)
     yield AdvantageSpec("rloo", "gem_core.advantages:rloo", needs_groups=True)
     yield AdvantageSpec("gae", "gem_core.advantages:gae", needs_values=True)
+
+
+@hookimpl
+def gem_doctor(boundaries: list[Boundary]) -> None:
+    """The boundaries of the core itself."""
+    linux = hasattr(os, "pidfd_open")
+    boundaries += [
+        Boundary(
+            "environments",
+            False,
+            'Environments run with the rights of your user. With the backends "process" and "ray", one that crashes, '
+            "hangs or runs out of memory costs only its own episodes",
+        ),
+        Boundary(
+            "processes that a run leaves behind",
+            linux,
+            "A small process ends them within 15 seconds of the run, even after SIGKILL" if linux else "Needs Linux",
+        ),
+    ]

@@ -1,8 +1,8 @@
 """The environment contract, whole, in one file.
 
-An environment speaks text: it shows an observation, takes an action, and answers with the next observation and
-a reward. `Env` is what an author writes, `Wrapper` what changes an environment from outside, and the keys below
-are all that the rest of the project reads from `info`.
+An environment speaks text: it shows an observation, takes an action, and returns the next observation and a reward.
+Authors derive from `Env`; a `Wrapper` changes an environment from outside. The rest of the project reads only the keys
+below from `info`.
 
 | `info` key | type | meaning |
 | --- | --- | --- |
@@ -11,14 +11,14 @@ are all that the rest of the project reads from `info`.
 | `prefix`, `suffix` | str | text shown before / after the history when a prompt is built, never stored in it |
 | `parsed_action` | str | the part of the action that counted; replaces the raw action in histories |
 | `use_tool` | bool | the observation is a tool's answer (chat role `tool`) |
-| `tools` | list of dict | on a reset: functions to call natively, as JSON schemas for the chat template |
+| `tools` | list of dict | after a reset: functions for native calls, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
-| `final_observation`, `final_info` | str, dict | set by autoreset: what the ended episode showed last |
+| `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
-| `task` | int | the same, for environments that take one |
+| `task` | int | set by the engine on an episode's first info, for environments that take a task number |
 
-The keys that the engine sets are its own (`RESERVED`): where an environment's info has one, vectors and rollouts
-show it as `env_<key>`, so that an environment's own `error` is not taken for its failure.
+The keys that the engine sets are reserved (`RESERVED`). If an environment's info has such a key, vectors and rollouts
+rename it to `env_<key>`, so that an environment's own `error` is not mistaken for a failure.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ResetResult: TypeAlias = tuple[Observation, Info]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, Info]
 
 RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode", "task"})
-"""Keys of `info` that the engine sets, and an environment does not."""
+"""Keys of `info` that only the engine sets."""
 
 
 def shown_text(observation: Observation, info: Info) -> str:
-    """An observation as it stands in a prompt: with its info's `prefix`, and `suffix` on a line of its own."""
+    """An observation as a prompt shows it: with its info's `prefix`, and its `suffix` on a separate line."""
     prefix, suffix = info.get("prefix", ""), info.get("suffix", "")
     gap = "\n" if suffix and observation and not observation.endswith("\n") else ""
     return f"{prefix}{observation}{gap}{suffix}"
@@ -59,9 +59,9 @@ _AFTER = "after its episode ended"
 class Env(ABC):
     """A task that is played in turns of text.
 
-    Constructors do no network access and start no process, and take only the keyword arguments they name.
-    An instance owns its random generator, `self.rng`; nothing touches the global `random` or `numpy.random`, so
-    that one seed and one list of actions give one episode: alone, in any vector, in any process.
+    A constructor does not access the network, starts no process, and takes only the keyword arguments that it names.
+    An instance has its own random generator, `self.rng`, and never uses the global `random` or `numpy.random`. So the
+    same seed and actions give the same episode: alone, in any vector, in any process.
 
     Every subclass refuses a step before its first reset or after the end of an episode (`ResetNeededError`), and an
     option that no `reset` of its classes names as a parameter (`EnvKwargsError`).
@@ -81,10 +81,11 @@ class Env(ABC):
     """
 
     spec: EnvSpec | None = None
-    """What `make` built this environment from; `None` for one built by hand."""
+    """The spec that `make` built this environment from; `None` for an environment built by hand."""
     takes_task: bool = False
-    """Over a data set: the engine calls `reset(seed=..., task=k)`, where `k` counts the episodes of a run, each number
-    once over all environments and processes (and once per group), so that no row repeats before all had their turn."""
+    """For environments over a data set: the engine calls `reset(seed=..., task=k)`. `k` counts the episodes of a run.
+    Each number is used once over all environments and processes (and once per group), so that no row repeats before
+    all rows were used."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE
@@ -92,7 +93,7 @@ class Env(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # Here, and not in `make`, so that it holds for environments built by hand, too.
+        # Here and not in `make`, so that environments built by hand are guarded, too.
         for name, guard in _GUARDS.items():
             method = vars(cls).get(name)
             if isinstance(method, FunctionType) and not hasattr(method, _GUARDED):
@@ -110,7 +111,7 @@ class Env(ABC):
         """Start an episode. Implementations call `super().reset(seed=seed)` first.
 
         Args:
-            seed: makes the episode reproducible; `None` continues with the present generator.
+            seed: makes the episode reproducible; `None` continues with the current generator.
             options: what the environment itself documents, for example the row of a data set. An implementation names
                 each of its options as a parameter.
 
@@ -126,10 +127,10 @@ class Env(ABC):
 
     @abstractmethod
     def step(self, action: str) -> StepResult:
-        """Play one turn. Any string is an action: an invalid one may cost reward, it never raises.
+        """Play one turn. Any string is an action: an invalid action may cost reward, but never raises.
 
         Args:
-            action: the text that the policy wrote.
+            action: the text of the policy.
 
         Returns:
             `(observation, reward, terminated, truncated, info)`: the next observation, this turn's reward, whether
@@ -141,20 +142,20 @@ class Env(ABC):
 
     @abstractmethod
     def sample_random_action(self) -> str:
-        """A valid action in the present state, drawn from `self.rng`."""
+        """A valid action in the current state, drawn from `self.rng`."""
 
-    def close(self) -> None:  # noqa: B027 - most environments hold nothing
-        """Give back what the environment holds. Safe to call twice."""
+    def close(self) -> None:  # noqa: B027 - most environments hold no resources
+        """Release the resources of the environment. Safe to call twice."""
 
     def get_state(self) -> Any:
-        """A snapshot that `set_state` takes back: a deep copy of the attributes.
+        """A snapshot for `set_state`: a deep copy of the attributes.
 
         Environments that hold handles or large shared data override this, or raise `NotImplementedError`.
         """
         return copy.deepcopy(vars(self))
 
     def set_state(self, state: Any) -> None:
-        """Go back to a snapshot of `get_state`, which can be used again afterwards."""
+        """Restore a snapshot of `get_state`. A snapshot can be restored any number of times."""
         vars(self).clear()
         vars(self).update(copy.deepcopy(state))
 
@@ -162,14 +163,14 @@ class Env(ABC):
         """A new environment of the same id, with `kwargs` in place of this one's where given.
 
         Args:
-            same_state: start where this one stands now.
+            same_state: start in the current state of this environment.
 
         Raises:
-            EnvError: this environment was not built by `make`, so nothing says how to build another.
+            EnvError: this environment was not built by `make`, so its id is unknown.
         """
         if self.spec is None or self.spec.builder is None:
             raise EnvError(
-                f"{self!r} was not built by gem_core.make(), so nothing says how to spawn another. Use make()."
+                f"{self!r} was not built by gem_core.make(), so it cannot spawn another. Build it with make()."
             )
         twin: Env = self.spec.builder(self.spec, kwargs)
         if same_state:
@@ -177,7 +178,7 @@ class Env(ABC):
         return twin
 
     def render(self) -> str | None:
-        """The present state for a person, or `None` where the observation says it all."""
+        """The current state for a person, or `None` where the observation shows all of it."""
         return None
 
     @property
@@ -206,8 +207,8 @@ class Env(ABC):
 
 _GUARDED = "__guarded_by_env__"
 _GUARDING: set[int] = set()
-"""The `id` of each environment in a guarded call. Calls from inside, such as `super().step()`, pass unguarded. It is no
-attribute of the environment, because the environment may be copied meanwhile."""
+"""The `id` of each environment in a guarded call. Calls from inside, such as `super().step()`, pass unguarded. Not an
+attribute of the environment, because the environment may be copied during the call."""
 
 
 def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
@@ -221,7 +222,7 @@ def _guarded_reset(reset: Callable[..., Any]) -> Callable[..., Any]:
         _GUARDING.add(id(self))
         try:
             result = reset(self, *args, **options)
-        except EnvKwargsError:  # of the environment that a wrapper wraps, which is where it was
+        except EnvKwargsError:  # raised by the wrapped environment, whose state did not change
             raise
         except BaseException:
             state["_unplayable"] = _BEFORE
@@ -250,7 +251,7 @@ def _guarded_step(step: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if result[2] or result[3]:
                 vars(self)["_unplayable"] = _AFTER
-        except Exception:  # not a transition: the caller's checks say so, and better
+        except Exception:  # not a transition: the caller's checks report it with more detail
             pass
         return result
 
@@ -262,7 +263,7 @@ def _guarded_set_state(set_state: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(set_state)
     def guarded(self: Env, state: Any) -> None:
         before = self._unplayable  # pyright: ignore[reportPrivateUsage]
-        # A snapshot of the environment's own making need not know of this.
+        # A snapshot from an overridden `get_state` may lack this attribute.
         vars(self)["_unplayable"] = None
         try:
             set_state(self, state)
@@ -316,7 +317,7 @@ class Wrapper(Env):
 
     @property
     def spec(self) -> EnvSpec | None:
-        """Its own, where an id's entry point gives a wrapped environment; otherwise that of the environment inside."""
+        """The wrapper's own spec if an id's entry point gives a wrapped environment, otherwise the inner one's."""
         return self._spec or self.env.spec
 
     @spec.setter
@@ -325,7 +326,7 @@ class Wrapper(Env):
 
     @property
     def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the wrapped environment says."""
+        """Whether the wrapped environment takes a task number."""
         return self.env.takes_task
 
     @property
@@ -358,7 +359,7 @@ class Wrapper(Env):
         return self.env.get_state(), copy.deepcopy(own)
 
     def set_state(self, state: Any) -> None:
-        """Go back to a snapshot of `get_state`, the wrapped environment included."""
+        """Restore a snapshot of `get_state`, including the wrapped environment."""
         inner, own = state
         env = self.env
         env.set_state(inner)

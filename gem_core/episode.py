@@ -1,4 +1,4 @@
-"""What a rollout leaves behind: an episode with its turns and token sequences, and the run it belongs to."""
+"""The records of a rollout: an episode with its turns and token sequences, and the run that it belongs to."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def as_token_ids(ids: Iterable[int] = ()) -> TokenIds:
     """Token ids as a compact array of int32.
 
     Raises:
-        OverflowError, TypeError: one of them is not a token id.
+        OverflowError, TypeError: an id does not fit int32, or is not an integer.
     """
     return array("i", ids)
 
 
 def as_logprobs(numbers: Iterable[float] = ()) -> Logprobs:
-    """Log-probabilities as a compact array of float32. Raises `TypeError` for what is not a number."""
+    """Log-probabilities as a compact array of float32. Raises `TypeError` for anything but numbers."""
     return array("f", numbers)
 
 
@@ -39,9 +39,9 @@ class StopReason(str, Enum):
     """Why an episode ended."""
 
     TERMINATED = "terminated"
-    """The environment says that the task ended."""
+    """The task ended."""
     TRUNCATED = "truncated"
-    """The environment cut it off, for example at its turn limit."""
+    """The environment cut the episode off, for example at its turn limit."""
     CONTEXT_FULL = "context_full"
     """The next prompt and response might not fit the context."""
     ENV_ERROR = "env_error"
@@ -54,20 +54,19 @@ class Completion(msgspec.Struct, frozen=True):
     ids: list[int]
     """The sampled token ids, an end-of-turn token included where one was sampled. At least one."""
     logprobs: list[float] | None = None
-    """Log-probability of each sampled token under the policy that sampled it, where the engine gives any; NaN for a
-    token whose log-probability the engine does not know."""
+    """Log-probability of each sampled token under the policy that sampled it; `None` if the engine gives none. NaN for
+    a token whose log-probability is unknown."""
     truncated: bool = False
-    """The token limit cut it off."""
+    """The token limit cut the response off."""
 
 
 class TokenSequence(msgspec.Struct):
     """Tokens of consecutive turns in which each prompt continues the previous prompt and response, id by id."""
 
     ids: TokenIds
-    """The first prompt, then responses and the text between them; the last response may be followed by a prompt that
-    was never answered."""
+    """The first prompt, then responses and the text between them. A prompt without a response may be last."""
     logprobs: Logprobs
-    """One for each id: 0 where the id was not sampled, NaN where the engine did not say."""
+    """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
 
     @classmethod
     def starting(cls, prompt: TokenIds) -> TokenSequence:
@@ -86,7 +85,7 @@ class TokenSequence(msgspec.Struct):
 
 
 class Turn(msgspec.Struct):
-    """One observation, the response to it, and what came of it.
+    """One observation, the response to it, and the outcome.
 
     Its tokens are in the episode: `Episode.prompt_ids`, `Episode.response_ids` and `Episode.response_logprobs`.
     """
@@ -98,11 +97,11 @@ class Turn(msgspec.Struct):
     end: int
     """One past the last token of the response."""
     observation: str
-    """What the prompt's last message said."""
+    """The text of the prompt's last message."""
     response: str
     """The sampled tokens as text."""
     action: str
-    """What the environment was given: the response, or an empty action where a truncated one is invalid."""
+    """The action that the environment got: the response, or empty text where a truncated response is invalid."""
     truncated: bool
     """The token limit cut the response off."""
     reward: float = 0.0
@@ -126,28 +125,28 @@ class Episode(msgspec.Struct):
 
     env_id: str
     seed: int
-    """`env.reset(seed=...)` with the same actions plays it again, with `task=...` where there is one."""
+    """`env.reset(seed=...)` and the same actions play the episode again; with `task=...` if it has a task."""
     task: int | None = None
-    """Which task the environment was told to play, where it takes one."""
+    """The task number, for environments that take one."""
     slot: int = 0
-    """Index of the environment that played it."""
+    """Index of the environment that played the episode."""
     number: int = 0
     """How many episodes that environment had played before."""
     group: int = 0
     """Episodes of one group started from the same seed."""
     turns: list[Turn] = []
     sequences: list[TokenSequence] = []
-    """The tokens of all turns. One sequence with the whole history in every prompt, otherwise several."""
+    """The tokens of all turns: one sequence if every prompt has the whole history, otherwise several."""
     stop_reason: StopReason = StopReason.TRUNCATED
     success: bool = False
-    """Whether the environment said at the end that the task was solved."""
+    """Whether the task was solved, as the environment reported at the end."""
     final_observation: str = ""
     error: str | None = None
-    """What the environment raised, where it failed."""
+    """The failure of the environment, if it failed."""
     provenance: str = ""
     """Distribution and version of the plugin that offers the environment."""
     run: str = ""
-    """`Run.id` of the rollout it belongs to, to tell apart what several runs or ranks write to one file."""
+    """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
 
     @property
     def total_reward(self) -> float:
@@ -168,7 +167,7 @@ class Episode(msgspec.Struct):
         return None if all(map(math.isnan, found)) else found
 
     def summary(self) -> EpisodeSummary:
-        """What metrics need of it; small, however long the texts."""
+        """The numbers that metrics need; small, however long the episode is."""
         return EpisodeSummary(
             env_id=self.env_id,
             seed=self.seed,
@@ -191,7 +190,7 @@ class Episode(msgspec.Struct):
 
 
 class EpisodeSummary(msgspec.Struct, frozen=True):
-    """An episode in numbers, for metrics, and to be sent where its texts and tokens are not needed."""
+    """An episode in numbers: for metrics, and for processes that need no texts or tokens."""
 
     env_id: str
     seed: int
@@ -211,11 +210,11 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     tool_calls: int | None = None
     """Turns that a tool answered; `None` where there were no tools."""
     tool_successes: int = 0
-    """Those of them that did not fail."""
+    """Tool calls that did not fail; `None` where there were no tools."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A rollout as a whole; what `gem_rollout_start` and `gem_rollout_end` hear of."""
+    """A rollout as a whole; the argument of `gem_rollout_start` and `gem_rollout_end`."""
 
     id: str
     env_ids: list[str]

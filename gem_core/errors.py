@@ -27,9 +27,13 @@ A message says what happened, what was given and what to do next.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from enum import Enum
+
+OUT_OF_ROOM = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN})
+"""`OSError.errno` where the machine or the process has no memory, descriptors or processes left, maybe for a moment."""
 
 
 class GemError(Exception):
@@ -85,33 +89,33 @@ class FailureKind(str, Enum):
     """How an environment failed."""
 
     RAISED = "raised"
-    """Its code raised an exception, or called `sys.exit`."""
+    """The environment raised an exception, or called `sys.exit`."""
     INVALID = "invalid"
-    """It returned something that is no opening or transition, or an info that cannot be sent to another process."""
+    """The environment returned no valid reset or step result, or an info that cannot be sent to another process."""
     TIMEOUT = "timeout"
-    """It did not answer within the time limit."""
+    """A call exceeded the time limit."""
     LOST = "lost"
-    """Its process or actor died during its call."""
+    """The environment's process or actor died during its call."""
     DIVERGED = "diverged"
-    """Its process was lost in a neighbor's call, and a replay in a new one showed something else than before."""
+    """The process was lost in another environment's call, and a replay in a new process differed from the original."""
     TOO_MANY = "too_many"
-    """More of its episodes failed than the failure policy allows."""
+    """More episodes failed than the failure policy allows."""
     NO_TURNS = "no_turns"
-    """Too many of its episodes in a row ended before their first turn."""
+    """Too many episodes in a row ended before their first turn."""
 
 
 class EnvFailure(EnvError):
     """An environment failed.
 
     Args:
-        env_id: which one.
+        env_id: the environment.
         seed: of the episode; `None` where several episodes are meant.
         kind: how it failed, for programs.
-        cause: what happened, for people; of an exception its type and text.
+        cause: what happened, for people; for an exception its type and text.
     """
 
     def __init__(self, env_id: str, seed: int | None, kind: FailureKind, cause: str) -> None:
-        super().__init__(env_id, seed, kind, cause)  # all of them, or the error could not be pickled
+        super().__init__(env_id, seed, kind, cause)  # all arguments, or the error could not be pickled
         self.env_id = env_id
         self.seed = seed
         self.kind = kind
@@ -138,11 +142,11 @@ class ClosedError(EnvError):
 
 
 class ToolError(GemError):
-    """A tool cannot be built or opened as asked. Raised within a call, its message is the observation."""
+    """A tool cannot be built or opened as requested. If raised within a call, its message is the observation."""
 
 
 class PolicyError(GemError):
-    """A policy returned something else than one completion per prompt."""
+    """A policy returned something other than one completion per prompt."""
 
 
 class TemplateError(GemError, ValueError):
@@ -150,11 +154,11 @@ class TemplateError(GemError, ValueError):
 
 
 class AdvantageError(GemError, ValueError):
-    """The turns given do not allow the advantage asked for."""
+    """The requested advantages cannot be computed from the given turns."""
 
 
 class AdapterError(GemError):
-    """A training framework cannot be used as asked."""
+    """A training framework cannot be used as requested."""
 
 
 class FrameworkVersionError(AdapterError, ImportError):
@@ -175,10 +179,10 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
 def boundary(
     convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
 ) -> Generator[None]:
-    """Turn whatever foreign code raises within the block into the error that `convert` makes of it.
+    """Turn whatever foreign code raises within the block into the error that `convert` makes from it.
 
     Errors of the types in `passing` stay as they are, and so does `KeyboardInterrupt`, which belongs to the user.
-    Everything else is converted, including what is no `Exception`: `SystemExit`, pytest's `Skipped`, asyncio's
+    Everything else is converted, including what is not an `Exception`: `SystemExit`, pytest's `Skipped`, asyncio's
     `CancelledError`.
     """
     try:

@@ -1,4 +1,4 @@
-"""What becomes of an episode whose environment failed, and when failures stop a run."""
+"""What happens to an episode whose environment failed, and when failures stop a run."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from gem_core.errors import EnvFailure, FailureKind
 DEFAULT_TIMEOUT = 600.0
 SHOWN_ERRORS = 3
 MAX_ATTEMPTS = 50
-"""A plugin that always says retry would keep a run busy for ever."""
+"""Without this limit, a plugin that always answers `RETRY` would keep a run busy forever."""
 
 
 class ErrorAction(str, Enum):
-    """What becomes of an episode whose environment failed."""
+    """What happens to an episode whose environment failed."""
 
     RETRY = "retry"
-    """A fresh environment on the same seed plays the same actions again, then the failed call is repeated. Nobody
-    notices, unless the replay shows something else than the first time; then `FailurePolicy.then` holds."""
+    """A fresh environment with the same seed replays the actions, then the failed call is repeated. The rollout sees no
+    difference, unless the replay differs from the original; then `FailurePolicy.then` applies."""
     TRUNCATE = "truncate"
     """Keep its turns; the episode ends there."""
     DROP = "drop"
-    """Leave it out of the batch, counted as dropped. A vector on its own shows it as `TRUNCATE` does."""
+    """Leave it out of the batch, counted as dropped. A vector without a rollout treats it as `TRUNCATE`."""
     RAISE = "raise"
     """Stop the run."""
 
 
 @dataclass(frozen=True)
 class FailurePolicy:
-    """What a vector or a rollout does about environments that raise, hang, die or return garbage.
+    """What a vector or a rollout does with environments that raise, hang, die or return garbage.
 
     Raises:
         ValueError: numbers that cannot work, or `then="retry"`.
     """
 
     timeout: float | None = DEFAULT_TIMEOUT
-    """Seconds that one call may take: a reset, construction included, or a step. `None` waits for ever. The sync
-    backend runs in the caller's thread and cannot enforce it."""
+    """Time limit in seconds of one call: a reset, including construction, or a step. `None` waits forever. The sync
+    backend runs in the caller's thread and cannot enforce the limit."""
     retries: int = 0
-    """How often an episode may be brought back by a fresh environment; see `ErrorAction.RETRY`."""
+    """How often a fresh environment may replay an episode; see `ErrorAction.RETRY`."""
     then: ErrorAction = ErrorAction.TRUNCATE
-    """What happens after that."""
+    """What happens after the last retry."""
     max_failure_share: float | None = 0.5
-    """A run stops once more than this share of a window failed, for any one environment id; `None` never stops it."""
+    """A run stops when more than this share of a window failed, for any one environment id; `None`: never."""
     window: int = 40
-    """Number of ended episodes of one environment id that the share is taken of. An episode that a retry saved did not
-    fail."""
+    """Number of ended episodes of one environment id over which the share is computed. An episode that a retry saved
+    did not fail."""
 
     def __post_init__(self) -> None:
         choices = [one.value for one in ErrorAction if one is not ErrorAction.RETRY]
@@ -72,7 +72,7 @@ def _is_number(value: object) -> bool:
 
 
 class CircuitBreaker:
-    """Counts failures per environment id, and says when there are too many.
+    """Counts failures per environment id, and reports when there are too many.
 
     Args:
         policy: sets the share and the window.
@@ -84,11 +84,11 @@ class CircuitBreaker:
         self._errors: dict[str, list[str]] = {}
 
     def success(self, env_id: str) -> None:
-        """Note an episode that ended without a failure."""
+        """Record an episode that ended without a failure."""
         self._window(env_id).append(False)
 
     def failure(self, env_id: str, error: str) -> EnvFailure | None:
-        """Note a failure; an error with the first failures in its message, if there are too many."""
+        """Record a failure. If there are too many, return an error that lists the first ones."""
         window, errors = self._window(env_id), self._errors.setdefault(env_id, [])
         window.append(True)
         if len(errors) < SHOWN_ERRORS and error not in errors:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, EnvSpec, ToolSpec
+from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpec, ToolSpec
 
 if TYPE_CHECKING:
     import typer
@@ -94,15 +94,17 @@ def gem_commands(cli: typer.Typer) -> None:
 
 
 @hookspec
-def gem_doctor(abilities: list[Ability]) -> None:
-    """Add to `gem-core doctor` what this plugin needs of a machine and whether the machine has it.
+def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
+    """Tell `gem-core doctor` what this plugin needs from a machine, and what it confines there.
 
-    An implementation only looks: it installs, starts and changes nothing.
+    An implementation only inspects: it installs and changes nothing, and what it starts ends before it returns. It may
+    leave either argument out.
 
     Example:
         @hookimpl
-        def gem_doctor(abilities):
+        def gem_doctor(abilities, boundaries):
             abilities.append(Ability("maze printer", printer.exists(), "on /dev/lp0"))
+            boundaries.append(Boundary("mazes that a policy drew", True, "they are printed and never run"))
     """
 
 
@@ -119,7 +121,7 @@ def gem_configure(config: Mapping[str, Any]) -> None:
 
 @hookspec(firstresult=True)
 def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
-    """Build an environment in another way, for example in a container; `None` leaves it to the next plugin.
+    """Build an environment in another way, for example in a container; `None` defers to the next plugin.
 
     Example:
         @hookimpl
@@ -130,10 +132,10 @@ def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
 
 @hookspec(firstresult=True)
 def gem_env_error(error: EnvFailure, spec: EnvSpec | None, episode: Episode, attempt: int) -> ErrorAction | None:
-    """Decide what happens to an episode whose environment failed; `None` leaves it to the next plugin.
+    """Decide what happens to an episode whose environment failed; `None` defers to the next plugin.
 
     `attempt` counts the failures of this episode from 1; it is above 1 only after `ErrorAction.RETRY`. `episode` has
-    the turns so far. The hook is called in the process that drives the rollout, wherever the environment runs.
+    the turns so far. The hook runs in the process that drives the rollout, wherever the environment runs.
 
     Example:
         @hookimpl
@@ -155,7 +157,7 @@ def gem_rollout_start(run: Run) -> None:
 
 @hookspec
 def gem_rollout_end(run: Run, error: BaseException | None) -> None:
-    """A collector or runner is closed; `error` is what ended it early.
+    """A collector or runner is closed; `error` is the exception that ended it early, or `None`.
 
     Example:
         @hookimpl
@@ -168,7 +170,7 @@ def gem_rollout_end(run: Run, error: BaseException | None) -> None:
 def gem_episode_end(episode: Episode) -> None:
     """An episode of a collector or runner ended: by its environment, a limit or a failure, kept or dropped.
 
-    Not called for environments and vectors that a program plays itself: nobody records their turns.
+    Not called for environments and vectors that a program plays itself, because their turns are not recorded.
 
     Example:
         @hookimpl

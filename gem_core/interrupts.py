@@ -11,9 +11,9 @@ from typing import Any
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Delay Ctrl-C until the end of the block, so that the state that it updates is always consistent.
+    """Delay Ctrl-C until the end of the block, so that the state that the block updates stays consistent.
 
-    Python interrupts only the main thread; in other threads this does nothing.
+    Python interrupts only the main thread; in other threads this function does nothing.
     """
     before: Any = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

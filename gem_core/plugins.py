@@ -9,7 +9,7 @@ Each plugin loads in isolation: whatever it raises, it is listed as broken, and 
 | `GEM_DISABLE_PLUGINS=a,b` | these plugins are not loaded |
 | `GEM_STRICT_PLUGINS=1` | a broken plugin raises instead of being listed as broken |
 
-A name in the first two that fits nothing installed is logged as a warning.
+A name in the first two that matches nothing installed is logged as a warning.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Plugin:
 
     @property
     def name(self) -> str:
-        """Name of its entry point: the namespace of its ids."""
+        """Name of the entry point: the namespace of the plugin's ids."""
         return self.provenance.plugin
 
     @property
@@ -117,12 +117,12 @@ class PluginManager:
         return sorted(entries, key=lambda pair: (pair[1].name, pair[1].provenance.distribution))
 
     def plugins(self) -> list[Plugin]:
-        """Every plugin installed, in name order, loaded or not."""
+        """Every installed plugin, in name order, loaded or not."""
         with self._loading:
             return [plugin for _, plugin in self._entries]
 
     def selection_problems(self) -> list[str]:
-        """Names in `GEM_PLUGINS` and `GEM_DISABLE_PLUGINS` that fit nothing installed, one sentence each."""
+        """Names in `GEM_PLUGINS` and `GEM_DISABLE_PLUGINS` that match nothing installed, one sentence each."""
         return _selection_problems([plugin.provenance for plugin in self.plugins()])
 
     def load(self, name: str) -> list[Plugin]:
@@ -182,7 +182,7 @@ class PluginManager:
             if not hook.has_spec() and not all(one.optionalhook for one in own):
                 known = [name for name in vars(hookspecs) if name.startswith("gem_")]
                 raise PluginLoadError(
-                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, which is no hook of gem-core."
+                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, which is not a gem-core hook."
                     f"{near_matches(hook.name, known)}"
                 )
 
@@ -247,13 +247,18 @@ class PluginManager:
         """Add an object with hook implementations, for example a `Recorder`, to this process.
 
         Raises:
-            PluginError: it implements a hook that does not exist; the message names the nearest one.
+            PluginError: it implements a hook that does not exist (the message names the nearest one), or takes
+                arguments that the hook does not have.
         """
-        self._hooks.register(plugin, name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}"))
+        name = name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}")
         try:
+            self._hooks.register(plugin, name)
             self._check_hooks(plugin)
-        except PluginError:
-            self._hooks.unregister(plugin)
+        except BaseException as error:
+            if self._hooks.is_registered(plugin):
+                self._hooks.unregister(plugin)
+            if isinstance(error, pluggy.PluginValidationError):
+                raise PluginError(str(error)) from error
             raise
 
     def unregister(self, plugin: object) -> None:
@@ -282,12 +287,12 @@ class PluginManager:
 
     @property
     def enabled(self) -> tuple[str, ...]:
-        """Names of the plugins that decide, in the order in which they are asked."""
+        """Names of the plugins that decide, in the order in which they are called."""
         return tuple(dict.fromkeys(self._enabled_names))
 
     @property
     def configs(self) -> tuple[Mapping[str, Any], ...]:
-        """All settings given to `configure`, for repeating in another process."""
+        """All settings given to `configure`, so that another process can repeat them."""
         return tuple(self._configs)
 
     def configure(self, config: Mapping[str, Any]) -> None:
@@ -303,13 +308,13 @@ class PluginManager:
         self._configs.append(config)
 
     def decide(self, hook: str, **arguments: Any) -> Any:
-        """The first answer that is not `None` from the plugins that `enable()` named, asked in that order.
+        """The first answer that is not `None` from the plugins that `enable()` named, called in that order.
 
         Raises:
-            PluginError: a plugin raised something that is no `Exception`, such as `SystemExit`; its own `Exception`
+            PluginError: a plugin raised something that is not an `Exception`, such as `SystemExit`. An `Exception`
                 passes unchanged.
         """
-        # pluggy would ask in the order of loading. An earlier `make` must not change which plugin decides.
+        # pluggy would call plugins in the order of loading. An earlier `make` must not change which plugin decides.
         for module in self._enabled:
             for implementation in self._implementations(hook, of=module):
                 answer = _call(implementation, arguments)
@@ -332,7 +337,7 @@ def _call(implementation: pluggy.HookImpl, arguments: Mapping[str, Any]) -> Any:
         return implementation.function(*(arguments[name] for name in implementation.argnames))
     except (Exception, KeyboardInterrupt):
         raise
-    except BaseException as error:  # callers handle an Exception; nothing else of a plugin may end the process
+    except BaseException as error:  # callers handle an Exception; no other error of a plugin may end the process
         hook = implementation.function.__name__
         raise PluginError(f"plugin {implementation.plugin_name!r} failed in {hook}{located(error)}") from error
 
@@ -395,7 +400,7 @@ def _check_api(wanted: Any, provenance: Provenance) -> None:
         agrees = hookspecs.PLUGIN_API in SpecifierSet(wanted)
     except Exception as error:  # not a range, or not even a string
         raise PluginApiError(
-            f"{provenance}: GEM_PLUGIN_API = {wanted!r} is not a range of versions. Write one such as '>=1,<2'."
+            f"{provenance}: GEM_PLUGIN_API = {wanted!r} is not a version range. Write one such as '>=1,<2'."
         ) from error
     if not agrees:
         raise PluginApiError(

@@ -58,14 +58,14 @@ def spec(env_id: str) -> EnvSpec:
     """The spec of an id; loads only the plugin of its namespace.
 
     Raises:
-        NotFoundError: nothing installed declares it; the message names near matches and what to install.
+        NotFoundError: no installed plugin declares the id; the message names near matches and what to install.
         DuplicateIdError: two distributions declare it.
     """
     return _find("gem_envs", "environment", env_id).spec
 
 
 def provenance(env_id: str) -> Provenance:
-    """Which distribution and version an id comes from. Raises as `spec`."""
+    """The distribution and version that an id comes from. Raises as `spec`."""
     return _find("gem_envs", "environment", env_id).provenance
 
 
@@ -83,9 +83,9 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: the environment has no such keyword argument; the message names the near match.
-        MissingExtraError: something it needs is not installed.
-        EnvError: its constructor raised, or gave something else than an `Env`.
+        EnvKwargsError: the environment has no such keyword argument; the message names near matches.
+        MissingExtraError: an optional dependency is not installed.
+        EnvError: the constructor raised, or returned something other than an `Env`.
     """
     return build(spec(env_id) if isinstance(env_id, str) else env_id, kwargs)
 
@@ -98,7 +98,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
         if env is None:
             env = _construct(env_spec, merged)
     if not isinstance(env, Env):
-        raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} gave {env!r}, which is not a gem_core.Env")
+        raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} returned {env!r}, which is not a gem_core.Env")
     env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra, builder=build)
     for wrap in wrappers:
         env = _wrapped(env_spec.id, wrap, env)
@@ -109,7 +109,7 @@ def _wrapped(env_id: str, wrap: Callable[[Env], Env], env: Env) -> Env:
     with boundary(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {described(error)}")):
         wrapped = wrap(env)
     if not isinstance(wrapped, Env):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise EnvError(f"{env_id}: the wrapper {wrap!r} gave {wrapped!r}, which is not a gem_core.Env")
+        raise EnvError(f"{env_id}: the wrapper {wrap!r} returned {wrapped!r}, which is not a gem_core.Env")
     return wrapped
 
 
@@ -122,9 +122,9 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: it has no such keyword argument; the message names the near match.
-        MissingExtraError: something it needs is not installed.
-        ToolError: its constructor raised, or gave something else than a `Tool`.
+        EnvKwargsError: the tool has no such keyword argument; the message names near matches.
+        MissingExtraError: an optional dependency is not installed.
+        ToolError: the constructor raised, or returned something other than a `Tool`.
     """
     from gem_core.tool import Tool
 
@@ -132,7 +132,7 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
     with boundary(lambda error: _not_built(tool_spec, kwargs, error)):
         tool = _construct(tool_spec, kwargs)
     if not isinstance(tool, Tool):
-        raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} gave {tool!r}, which is not a gem_core.tools.Tool")
+        raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} returned {tool!r}, which is not a gem_core.tools.Tool")
     tool.spec = tool_spec
     return tool
 
@@ -155,10 +155,10 @@ _PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
-    """Check plain values against plain annotations: a configuration file can give a text for a number."""
+    """Check plain values against plain annotations: a configuration file may have a string in place of a number."""
     try:
         hints = get_type_hints(constructor.__init__ if inspect.isclass(constructor) else constructor)
-    except Exception:  # annotations that only a type checker can resolve
+    except Exception:  # some annotations can only be resolved by a type checker
         return
     for name, value in kwargs.items():
         accepted = set(get_args(hints.get(name))) or {hints.get(name)}
@@ -195,7 +195,7 @@ def _not_found(hook: str, what: str, name: str) -> str:
         reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.reason}" for plugin in unusable)
         return f"no {what} {name!r}: {reasons}"
     own = [one.spec.id for one in manager.registrations(hook, namespace)]
-    # An unknown namespace is worth the cost of loading every plugin: only then can the message name the right one.
+    # An unknown namespace justifies loading every plugin: only then can the message name the right one.
     known = own if plugins else [one.spec.id for one in manager.all_registrations(hook)]
     hint = near_matches(name, known) or _same_name_elsewhere(name, known)
     if namespace and not plugins and not any(namespace_of(one) == namespace for one in own):

@@ -1,4 +1,4 @@
-"""Seeds that depend on nothing but their names, so that an episode can be played again anywhere."""
+"""Seeds derived from names alone, so that an episode can be replayed anywhere."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ def derive_seed(*path: int | str) -> int:
     """A seed for the given path, for example `derive_seed(run_seed, task_number)`.
 
     Args:
-        path: any mixture of integers and strings; paths that differ anywhere give unrelated seeds.
+        path: any mixture of integers and strings; different paths give unrelated seeds.
 
     Returns:
         An integer in `[0, 2**63)`, the same on every machine, Python version and process.
     """
-    # Called for every episode, so the usual part, a plain integer, has no call of its own.
+    # Called for every episode, so a plain integer, the usual case, is handled without a function call.
     text = "/".join([f"int:{part}" if type(part) is int else _name(part) for part in path])
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
 
 def _name(part: int | str) -> str:
-    # Without the doubled slash, ("a/str:b",) and ("a", "b") would be one path.
+    # Without the doubled slash, ("a/str:b",) and ("a", "b") would be the same path.
     return f"str:{part.replace('/', '//')}" if isinstance(part, str) else f"int:{operator.index(part)}"
 
 
 def fresh_seed() -> int:
-    """A seed from the operating system, for runs that were given none."""
+    """A seed from the operating system, for runs without a seed."""
     return secrets.randbits(SEED_BITS)

@@ -1,4 +1,4 @@
-"""Specs: frozen data that plugins declare, so that nothing is imported before it is used."""
+"""Specs: frozen data that plugins declare, so that code is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoad
 
 @dataclass(frozen=True)
 class Provenance:
-    """The installed distribution that a spec came from; recorded with every run."""
+    """The installed distribution of a spec; recorded with every run."""
 
     plugin: str
     """Name of the entry point, or `gem_core` / `<in-process>`."""
     distribution: str
-    """Distribution that declares it, as pip knows it."""
+    """Name of the distribution, as pip shows it."""
     version: str
     """Version of that distribution."""
 
@@ -54,7 +54,7 @@ class Spec:
         Raises:
             PluginError: the entry point is not of the form `package.module:attribute`, or has no such attribute.
             MissingExtraError: a module that it imports is not installed.
-            PluginLoadError: importing the module raised something else.
+            PluginLoadError: importing the module raised another error.
         """
         if not isinstance(self.entry_point, str):
             return self.entry_point
@@ -95,7 +95,7 @@ class Spec:
 
 
 def _is_only_part_missing(module: str) -> bool:
-    """The package at the top of the module's name is installed, without that module."""
+    """Whether the top-level package is installed, but lacks this module."""
     package = module.partition(".")[0]
     return package != module and (package in sys.modules or importlib.util.find_spec(package) is not None)
 
@@ -109,9 +109,9 @@ class EnvSpec(Spec):
     tags: tuple[str, ...] = ()
     """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
     extra: str | None = None
-    """Name of the gem-core extra that installs what it needs."""
+    """Name of the gem-core extra that installs the dependencies."""
     builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
-    """Builds another environment of this spec with other keyword arguments; set on the spec of a built one."""
+    """Builds another environment of this spec with other keyword arguments; set once an environment is built."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ToolSpec(Spec):
     tags: tuple[str, ...] = ()
     """Words to filter by."""
     extra: str | None = None
-    """Name of the gem-core extra that installs what it needs."""
+    """Name of the gem-core extra that installs the dependencies."""
 
 
 @dataclass(frozen=True)
@@ -129,24 +129,24 @@ class AdvantageSpec(Spec):
     """An advantage estimator as data; see `gem_core.advantages` for the signature."""
 
     needs_groups: bool = False
-    """Compares episodes of one task, so it needs at least two of each."""
+    """The estimator compares the episodes of a task, so each task needs at least two."""
     needs_values: bool = False
-    """Needs a critic's value per turn."""
+    """The estimator needs a critic's value per turn."""
 
 
 @dataclass(frozen=True)
 class AdapterSpec(Spec):
-    """A training framework and the versions of it that its adapter was tested with."""
+    """A training framework, and the versions that its adapter was tested with."""
 
     distribution: str = ""
     """The framework's distribution on PyPI."""
     supported: str = ""
     """Supported versions as a PEP 440 specifier, for example `>=1.16,<2`."""
     extra: str | None = None
-    """Name of the gem-core extra that installs it."""
+    """Name of the gem-core extra that installs the framework."""
     clone: str | None = None
-    """The repository of a framework that is on no package index and is used from a clone. Then `distribution` is the
-    name of its package, and the version is that in the `setup.py` next to the package."""
+    """The repository, for a framework that is not on a package index and is used from a clone. Then `distribution` is
+    the name of the package, and the version comes from the `setup.py` next to the package."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,18 @@ class Ability:
     name: str
     available: bool
     detail: str
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """A protection against untrusted code on this machine, for `gem-core doctor`."""
+
+    holds: str
+    """The confined code, for example `programs that a policy wrote`."""
+    in_force: bool
+    """Whether the boundary holds against code that is written to escape."""
+    how: str
+    """The mechanism, or what is missing and what to do."""
 
 
 def namespace_of(name: str) -> str:

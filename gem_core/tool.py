@@ -15,71 +15,71 @@ from gem_core.specs import ToolSpec
 class Function:
     """Something that a model may call.
 
-    In text, a function with a `tag` takes one argument, between tags or in a fenced block; any other function is called
-    by JSON in a `<tool_call>` block. As a native call every function takes its arguments as JSON.
+    In text, a function with a `tag` takes one argument, between tags or in a fenced block. Any other function is called
+    with JSON in a `<tool_call>` block. In native calls, every function takes its arguments as JSON.
     """
 
     name: str
-    """As the model writes it: letters, digits, `_`, `-` and `.`."""
+    """The name that the model writes: letters, digits, `_`, `-` and `.`."""
     description: str
-    """What it does, for the model."""
+    """What the function does, for the model."""
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}}, hash=False)
-    """JSON schema of its arguments, an object. Where it says nothing of further arguments, none are allowed."""
+    """JSON schema of the arguments, an object. Additional arguments are refused unless the schema allows them."""
     tag: str | None = None
-    """Called as `<tag>argument</tag>`; the argument is the one required parameter."""
+    """The function is called as `<tag>argument</tag>`; the argument is the one required parameter."""
     fence: str | None = None
-    """With a tag: also called as a block between three backticks with this language."""
+    """With a tag: the function is also called by a fenced block (three backticks) in this language."""
     examples: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
-    """Arguments of calls that succeed: random play draws from them, and so warm starts learn the form."""
+    """Arguments of calls that succeed. Random play draws from them, so warm starts learn the format."""
     reply: str = "{}"
-    """How a result is shown to a model that called it in text; `{}` stands for the result. A native call's result has
-    the chat template's own frame."""
+    """How a result is shown after a call in text; `{}` stands for the result. For native calls, the chat template
+    frames the result."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """As chat templates and endpoints take it."""
+        """The function in the form that chat templates and endpoints expect."""
         parameters = json.loads(json.dumps(self.parameters))
         described = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": described}
 
     @property
     def argument(self) -> str:
-        """Name of the parameter that stands between tags."""
+        """Name of the parameter that is written between the tags."""
         return self.parameters["required"][0]
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What came of a call."""
+    """The result of a call."""
 
     text: str
-    """For the model."""
+    """The text for the model."""
     error: bool = False
     """The call failed: it earns no `tool_success_reward`."""
     info: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    """For the turn's info: what JSON can carry."""
+    """Data for the turn's info, as JSON can store it."""
 
 
 @dataclass(frozen=True)
 class CallContext:
-    """What a tool is told about a call beside its arguments."""
+    """What a tool learns about a call besides its arguments."""
 
     timeout: float
-    """Seconds that the call may take."""
+    """Time limit of the call, in seconds."""
     episode: str
-    """The same for all calls of one episode and for no other, for tools that keep state between calls."""
+    """A name that all calls of one episode share, and no others; for tools that keep state between calls."""
 
 
 ToolOutput: TypeAlias = "ToolResult | str"
 
 
 class Tool(ABC):
-    """Functions that share what they need: a sandbox, a server, a connection.
+    """Functions that share a resource: a sandbox, a server, a connection.
 
-    One tool serves many environments at once, so its methods may be called from many threads. Constructors do no
-    network access and start no process; a tool opens what it needs on first use, and again when it is used after
-    `close`. It can be pickled before its first use. Methods may also be coroutine functions: all those of one toolbox
-    run on one event loop, where connections can live.
+    One tool serves many environments at once, so its methods may be called from many threads. The constructor does not
+    access the network and starts no process: a tool opens its resources on first use, and again on first use after
+    `close`. A tool can be pickled before its first use. Methods may also be coroutine functions: all those of one
+    toolbox run on one event loop, where connections can live.
 
     Example:
         >>> from gem_core.tools import Function, Tool
@@ -91,22 +91,23 @@ class Tool(ABC):
     """
 
     spec: ToolSpec | None = None
-    """What `make_tool` built this tool from; `None` for one built by hand."""
+    """The spec that `make_tool` built this tool from; `None` for a tool built by hand."""
     timeout: float = 30.0
-    """Seconds that one call may take; a positive number."""
+    """Time limit of one call, in seconds; a positive number."""
     keeps_time: ClassVar[bool] = False
-    """A call ends by itself once `context.timeout` is over. It then runs in the caller's thread; a call of any other
-    tool has a thread or task of its own, and is given up at the limit."""
+    """Whether calls end by themselves at `context.timeout`. Such calls run in the caller's thread. Calls of other tools
+    run in a separate thread or task, and are abandoned at the limit."""
 
     keeps_state: bool = False
-    """A call may depend on earlier ones of its episode, so that copies of an environment cannot go on separately."""
+    """Whether a call may depend on earlier calls of its episode, so that copies of an environment cannot continue
+    separately."""
 
     @abstractmethod
     def functions(self) -> Sequence[Function] | Awaitable[Sequence[Function]]:
-        """What it offers; here connections are made.
+        """The functions of this tool; connections are opened here.
 
-        Asked for once, at the first reset, and again after `close` and in a fork of the process. In a process vector
-        each worker has a copy of the tool, made by pickling.
+        Called once, at the first reset, and again after `close` and in a fork of the process. In a process vector each
+        worker has its own copy of the tool, made by pickling.
         """
 
     @abstractmethod
@@ -117,22 +118,23 @@ class Tool(ABC):
 
         Args:
             function: the name of one of `functions`.
-            arguments: the required ones are there, and all are of the types that the schema names.
-            context: the time limit, and whose call it is.
+            arguments: all required arguments, each of a type that the schema allows.
+            context: the time limit, and the episode of the call.
 
-        Calls of several environments come at the same time, in threads of their own; a coroutine runs on the event
+        Calls from several environments arrive at the same time, each in its own thread. A coroutine runs on the event
         loop that all async tools of a toolbox share, and must not block it.
 
         Returns:
-            A result, or its text. An exception becomes an observation that says so, and counts as an error; a
-            `ToolError` is for the model to read and shown without its type.
+            A result, or its text. An exception becomes an observation and counts as an error. The message of a
+            `ToolError` is written for the model, so its type is not shown. An `EnvError` means that the call is not
+            to blame, for example where the machine is out of memory: the turn of the environment fails.
         """
 
-    def end_episode(self, episode: str) -> Awaitable[None] | None:  # noqa: B027 - most tools keep nothing
-        """Forget what was kept for an episode. Also said of episodes without a call."""
+    def end_episode(self, episode: str) -> Awaitable[None] | None:  # noqa: B027 - most tools keep no state
+        """Drop the state of an episode. Also called for episodes without a tool call."""
 
-    def close(self) -> Awaitable[None] | None:  # noqa: B027 - nor hold anything
-        """Give back what the tool holds. Safe to call twice, and before `functions`."""
+    def close(self) -> Awaitable[None] | None:  # noqa: B027 - or resources
+        """Release the resources of the tool. Safe to call twice, and before `functions`."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{f' {self.spec.id}' if self.spec else ''}>"

@@ -28,14 +28,14 @@ class TurnBatch:
     Args:
         rewards: float (N,), the reward of each turn.
         episode: int (N,), the episode that the turn belongs to; any number, unique within the rank.
-        turn: int (N,), the position of the turn inside its episode; those of an episode are 0, 1, ..., k-1.
-        group: int (N,), the task that the turn's episode started from, with one meaning on all ranks.
+        turn: int (N,), the position of the turn in its episode; an episode of k turns has 0, 1, ..., k-1.
+        group: int (N,), the task that the turn's episode started from, the same number on all ranks.
             Only `grpo`, `drgrpo` and `rloo` need it.
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
 
     Raises:
-        AdvantageError: for columns of other shapes or types, numbers that are not finite or beyond 1e100 in
-            magnitude, repeated or missing turns, and an episode in two groups.
+        AdvantageError: columns of other shapes or types, numbers that are not finite or exceed 1e100 in magnitude,
+            repeated or missing turns, or an episode in two groups.
     """
 
     rewards: FloatArray
@@ -49,7 +49,7 @@ class TurnBatch:
         for name, dtype in _COLUMNS.items():
             column = getattr(self, name)
             if column is None and count == 0:
-                column = ()  # a rank without turns need not know which columns the others have
+                column = ()  # a rank without turns need not give the columns that the others have
             if column is not None:
                 object.__setattr__(self, name, _read_only(name, column, dtype, count))
         self._check_turns()
@@ -68,8 +68,8 @@ class TurnBatch:
         """A batch from the rewards of each episode, ordered by episode, then turn.
 
         Args:
-            rewards_per_episode: E sequences of rewards, one reward per turn. The index of an episode is its
-                place here. An empty one has no turns, so it counts in no statistic.
+            rewards_per_episode: E sequences of rewards, one reward per turn. An episode's number is its index here. An
+                empty sequence is an episode without turns, which counts in no statistic.
             groups: E group ids, one per episode.
             values: E sequences of critic values, shaped like the rewards.
 
@@ -115,7 +115,7 @@ class TurnBatch:
 
     @cached_property
     def episode_row(self) -> IntArray:
-        """int (N,): where the episode of each turn stands in `first_turns`."""
+        """int (N,): index of each turn's episode in `first_turns`."""
         return np.unique(self.episode, return_inverse=True)[1]
 
     def _check_turns(self) -> None:
@@ -134,7 +134,7 @@ class TurnBatch:
             fault = f"a turn {found} but no turn {wanted}"
         raise AdvantageError(
             f"episode {episode[wrong[0]]} has {fault} (position {self.order[wrong[0]]}): number the turns of "
-            "every episode 0, 1, 2, ..., and give each episode of this rank an index of its own"
+            "every episode 0, 1, 2, ..., and give each episode of this rank its own index"
         )
 
     def _check_groups(self) -> None:

@@ -16,9 +16,11 @@ from hypothesis import settings
 # A shell that starts pytest in the background has Ctrl-C ignored in it, and in all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine makes no test wrong.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+# A busy machine makes no test wrong, and no test fails for the luck of its examples.
+# `pytest --hypothesis-profile=new-examples` looks for others.
+settings.register_profile("same-examples", deadline=None, derandomize=True)
+settings.register_profile("new-examples", deadline=None)
+settings.load_profile("same-examples")
 
 RERUN = "rerun"
 TIME_LIMIT = pytest.StashKey[Any]()

@@ -1,7 +1,7 @@
 """Advantages: one number per turn, from rewards alone or with a critic's values.
 
-A `TurnBatch` holds the turns of one rank; an estimator turns it into a float (N,) array in the batch's own
-order. What concerns all ranks goes through a `Gather`, so nothing here knows a training framework.
+A `TurnBatch` holds the turns of one rank; an estimator turns it into a float (N,) array in the order of the batch.
+Communication between ranks goes through a `Gather`, so this package is independent of training frameworks.
 """
 
 from gem_core.advantages.compute import advantages_and_returns, compute_advantages

@@ -1,4 +1,4 @@
-"""Advantages by the estimator's name: what adapters call."""
+"""Advantages by the estimator's name, for adapters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compute_advantages(
 ) -> tuple[FloatArray, dict[str, float]]:
     """Advantages of a rank's turns, and the metrics of the whole batch.
 
-    Calls the `gem_batch` hook. Collective: every rank calls it for every batch, also one without turns.
+    Calls the `gem_batch` hook. Collective: every rank calls it for every batch, including batches without turns.
 
     Args:
         name: an estimator's name, built in or a plugin's.
@@ -32,18 +32,18 @@ def compute_advantages(
 
     Returns:
         float (N,) in the order of the batch, and the metrics `advantage/turns` (over all ranks),
-        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), and what plugins add.
+        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), and those that plugins add.
 
     Raises:
         NotFoundError: no estimator of that name.
-        AdvantageError: as the estimator, or it gave something else than one finite number per turn.
+        AdvantageError: as the estimator, or the estimator did not return one finite number per turn.
     """
     estimator = advantage_spec(name).resolve()
     advantages = np.asarray(estimator(batch, gamma=gamma, gather=gather, **options), dtype=np.float64)
     if advantages.shape != (len(batch),) or not np.isfinite(advantages).all():
         raise AdvantageError(
-            f"estimator {name!r} gave an array of shape {advantages.shape} for {len(batch)} turns, "
-            f"{int((~np.isfinite(advantages)).sum())} of them not finite; it must give one finite number per turn"
+            f"estimator {name!r} returned an array of shape {advantages.shape} for {len(batch)} turns, with "
+            f"{int((~np.isfinite(advantages)).sum())} numbers not finite; it must return one finite number per turn"
         )
     moments = Moments.over_ranks(returns_to_go(batch, gamma), gather)
     metrics = {
@@ -58,15 +58,15 @@ def compute_advantages(
 def advantages_and_returns(
     name: str, batch: TurnBatch, *, gamma: float, lam: float, gather: Gather = gather_local
 ) -> tuple[FloatArray, FloatArray, dict[str, float]]:
-    """As `compute_advantages`, for frameworks that want returns as well, and have a lambda for every estimator.
+    """As `compute_advantages`, for frameworks that need returns as well and set lambda whatever the estimator.
 
     Args:
         name, batch, gamma, gather: as there.
-        lam: of GAE, per turn; estimators that take none are given none.
+        lam: lambda of GAE, per turn; passed only to estimators that take it.
 
     Returns:
-        Advantages and returns, float (N,) each, and the metrics. Returns are what a critic is trained towards
-        (advantage plus value) where the batch has values, otherwise returns-to-go.
+        Advantages and returns, float (N,) each, and the metrics. Returns are the targets of the critic (advantage plus
+        value) if the batch has values, otherwise returns-to-go.
 
     Raises:
         NotFoundError, AdvantageError: as `compute_advantages`.

@@ -1,6 +1,6 @@
 """Estimators that compare a turn with the whole batch: REINFORCE and ReBN.
 
-All return one number per turn, which an adapter spreads over the turn's response tokens.
+They return one number per turn, which an adapter spreads over the turn's response tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gem_core.turn_batch import FloatArray, TurnBatch
 
 
 def reinforce(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
-    """REINFORCE (Williams, Machine Learning 8, 1992): the return-to-go of each turn, as it is.
+    """REINFORCE (Williams, Machine Learning 8, 1992): the return-to-go of each turn, unchanged.
 
     Args:
         batch: N turns of this rank.
@@ -31,7 +31,7 @@ def reinforce(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_l
 
 
 def rebn(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local) -> FloatArray:
-    """Return batch normalisation, ReBN (GEM, arXiv 2510.01051): (G - mean(G)) / (std(G) + 1e-9).
+    """Return batch normalization, ReBN (GEM, arXiv 2510.01051): (G - mean(G)) / (std(G) + 1e-9).
 
     Mean and population standard deviation run over all turns of all ranks. A constant batch gives zeros. The
     mean includes the turn's own episode, which biases the policy gradient by O(1/N); see `rebn_loo`.
@@ -56,8 +56,8 @@ def rebn_loo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_lo
 
     The mean in `rebn` depends on the actions of the turn's own episode, also through its number of turns when
     the policy decides when to stop. The mean over all turns of all other episodes, on all ranks, does not, so
-    it adds no bias to the policy gradient. The standard deviation stays that of `rebn`. A batch of a single
-    episode, which has no others, gives zeros, as does a constant batch.
+    it adds no bias to the policy gradient. The standard deviation is that of `rebn`. A batch of a single episode gives
+    zeros, as does a constant batch.
 
     Args:
         batch: N turns of this rank.
@@ -76,5 +76,5 @@ def rebn_loo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_lo
     others = moments.count - np.bincount(rows)[rows]
     if not others.all():
         return np.zeros_like(returns)
-    # All scores sum to zero, so those of the other episodes sum to minus the episode's own.
+    # All scores sum to zero, so the scores of the other episodes sum to minus those of this episode.
     return scores + np.bincount(rows, weights=scores)[rows] / others

@@ -1,4 +1,4 @@
-"""Generalised advantage estimation over turns."""
+"""Generalized advantage estimation over turns."""
 
 from __future__ import annotations
 

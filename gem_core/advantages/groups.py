@@ -1,7 +1,7 @@
-"""Estimators that compare an episode with the others of its task group: GRPO, Dr. GRPO and RLOO.
+"""Estimators that compare an episode with the other episodes of its task: GRPO, Dr. GRPO and RLOO.
 
-An episode counts once, with its return G_0 discounted from its first turn, however many turns it has; all its
-turns get the same number. A group may be spread over ranks. An episode without turns belongs to no group.
+An episode counts once, with its discounted return G_0 from the first turn, whatever its number of turns. All its turns
+get the same number. A group may be spread over ranks. An episode without turns belongs to no group.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rloo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local)
 
 
 def _deviations_from_others(group: Moments, returns: FloatArray) -> FloatArray:
-    # With n episodes, R - mean of the others = n / (n - 1) * (R - mean of all). A lone episode deviates by nothing.
+    # With n episodes, R - mean of the others = n / (n - 1) * (R - mean of all). A single episode deviates by 0.
     return group.deviations(returns) * (group.count / max(group.count - 1, 1))
 
 
@@ -82,21 +82,21 @@ def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dic
     groups, returns = (np.concatenate(column) for column in zip(*map(_unpack, parts), strict=True))
     order = np.argsort(groups, kind="stable")
     ids, starts = np.unique(groups[order], return_index=True)
-    members = np.split(returns[order], starts[1:])  # a lone empty part if no rank has turns: not strict
+    members = np.split(returns[order], starts[1:])  # one empty part if no rank has turns, so zip is not strict
     moments = {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
-    # A lone episode is normal where an environment failed before the first turn of the others. Nothing but lone ones is
-    # more likely a mistake, though it must not cost a run whose environments all failed at once.
+    # A group of one is normal if the environments of its other episodes failed before the first turn. A batch of only
+    # such groups is probably a mistake, but must not stop a run whose environments all failed at once.
     if moments and all(found.count == 1 for found in moments.values()):
         _log.warning(
-            "each of the %d groups has a single episode with turns and nothing to compare it with: all advantages are "
-            "zero. Run at least two episodes per group, or use 'rebn'.",
+            "each of the %d groups has only one episode with turns, so all advantages are zero. Run at least two "
+            "episodes per group, or use 'rebn'.",
             len(moments),
         )
     return moments
 
 
 def _pack(groups: IntArray, returns: FloatArray) -> FloatArray:
-    # A float64 holds integers up to 2^53 only, and a group id may be a 64-bit hash: send it in two halves.
+    # A float64 holds integers up to 2^53 only, and a group id may be a 64-bit hash, so it is sent in two halves.
     return np.concatenate([groups >> 32, groups & 0xFFFFFFFF, returns], dtype=np.float64)
 
 

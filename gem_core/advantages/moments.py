@@ -1,4 +1,4 @@
-"""Mean and standard deviation of numbers that are spread over ranks.
+"""Mean and standard deviation of numbers on several ranks.
 
 Upstream GEM takes E[x^2] - E[x]^2 in float32, which turns 128 equal rewards of -0.1 into NaN. Here each rank
 takes two passes over its own numbers in float64, and the results are merged by the parallel formula of Chan,
@@ -26,7 +26,7 @@ CONSTANT_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, extremes, mean and spread of a set of numbers; zeros for no numbers."""
+    """Count, extremes, mean and spread of a set of numbers; zeros for an empty set."""
 
     count: int
     minimum: float
@@ -75,9 +75,9 @@ class Moments:
         return self.maximum - self.minimum <= CONSTANT_SPREAD * max(abs(self.minimum), abs(self.maximum))
 
     def deviations(self, numbers: FloatArray) -> FloatArray:
-        """Members of the set minus its mean, exact zeros if the set is constant. Shapes (n,)."""
+        """Members of the set minus its mean, exactly 0 if the set is constant. Shapes (n,)."""
         return np.zeros_like(numbers) if self.constant else numbers - self.mean
 
     def standardized(self, numbers: FloatArray) -> FloatArray:
-        """Their deviations divided by `std` + `EPSILON`. Shapes (n,)."""
+        """The deviations divided by `std` + `EPSILON`. Shapes (n,)."""
         return self.deviations(numbers) / (self.std + EPSILON)

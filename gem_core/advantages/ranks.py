@@ -1,6 +1,6 @@
-"""Ranks: the one door through which an estimator sees the turns of other processes.
+"""Ranks: the only way in which an estimator sees the turns of other processes.
 
-The core knows no collective library. Whoever trains on many ranks passes a `Gather` built on theirs.
+The core uses no collective library. Adapters that train on many ranks pass a `Gather` built on their framework's.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from gem_core.turn_batch import FloatArray
 Gather: TypeAlias = Callable[[FloatArray], Sequence[FloatArray]]
 """Takes this rank's one-dimensional float64 array and returns every rank's, in the same order on all ranks.
 
-The arrays may differ in length and may be empty. It is a collective operation: an estimator calls it equally
-often on every rank, also on a rank that has no turns (`rebn`, `rebn_loo`, `grpo`, `drgrpo` and `rloo` once,
-`reinforce` and `gae` never).
+The arrays may differ in length and may be empty. `Gather` is a collective operation: an estimator calls it equally
+often on every rank, including ranks without turns (`rebn`, `rebn_loo`, `grpo`, `drgrpo` and `rloo` once, `reinforce`
+and `gae` never).
 """
 
 

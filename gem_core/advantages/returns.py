@@ -26,7 +26,7 @@ def returns_to_go(batch: TurnBatch, gamma: float = 1.0) -> FloatArray:
 
 
 def discounted_sums(batch: TurnBatch, terms: FloatArray, discount: float) -> FloatArray:
-    """Solve S_t = terms_t + discount * S_{t+1} inside each episode, 0 after its last turn. Shapes (N,)."""
+    """Solve S_t = terms_t + discount * S_{t+1} within each episode, with 0 after its last turn. Shapes (N,)."""
     amounts, following = terms.tolist(), batch.following.tolist()
     sums = [0.0] * (len(batch) + 1)  # the last entry stands for the end of every episode
     for turn in reversed(batch.order.tolist()):

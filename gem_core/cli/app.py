@@ -14,7 +14,7 @@ from gem_core.errors import GemError, PluginError, boundary
 
 
 class PluginGroup(TyperGroup):
-    """The built-in commands and those of plugins.
+    """The built-in commands and the commands of plugins.
 
     Plugins are loaded only for the help and for a command that is not built in. The context is `Any` because typer
     made its type private.
@@ -34,7 +34,7 @@ class PluginGroup(TyperGroup):
         return super().list_commands(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run. The user sees an error of this project as a message, without a traceback."""
+        """Run. An error of this project is shown as a message, without a traceback."""
         try:
             return super().main(*args, **kwargs)
         except GemError as error:
@@ -42,7 +42,7 @@ class PluginGroup(TyperGroup):
             raise SystemExit(1) from error
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; Ctrl-C ends any of them with exit status 130."""
+        """Run the command; Ctrl-C ends any command with exit status 130."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def _parts(offered: typer.Typer) -> Iterator[typer.Typer]:
         yield part
 
 
-# Plain help (no rich markup): quicker, and a plugin's help text cannot break it.
+# Plain help (no rich markup): faster, and a plugin's help text cannot break it.
 app = typer.Typer(
     cls=PluginGroup,
     add_completion=False,
@@ -125,7 +125,7 @@ def gem_core(
 @app.command("list")
 def list_registrations(
     pattern: Annotated[
-        str | None, typer.Argument(help="Only ids that contain this text, or match it if it has * or ?.")
+        str | None, typer.Argument(help="Only ids that contain this text, or match it if it contains * or ?.")
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="Only with this tag. Repeat to ask for several.")

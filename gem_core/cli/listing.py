@@ -28,7 +28,7 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
         print_table(what.capitalize(), [{**record, "tags": ", ".join(record["tags"])} for record in records])
     if not any(found.values()):
         known = [record["id"] for records in everything.values() for record in records]
-        say("Nothing fits." + near_matches(pattern or "", known))
+        say("Nothing matches." + near_matches(pattern or "", known))
     print_table("Plugins left out", plugin_rows(plugin for plugin in manager.plugins() if plugin.status != "ok"))
 
 

@@ -1,4 +1,4 @@
-"""What is installed to run a model on a GPU. Looks only; torch is not imported."""
+"""What is installed to run a model on a GPU. Only inspects; torch is not imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def accelerator() -> dict[str, str | None]:
-    """The versions that decide whether a model runs on a GPU; `None` for what is not here."""
+    """The versions that decide whether a model runs on a GPU; `None` for what is missing."""
     driver = re.search(r"Kernel Module.*?(\d[\d.]+)", _read(Path("/proc/driver/nvidia/version")))
     devices = sorted(path.name for path in Path("/dev").glob("nvidia[0-9]*"))
     return {

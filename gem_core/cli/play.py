@@ -42,13 +42,13 @@ class Outcome:
 def play_episodes(
     env_id: str, kwargs: Mapping[str, Any], choose: ActionSource, seed: int | None, episodes: int
 ) -> list[Outcome]:
-    """Play episodes and print them; ends early if `choose` gives `None`.
+    """Play episodes and print them; end early if `choose` returns `None`.
 
     Args:
         env_id: the environment.
         kwargs: override its keyword arguments.
         choose: `ask` or `draw`.
-        seed: seeds the first episode; later episodes continue its generator.
+        seed: seed of the first episode; later episodes continue its generator.
         episodes: how many to play.
 
     Raises:
@@ -79,7 +79,7 @@ def ask(env: Env, prompt: str) -> str | None:
         say("\nEnd of input.")
         return None
     if not sys.stdin.isatty():
-        say(action)  # a terminal echoes input; a transcript has to show it too
+        say(action)  # a terminal echoes input; a transcript must show it, too
     return action
 
 
@@ -143,7 +143,7 @@ def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
     picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
-    if picture:  # lines that the text does not already show
+    if picture:  # lines that the text does not show already
         say("\n".join(picture), dim=True)
 
 
@@ -157,7 +157,7 @@ def _print_totals(outcomes: Sequence[Outcome]) -> None:
 
 @contextlib.contextmanager
 def _failures_named(env_id: str) -> Generator[None]:
-    # One line is enough for a player; the author of the environment needs the place.
+    # One line is enough for a player; the author of the environment needs the location.
     try:
         yield
     except (GemError, KeyboardInterrupt, BrokenPipeError):  # BrokenPipeError: the reader of our output has closed it

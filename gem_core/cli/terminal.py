@@ -1,4 +1,4 @@
-"""Output to the terminal. Text of environments and plugins is shown literally: it is data, never markup."""
+"""Output to the terminal. Text of environments and plugins is shown literally, never as markup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gem_core.plugins import PluginManager
 
 PATIENCE = 2.0
-"""Seconds after which a plugin that is still at work is named."""
+"""Seconds after which a plugin that is still running is named."""
 
 Row: TypeAlias = Mapping[str, str | None]
 """The cells of a row by the name of their column."""
@@ -42,7 +42,7 @@ def first_line(error: object) -> str:
 
 
 def say(text: str = "", *, err: bool = False, newline: bool = True, **style: Any) -> None:
-    """Print text; `style` is that of `typer.style`, left out where the output is no terminal or `NO_COLOR` is set."""
+    """Print text. `style` is for `typer.style`; it is ignored if output is not a terminal or `NO_COLOR` is set."""
     colour = False if os.environ.get("NO_COLOR") else None
     shown = printable(text)
     typer.echo(typer.style(shown, **style) if style else shown, err=err, nl=newline, color=colour)
@@ -71,7 +71,7 @@ def plugins_at_work(manager: PluginManager) -> Generator[None]:
 
 @contextlib.contextmanager
 def _named_when_slow(activity: str) -> Generator[None]:
-    hint = "Set GEM_DISABLE_PLUGINS to the names of plugins that are to be left out."
+    hint = "Set GEM_DISABLE_PLUGINS to the names of plugins to leave out."
     timer = threading.Timer(PATIENCE, say, [f"Still {activity} ... {hint}"], {"err": True, "fg": "yellow"})
     timer.daemon = True
     timer.start()
@@ -85,7 +85,7 @@ def _named_when_slow(activity: str) -> Generator[None]:
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document, in ASCII: no text in it can trouble a terminal or an encoding."""
+    """Print a JSON document in ASCII, which is safe for any terminal and encoding."""
     typer.echo(json.dumps(document, indent=2))
 
 
@@ -132,7 +132,7 @@ def _set_errors(stream: Any, errors: str) -> None:
 
 
 class _ToTerminal(logging.Handler):
-    """Shows log records as warnings, an exception in one line."""
+    """Shows log records as warnings, with an exception in one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

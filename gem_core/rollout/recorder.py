@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -15,13 +15,18 @@ from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.rollout.records import recorded, restored
 
+MOST_DEPTH = 100
+"""Levels of a record that are JSON; see `Recorder`."""
+_CONTAINERS = (Mapping, list, tuple, set, frozenset)
+
 
 class Recorder:
     """Writes each episode as one line of JSON, through the `gem_episode_end` hook.
 
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
-    an info by their `repr`, lone surrogates escaped, NaN as null. Read back with `read_episodes`, which gives NaN again
-    where a log-probability is null; `gem_core.rollout.records` has the format.
+    an info by their `repr`, integers of more than 64 bits in hexadecimal digits, lone surrogates escaped, and what is
+    nested more than `MOST_DEPTH` deep as a text of JSON. NaN is null. Read back with `read_episodes`, which gives NaN
+    again where a log-probability is null; `gem_core.rollout.records` has the format.
 
     Args:
         path: appended to; its folder is made.
@@ -74,23 +79,79 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
 
 def _encode(episode: Episode) -> bytes:
     record = recorded(episode)
-    try:
-        return msgspec.json.encode(record, enc_hook=repr)
-    except (UnicodeEncodeError, TypeError):
-        # Rare: lone surrogates in a text, or dict keys that JSON does not have.
-        return msgspec.json.encode(_plain(record))
+    if not any(_is_deep(turn.info, 1) for turn in episode.turns):
+        # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr that raises.
+        with suppress(Exception):
+            return msgspec.json.encode(record, enc_hook=repr)
+    return msgspec.json.encode(_plain(record))
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can say of a value."""
-    if value is None or isinstance(value, bool | int | float):
+def _is_deep(container: Any, depth: int) -> bool:
+    values = cast("Iterable[Any]", container.values() if isinstance(container, Mapping) else container)
+    inner: list[Any] = [value for value in values if isinstance(value, _CONTAINERS)]
+    return bool(inner) and (depth >= MOST_DEPTH or any(_is_deep(value, depth + 1) for value in inner))
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """What JSON can say of a value. Below `MOST_DEPTH` levels, a list or a mapping is a text with its JSON."""
+    if value is None or isinstance(value, bool | float):
         return value
+    if isinstance(value, int):
+        return int(value) if -(1 << 63) <= value < 1 << 64 else hex(value)
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, msgspec.Struct):
-        return _plain(msgspec.structs.asdict(value))
-    if isinstance(value, Mapping):
-        return {_plain(key if isinstance(key, str) else repr(key)): _plain(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return _plain(repr(value))
+        return _plain(msgspec.structs.asdict(value), depth)
+    if isinstance(value, _CONTAINERS):
+        if depth >= MOST_DEPTH:
+            return _nested(value)
+        if isinstance(value, Mapping):
+            pairs = cast("Mapping[Any, Any]", value).items()
+            return {_key(key): _plain(one, depth + 1) for key, one in pairs}
+        return [_plain(one, depth + 1) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    return _plain(_shown(value))
+
+
+def _key(key: Any) -> str:
+    return _plain(key if isinstance(key, str) else _shown(key))
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # an environment's own, or a RecursionError of what is nested in it
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+
+
+def _nested(value: Any) -> str:
+    """The JSON of lists and mappings, however deep; `...` stands for what contains itself."""
+    written: list[str] = []
+    open_: set[int] = set()
+    # What is left to write, the next one last: texts, values, and the ids of containers that end there.
+    left: list[tuple[str, Any]] = [("value", value)]
+    while left:
+        what, one = left.pop()
+        if what == "text":
+            written.append(one)
+        elif what == "end":
+            open_.remove(one)
+        elif not isinstance(one, _CONTAINERS):
+            written.append(msgspec.json.encode(_plain(one)).decode())
+        elif id(one) in open_:  # pyright: ignore[reportUnknownArgumentType]
+            written.append('"..."')
+        else:
+            open_.add(id(one))  # pyright: ignore[reportUnknownArgumentType]
+            left.append(("end", id(one)))  # pyright: ignore[reportUnknownArgumentType]
+            left += reversed([*_pieces(one)])
+    return "".join(written)
+
+
+def _pieces(container: Any) -> Iterator[tuple[str, Any]]:
+    mapping = isinstance(container, Mapping)
+    yield "text", "{" if mapping else "["
+    for number, one in enumerate(container):
+        yield "text", "," if number else ""
+        if mapping:
+            yield "text", msgspec.json.encode(_key(one)).decode() + ":"
+        yield "value", container[one] if mapping else one
+    yield "text", "}" if mapping else "]"

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain, product
 from typing import Any, Protocol
 
+from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 
+# Where foreign text is cut before it is encoded: no environment can know it, and a template passes it on.
+_CUT = f"GEMCORECUT{secrets.token_hex(8)}"
 # Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
 # white space or cut reasoning blocks out of earlier messages.
 _PLACEHOLDER = "GEMCOREPLACEHOLDER"
@@ -63,6 +71,9 @@ class ChatTemplate:
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
         self._roles: set[str] = set()
+        self._known_controls: ControlTokens | None = None
+        self._frames: dict[tuple[str, str], list[int]] = {}
+        """Of a place and a role: the control tokens around a message. With any message, there are no others."""
         self._check_role("user")
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
@@ -76,9 +87,7 @@ class ChatTemplate:
         """
         key = json.dumps(tools, sort_keys=True)
         if key not in self._with_tools:
-            template = copy.copy(self)
-            template._options = {**self._options, "tools": list(tools)}
-            template._roles = set()
+            template = self._showing(tools)
             if template._probe() == self._probe():
                 raise TemplateError(
                     "the chat template shows no tools, so the model could not know of them. Use ToolEnv(form='text'), "
@@ -87,6 +96,23 @@ class ChatTemplate:
             template._check_role("tool")
             self._with_tools[key] = template
         return self._with_tools[key]
+
+    def _showing(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
+        """With descriptions in which no text is a control token: what they say is a stranger's, as a message is."""
+        plain = self._having(changed_texts([*tools], partial(_PUNCTUATION.sub, "")))
+        frame = plain._frame("opening", "user")
+        for change in (partial(plain._controls.broken, mark=_CUT), _CUT.join):
+            template = self._having(changed_texts([*tools], change))
+            template._known_controls = plain._controls
+            if template._keeps(frame, template._encode(template._opening(_PROBE, "user"))):
+                return template
+        raise TemplateError("the descriptions of the tools would become control tokens of the chat template")
+
+    def _having(self, tools: list[dict[str, Any]]) -> ChatTemplate:
+        template = copy.copy(self)
+        template._options = {**self._options, "tools": tools}
+        template._roles, template._frames, template._known_controls = set(), {}, None
+        return template
 
     def _probe(self) -> str:
         return self._render([*self._system, {"role": "user", "content": "."}])
@@ -101,12 +127,53 @@ class ChatTemplate:
     def opening(self, message: str, role: str = "user") -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins."""
         self._check_role(role)
-        return self._encode(self._render([*self._system, {"role": role, "content": message}]))
+        return self._ids("opening", role, message)
 
     def glue(self, message: str, role: str = "user") -> list[int]:
         """Token ids between a response and the answer to `message`, the response's end of turn included."""
         self._check_role(role)
-        return self._encode(self._glue(message, role))
+        return self._ids("glue", role, message)
+
+    def _ids(self, place: str, role: str, message: str) -> list[int]:
+        """Token ids of a message with its frame, whose control tokens are those of the frame alone."""
+        frame, written = self._frame(place, role), self._written(place)
+        if not self._controls.written_in(message):
+            ids = self._encode(written(message, role))
+            if self._keeps(frame, ids):
+                return ids
+        # The second way is for what a tokenizer reads as a control token in another spelling, or across a border.
+        for text in (self._controls.broken(message, _CUT), _CUT.join(message)):
+            ids = self._encode(written(text, role))
+            if self._keeps(frame, ids):
+                return ids
+        raise TemplateError(f"a message would become control tokens of the chat template: {message!r:.200}")
+
+    def _keeps(self, frame: list[int], ids: Sequence[int]) -> bool:
+        # A template may leave out some of its frame, for example around an empty message.
+        found = self._controls.among(ids)
+        return found == frame or len(found) < len(frame)
+
+    def _written(self, place: str) -> Callable[[str, str], str]:
+        return self._opening if place == "opening" else self._glue
+
+    def _frame(self, place: str, role: str) -> list[int]:
+        if (place, role) not in self._frames:
+            self._frames[place, role] = self._controls.among(self._encode(self._written(place)(_PROBE, role)))
+        return self._frames[place, role]
+
+    @property
+    def _controls(self) -> ControlTokens:
+        """The tokenizer's special tokens, and all other added tokens that this template writes around messages."""
+        if self._known_controls is None:
+            framing: set[int] = set()
+            for written, role in product((self._opening, self._glue), ("user", "tool")):
+                with suppress(TemplateError):  # a role that it does not know
+                    framing.update(self._encode(written(_PROBE, role)))
+            self._known_controls = ControlTokens.of(self._tokenizer, framing)
+        return self._known_controls
+
+    def _opening(self, message: str, role: str) -> str:
+        return self._render([*self._system, {"role": role, "content": message}])
 
     def _glue(self, message: str, role: str) -> str:
         text = self._render(
@@ -137,4 +204,9 @@ class ChatTemplate:
             raise TemplateError(f"the chat template refused messages of the roles {roles}: {error}.{hint}") from error
 
     def _encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+        encode = partial(self._tokenizer.encode, add_special_tokens=False)
+        return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+_PUNCTUATION = re.compile(r"[^\w .,-]")
+"""What words of a description can do without, and no control token."""

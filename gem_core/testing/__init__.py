@@ -8,6 +8,9 @@
 gives a package one pytest test per promise. `check_env("maze:Fork-v0")` checks all of them in one call, without
 pytest. Both report what happened, what was given and what to do.
 
+`check_hacking("maze:Fork-v0")` plays some hundred policies that solve nothing, and fails if one of them is paid;
+`audit_env` says what the best of them earns.
+
 Installing gem-core also gives pytest the fixture `gem_plugin_manager` (`gem_core.testing.fixtures`), for tests of
 plugins that must not depend on other installed plugins. The names below are loaded on first use.
 """
@@ -18,19 +21,39 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gem_core.testing.audit import Bound as Bound
+    from gem_core.testing.audit import HackingAudit as HackingAudit
+    from gem_core.testing.audit import HackingError as HackingError
+    from gem_core.testing.audit import audit_env as audit_env
+    from gem_core.testing.audit import check_hacking as check_hacking
     from gem_core.testing.conformance import ConformanceError as ConformanceError
     from gem_core.testing.conformance import EnvConformance as EnvConformance
     from gem_core.testing.conformance import check_env as check_env
     from gem_core.testing.plugins import IsolatedPluginManager as IsolatedPluginManager
 
 _HOME = {
+    "Bound": "audit",
     "ConformanceError": "conformance",
     "EnvConformance": "conformance",
+    "HackingAudit": "audit",
+    "HackingError": "audit",
     "IsolatedPluginManager": "plugins",
+    "audit_env": "audit",
     "check_env": "conformance",
+    "check_hacking": "audit",
 }
 
-__all__ = ["ConformanceError", "EnvConformance", "IsolatedPluginManager", "check_env"]
+__all__ = [
+    "Bound",
+    "ConformanceError",
+    "EnvConformance",
+    "HackingAudit",
+    "HackingError",
+    "IsolatedPluginManager",
+    "audit_env",
+    "check_env",
+    "check_hacking",
+]
 
 
 def __getattr__(name: str) -> Any:

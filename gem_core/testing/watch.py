@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing.process
 import os
 import socket
@@ -58,13 +59,27 @@ class _Watch:
 
 
 @contextmanager
+def without_collection() -> Generator[None]:
+    """Keep the garbage collector from running in this thread, where it would run finalizers of others' objects."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
 def watched() -> Generator[list[str]]:
     """Refuse connections and processes to this thread, note the threads that it starts, and give the list of both.
 
-    Calls of other threads are none of the constructor's doing: they work as usual and are not noted.
+    Calls of other threads are none of the constructor's doing: they work as usual and are not noted. The same goes for
+    finalizers of objects that the constructor does not know, which the garbage collector would run in this thread.
     """
     watch = _Watch()
     with ExitStack() as stack:
+        stack.enter_context(without_collection())
         for owner, name, deed in _FORBIDDEN:
             if hasattr(owner, name):
                 refusing = watch.refusing(getattr(owner, name), f"{deed} ({owner.__name__}.{name})")

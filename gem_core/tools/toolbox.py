@@ -14,12 +14,13 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from gem_core.errors import ToolError
+from gem_core.errors import EnvError, ToolError
 from gem_core.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 from gem_core.tools.background import EventLoop, TimeLimit, within
 from gem_core.tools.calls import Call
 from gem_core.tools.offers import checked_offers
 from gem_core.tools.results import checked, failed, said, shown
+from gem_core.waiting import turn_at
 
 _T = TypeVar("_T")
 _OPEN_SECONDS, _CLOSE_SECONDS = 60.0, 10.0
@@ -62,7 +63,7 @@ class Toolbox:
 
     def _start(self, name: str, tools: list[Tool], max_output: int, max_concurrent: int | None) -> None:
         self._name, self._tools, self._max_output, self._max_concurrent = name, tools, max_output, max_concurrent
-        self._turns = threading.BoundedSemaphore(max_concurrent) if max_concurrent else contextlib.nullcontext()
+        self._turns = threading.BoundedSemaphore(max_concurrent) if max_concurrent else None
         # Reentrant: opening closes what it opened when a tool fails, and the last user's `detach` closes the tools.
         self._lock = threading.RLock()
         self._users: set[str] = set()
@@ -97,7 +98,7 @@ class Toolbox:
                     self.close()
 
     def call(self, call: Call, episode: str) -> ToolResult:
-        """Carry out a call; whatever happens is a result."""
+        """Carry out a call; whatever happens is a result, but for an `EnvError`. Raises `EnvError`."""
         result = self._outcome(call, episode) if call.problem is None else failed(call.problem)
         return ToolResult(shown(result.text, self._max_output), result.error, result.info)
 
@@ -129,10 +130,12 @@ class Toolbox:
     def _outcome(self, call: Call, episode: str) -> ToolResult:
         try:
             # In use first: while this call waits for its turn, the end of the last other user must not close the tools.
-            with self._in_use(), self._turns:
+            with self._in_use(), turn_at(self._turns) if self._turns else contextlib.nullcontext():
                 return checked(self._called(call, episode))
         except ToolError as error:
             return failed(str(error))
+        except EnvError:  # no fault of the call: the environment's turn fails
+            raise
         except KeyboardInterrupt:  # the caller's Ctrl-C: `background` turns a tool's own into a ToolError
             raise
         except BaseException as error:  # SystemExit too: a tool's failure is an observation and ends no training

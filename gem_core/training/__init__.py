@@ -1,4 +1,4 @@
-"""What adapters have in common: framework versions here, and in modules of their own settings, tasks, rows, metrics."""
+"""The code that adapters share: framework versions, settings, rows, metrics and reports."""
 
 from gem_core.training.lazy import lazy_names
 from gem_core.training.versions import installed_version, is_supported, remedy, require

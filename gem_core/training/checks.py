@@ -1,4 +1,4 @@
-"""Checks of a framework's own settings, which each adapter lists for its framework."""
+"""Checks of a framework's own settings; each adapter applies them to its framework."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ UNTRUNCATED: dict[str, tuple[Any, ...]] = {
     "presence_penalty": (0,),
     "frequency_penalty": (0,),
 }
-"""Of each setting that cuts or bends the distribution of a sampler, the values with which it does nothing."""
+"""The settings that truncate or distort a sampler's distribution, each with the values that switch it off."""
 
 
 def check_sampling(given: Mapping[str, Any], spelled: Spell, *, scaled: bool) -> None:
-    """Refuse sampling from another distribution than the one that is trained. One rule for every framework.
+    """Refuse to sample from another distribution than the trained one. One rule for every framework.
 
     A trainer computes log-probabilities over the whole vocabulary. Its ratios and gradients are those of the sampled
-    policy only if responses are sampled from the whole vocabulary as well. `top_k`, `top_p`, `min_p` and penalties cut
-    or bend the sampled distribution, which the trainer does not follow. A temperature divides all logits, and is right
-    where the trainer divides its logits by the same number.
+    policy only if responses are sampled from the whole vocabulary as well. `top_k`, `top_p`, `min_p` and penalties
+    truncate or distort the sampled distribution; the trainer does not. A temperature divides all logits, and is correct
+    if the trainer divides its logits by the same number.
 
     Args:
-        given: the settings of training's sampler by the names above, and `temperature`. `None` is not set.
-        spelled: see there.
+        given: the settings of the training sampler, by the names above and `temperature`. `None` is not set.
+        spelled: see `Spell`.
         scaled: whether the trainer divides its logits by the temperature.
 
     Raises:
-        SettingsError: one of them changes the distribution.
+        SettingsError: a setting changes the distribution.
     """
     for name, value in given.items():
         if value is None:
             continue
         if name == "temperature" and not scaled and value != 1:
             raise SettingsError(
-                f"{spelled(name, value)} samples from another policy than the one that is trained, as the trainer "
-                f"does not divide its logits by the temperature. {SILENT} Use 1."
+                f"{spelled(name, value)} samples from another policy than the trained one, because the trainer does "
+                f"not divide its logits by the temperature. {SILENT} Use 1."
             )
         if name == "temperature" and not value > 0:
             raise SettingsError(f"{spelled(name, value)}: training samples, so the temperature has to be above 0")
         if value not in UNTRUNCATED.get(name, (value,)):
             raise SettingsError(
-                f"{spelled(name, value)} samples from another policy than the one that is trained, whose "
-                f"log-probabilities are those of the whole vocabulary. {SILENT} Use {UNTRUNCATED[name][0]}."
+                f"{spelled(name, value)} samples from another policy than the trained one, whose log-probabilities "
+                f"cover the whole vocabulary. {SILENT} Use {UNTRUNCATED[name][0]}."
             )
 
 
 def check_fixed(fixed: Mapping[str, tuple[Any, str]], read: Read, spelled: Spell) -> None:
-    """Refuse other values than the needed ones.
+    """Refuse other values than the required ones.
 
     Args:
-        fixed: of each setting the value that it must have, and why.
-        read, spelled: see there.
+        fixed: for each setting the value that it must have, and the reason.
+        read, spelled: see `Read` and `Spell`.
 
     Raises:
         SettingsError: a setting has another value.
@@ -82,7 +82,7 @@ def check_counts(names: Iterable[str], read: Read, spelled: Spell) -> None:
 
 
 def check_multiple(whole: int, written: str, part: int, part_written: str, reason: str) -> None:
-    """Refuse a number that another one does not divide.
+    """Refuse a number that is not a multiple of another one.
 
     Args:
         whole, part: the two numbers.
@@ -93,40 +93,41 @@ def check_multiple(whole: int, written: str, part: int, part_written: str, reaso
         SettingsError: the second does not divide the first.
     """
     if whole % part:
-        raise SettingsError(f"{written} is no multiple of {part_written}; {reason}")
+        raise SettingsError(f"{written} is not a multiple of {part_written}; {reason}")
 
 
 def check_aggregation(written: str, chosen: str, allowed: Iterable[str]) -> None:
-    """Refuse a loss that weighs rows by their length.
+    """Refuse a loss that weights tokens by the length of their row.
 
     Args:
         written: how users set the aggregation, with its value.
         chosen: the value.
-        allowed: the values with which each token of a batch counts the same, whatever the length of its row.
+        allowed: the values that weight all tokens of a batch equally, whatever the length of their rows.
 
     Raises:
         SettingsError: the aggregation is not allowed.
     """
     if chosen not in (options := [*allowed]):
         raise SettingsError(
-            f"{written} averages each row by its own length: long answers would count less than short ones. {SILENT} "
+            f"{written} averages each row by its own length: tokens of long answers would count less. {SILENT} "
             f"Use one of {', '.join(options)}."
         )
 
 
 def check_rows(settings: RunSettings, across: Mapping[str, bool]) -> None:
-    """Refuse what takes all tokens of a row together where a row holds several turns.
+    """Refuse settings that treat all tokens of a row as one response where a row holds several turns.
 
     Args:
-        settings: the run's.
-        across: settings of the framework as users write them, with their values, and whether they do so.
+        settings: the settings of the run.
+        across: settings of the framework as users write them, with their values, and whether they treat a row as one
+            response.
 
     Raises:
-        SettingsError: one of them does, and a row is an episode.
+        SettingsError: such a setting is on, and a row is an episode.
     """
     for written, wrong in across.items():
         if wrong and settings.row == "episode":
             raise SettingsError(
-                f"{written} takes all turns of a row together. {SILENT} Use {settings.spelled('row', 'turn')}, or "
-                "leave it out."
+                f"{written} treats all turns of a row as one response. {SILENT} Use {settings.spelled('row', 'turn')}, "
+                "or leave it out."
             )

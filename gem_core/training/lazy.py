@@ -1,4 +1,4 @@
-"""Names of an adapter's package, loaded when asked for and once the framework is known to fit."""
+"""Names of an adapter's package, loaded on first use, after the framework's version is checked."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def lazy_names(package: str, spec: AdapterSpec, modules: Mapping[str, str]) -> C
     """The `__getattr__` of an adapter's package.
 
     Args:
-        package: its name.
-        spec: what it asks of the framework.
-        modules: of each name, the module of the package that has it. Importing that may import the framework.
+        package: name of the package.
+        spec: the framework and its supported versions.
+        modules: for each name, the module of the package that defines it. Importing it may import the framework.
 
     Returns:
-        A function that raises `FrameworkVersionError` where the framework is missing or outside the range.
+        A function that raises `FrameworkVersionError` if the framework is missing or its version is unsupported.
     """
 
     def load(name: str) -> Any:

@@ -13,7 +13,7 @@ def rollout_metrics(episodes: Sequence[EpisodeSummary], dropped: int) -> dict[st
 
     Args:
         episodes: the episodes that are trained on.
-        dropped: how many others were played and dropped because their environment failed.
+        dropped: number of other episodes, dropped because their environment failed.
     """
     return {
         **episode_metrics(episodes, dropped),

@@ -1,4 +1,4 @@
-"""The environments of a process in which a framework samples."""
+"""The environments of a sampling process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def build_runner(
     """The runner that all episodes of a process share, for training or for evaluation.
 
     Args:
-        settings: the run's.
-        split: which of the two.
-        tokenizer: the policy's.
+        settings: the settings of the run.
+        split: training or evaluation.
+        tokenizer: the tokenizer of the policy.
         rollout: how episodes become prompts.
-        max_concurrent: episodes at once.
+        max_concurrent: number of episodes at a time.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -65,16 +65,16 @@ def build_collector(
     """A collector for a process that plays in batches, for training or for evaluation.
 
     Args:
-        settings: the run's.
-        split: which of the two.
-        tokenizer: the policy's.
+        settings: the settings of the run.
+        split: training or evaluation.
+        tokenizer: the tokenizer of the policy.
         rollout: how episodes become prompts.
-        policy: samples.
-        width: environments of this process, a multiple of `group_size`.
-        group_size: episodes of a task.
-        shard: `(number, count)` of this process among those that play. The environments share the tasks of all of them
-            by their weights.
-        first_episode: batches that were played before this process started, where a run is resumed.
+        policy: samples the responses.
+        width: number of environments of this process, a multiple of `group_size`.
+        group_size: episodes per task.
+        shard: `(number, count)` of this process among those that play. The environments share the tasks of all these
+            processes by their weights.
+        first_episode: number of batches played before this process started, for a resumed run.
         min_batch: see `BatchCollector`.
         wrappers: applied after those of the settings.
 
@@ -100,7 +100,7 @@ def build_collector(
 
 
 def prepare_process(settings: RunSettings) -> None:
-    """Import what registers environments, switch the run's plugins on, and record where that is asked for.
+    """Import the modules that register environments, enable the run's plugins, and record episodes if asked to.
 
     Raises:
         SettingsError, PluginError: as `RunSettings.import_modules`.
@@ -112,5 +112,5 @@ def prepare_process(settings: RunSettings) -> None:
 
 @functools.cache
 def _record(folder: str) -> None:
-    # A file per process, as several write at once, on several machines.
+    # A file per process, because several processes write at once, on several machines.
     manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))

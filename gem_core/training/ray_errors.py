@@ -12,7 +12,7 @@ from gem_core.errors import GemError
 
 @contextmanager
 def own_errors() -> Generator[None]:
-    """Raise an error of this project as itself where Ray has wrapped it, once for each actor that waited for it."""
+    """Raise an error of this project as itself where Ray has wrapped it, once per actor on the way."""
     wrapper: type[Exception] = importlib.import_module("ray.exceptions").RayTaskError
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live line in the terminal, and the learning curve as a picture."""
+"""The report of a run for people: a live line in the terminal, and the learning curve as a picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
-"""Metrics on the live line and on the curve, and what they are called there."""
+"""Metrics on the live line and on the curve, and their names there."""
 
 _METRICS = "metrics.jsonl"
 _CURVE = "curve.png"
@@ -25,17 +25,17 @@ _CURVE = "curve.png"
 class RunReport:
     """Collects the metrics of each update; shows the newest and keeps all.
 
-    Where standard output is no terminal, it prints a line every tenth of the run instead.
+    If standard output is not a terminal, a line is printed after every tenth of the run instead.
 
     Args:
-        updates: number of updates to come.
+        updates: number of updates of the whole training.
         title: what is being trained.
-        done: updates before this run, where it has been resumed; their lines in metrics.jsonl are kept.
-        live: show progress; off for all processes but one.
-        folder: where metrics.jsonl gets a line with each update, and `save` leaves its files.
+        done: number of updates before this run, if it resumes; their lines in metrics.jsonl are kept.
+        live: show progress; on in one process only.
+        folder: folder of metrics.jsonl, which gets a line per update, and of the files of `save`.
 
     Raises:
-        OSError: there is a metrics.jsonl to go on with, and it cannot be read.
+        OSError: the run resumes, and its metrics.jsonl cannot be read.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RunReport:
         self._folder = Path(folder) if folder is not None else None
         self.history = _read(self._folder / _METRICS, done) if self._folder and done > 0 else []
         self._behind = True
-        """Whether metrics.jsonl has something else than these, apart from the newest."""
+        """Whether metrics.jsonl lacks some of the history besides the newest line, so that it must be rewritten."""
         self._live = live
         self._console = Console()
         self._progress = Progress(
@@ -73,7 +73,7 @@ class RunReport:
         self._progress.stop()
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of update `step`, counted from 1 in the first run of those that go on with each other."""
+        """Add the metrics of update `step`, counted from 1 over a run and the runs that resume it."""
         self._add(step, metrics)
         shown = "  ".join(f"{name} {metrics[key]:.2f}" for key, name in SHOWN.items() if key in metrics)
         self._progress.update(self._task, completed=step, shown=shown)
@@ -82,11 +82,11 @@ class RunReport:
             self._console.print(f"update {step:>4}/{self.updates}  {shown}", markup=False, highlight=False)
 
     def amend(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add metrics that came later, such as an evaluation's, to those of update `step`; 0 is before the first."""
+        """Add later metrics, such as an evaluation's, to those of update `step`; 0 is before the first update."""
         self._add(step, metrics)
 
     def _add(self, step: int, metrics: Mapping[str, float]) -> None:
-        """To the line of this update, or in a new one."""
+        """Add metrics to the line of this update, or start a line."""
         at = bisect_left(self.history, step, key=itemgetter("step"))
         newest = at == len(self.history)
         if newest or self.history[at]["step"] != step:
@@ -95,7 +95,7 @@ class RunReport:
         self._store(newest=newest)
 
     def _store(self, *, newest: bool) -> None:
-        """All metrics, or only the newest line, which costs the same however many there are."""
+        """Write all metrics, or append only the newest line, whose cost does not depend on their number."""
         if self._folder is None:
             return
         try:
@@ -109,9 +109,9 @@ class RunReport:
             self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
 
     def save(self) -> None:
-        """Write curve.png and metrics.jsonl to the folder, where there was an update, and say so.
+        """Write curve.png and metrics.jsonl to the folder if there was an update, and print a message.
 
-        What cannot be written is said and raises nothing: it must not cost what was trained.
+        A file that cannot be written is reported and raises nothing: the trained model must not be lost for it.
         """
         if not self.history or self._folder is None:
             return
@@ -127,13 +127,13 @@ class RunReport:
 
 @contextmanager
 def curve_at_the_end(folder: str | Path | None, title: str) -> Generator[None, None, None]:
-    """Draw the curve of a training whose report is in another process, whatever ends the training.
+    """Draw the curve of a training whose report is in another process, however the training ends.
 
-    After Ctrl-C, Ray and Launchpad kill the process that has the report before it can `save`. By then metrics.jsonl has
-    every update, so the process that the user stopped draws curve.png from it, where it is missing or older.
+    After Ctrl-C, Ray and Launchpad kill the process of the report before it can `save`. By then metrics.jsonl has every
+    update, so the process that the user stopped draws curve.png from it, if curve.png is missing or older.
 
     Args:
-        folder: the report's; `None` where there is no report.
+        folder: folder of the report; `None` if there is no report.
         title: what is being trained.
     """
     try:
@@ -144,17 +144,17 @@ def curve_at_the_end(folder: str | Path | None, title: str) -> Generator[None, N
 
 
 def _catch_up(folder: Path, title: str) -> None:
-    """Draw curve.png where metrics.jsonl is newer."""
+    """Draw curve.png if metrics.jsonl is newer."""
     metrics, curve = folder / _METRICS, folder / _CURVE
     try:
         if metrics.exists() and not (curve.exists() and curve.stat().st_mtime >= metrics.stat().st_mtime):
             print(_save_curve(folder, title, _read(metrics)), flush=True)
-    except OSError as error:  # must not hide what ended the training
+    except OSError as error:  # must not hide the error that ended the training
         print(f"{curve} could not be drawn: {error}", flush=True)
 
 
 def _save_curve(folder: Path, title: str, history: Sequence[Mapping[str, float]]) -> str:
-    """Draw curve.png, at once or not at all; a sentence that says so. Raises nothing, see `RunReport.save`."""
+    """Draw curve.png atomically and return a message. Raises nothing, see `RunReport.save`."""
     try:
         from matplotlib.figure import Figure  # not pyplot: no display, no global state
 
@@ -174,7 +174,7 @@ def _save_curve(folder: Path, title: str, history: Sequence[Mapping[str, float]]
 
 
 def _read(path: Path, updates: float = math.inf) -> list[dict[str, float]]:
-    """What metrics.jsonl has of the first updates, and of an evaluation before them."""
+    """The lines of metrics.jsonl up to this update, including an evaluation before the first one."""
     try:
         text = path.read_text(errors="replace")
     except FileNotFoundError:
@@ -190,16 +190,16 @@ def _write(path: Path, lines: Sequence[Mapping[str, float]], mode: str) -> None:
 
 
 def _replace(path: Path, lines: Sequence[Mapping[str, float]]) -> None:
-    """At once or not at all."""
+    """Replace the file atomically."""
     new = path.with_suffix(".new")
     _write(new, lines, "w")
     new.replace(path)
 
 
 def _decoded(line: str) -> dict[str, float]:
-    """A line of metrics; empty where it is none, as when the run was killed while it wrote."""
+    """A line of metrics; empty if the line is invalid, for example because the run was killed while writing it."""
     try:
-        return msgspec.convert(json.loads(line), dict[str, float])  # msgspec's own decoder knows no NaN
+        return msgspec.convert(json.loads(line), dict[str, float])  # msgspec's own decoder refuses NaN
     except ValueError:
         return {}
 

@@ -1,4 +1,4 @@
-"""What became of an episode, for frameworks that carry it from the process that played to the one that trains."""
+"""The result of an episode, which frameworks carry from the process that plays to the process that trains."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Result = TypeVar("Result", bound="EpisodeResult")
 
 
 class EpisodeResult(msgspec.Struct, frozen=True):
-    """What became of an episode. An episode that was dropped has neither a summary nor a fatal error."""
+    """The result of an episode. A dropped episode has neither a summary nor a fatal error."""
 
     summary: EpisodeSummary | None = None
     fatal: str | None = None
-    """An error that must stop the run, where the framework would hide the exception itself."""
+    """An error that must stop the run, for frameworks that would hide the exception itself."""
 
     @property
     def task(self) -> int:
-        """The number of the task that was played, -1 where there is no summary."""
+        """The number of the task, -1 without a summary."""
         return -1 if self.summary is None else self.summary.group
 
     def encode(self) -> str:
-        """The result as ASCII text, which no framework takes for a metric; an error may hold invalid Unicode."""
+        """The result as text, which no framework mistakes for a metric. ASCII, as an error may hold invalid Unicode."""
         return json.dumps(msgspec.to_builtins(self))
 
     @classmethod
     def decode(cls: type[Result], text: str) -> Result:
-        """The result in a text that `encode` made."""
+        """The result from the text of `encode`."""
         return msgspec.convert(json.loads(text), cls)
 
 

@@ -12,14 +12,14 @@ import msgspec
 from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, as_logprobs
 
 RowKind = Literal["episode", "turn"]
-"""What a row is: as much of an episode as continues id by id, or one turn."""
+"""What a row is: a token sequence of an episode, or one turn."""
 
 
 class TurnSpan(NamedTuple):
-    """A turn, and where its response is among the ids of a row: positions `start` to before `end`."""
+    """A turn, and the positions of its response in a row: from `start` up to but not including `end`."""
 
     position: int
-    """Of the turn in its episode."""
+    """The position of the turn in its episode."""
     start: int
     end: int
     reward: float
@@ -35,9 +35,9 @@ class Row(msgspec.Struct, frozen=True):
     prompt_length: int
     """Number of ids before the first response."""
     logprobs: Logprobs | None
-    """One for each id, 0 where it was not sampled; `None` where the engine gave none for a response."""
+    """One for each id, 0 for ids that were not sampled; `None` if the engine gave none for a response."""
     turns: list[TurnSpan]
-    """In the order of their positions."""
+    """The turns, in the order of their positions."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -56,7 +56,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def mask(self) -> list[int]:
-        """1 for each id that was sampled in one of the turns, 0 for the rest."""
+        """1 for each id that was sampled in one of the turns, 0 for all others."""
         mask = [0] * len(self.ids)
         for turn in self.turns:
             mask[turn.start : turn.end] = [1] * (turn.end - turn.start)
@@ -72,9 +72,9 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
     """The rows of an episode, in the order of their turns; none for an episode without turns.
 
     Args:
-        episode: as it was played.
-        kind: `episode` for a row per token sequence, which is one row where every prompt has the whole history; `turn`
-            for a row per turn.
+        episode: a finished episode.
+        kind: `episode` for a row per token sequence (one row if every prompt has the whole history), `turn` for a row
+            per turn.
     """
     spans = [
         (turn.sequence, TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated))
@@ -91,15 +91,15 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
 def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
     """Cut rows between turns until their number is a multiple, for frameworks that train on full batches only.
 
-    The parts of a row share its turns, and each has all tokens before its last one. A loss that sums over tokens is the
-    same before and after. Where there are too few turns to cut, rows without a turn fill up.
+    The parts of a row divide its turns among them, and each part has all tokens up to the end of its last turn. A loss
+    that sums over tokens does not change. If there are too few turns, rows without a turn are added.
 
     Args:
-        rows: of a batch.
-        multiple: the number of rows is to be a multiple of this.
+        rows: the rows of a batch.
+        multiple: the number of rows becomes a multiple of this.
 
     Returns:
-        The rows, each with the index of the row that it came from.
+        The rows, each with the index of its original row.
     """
     parts = list(enumerate(rows))
     while len(parts) % multiple:
@@ -121,6 +121,6 @@ def _row(sequence: TokenSequence, turns: list[TurnSpan]) -> Row:
 
 
 def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:
-    """A row with some of its turns; without any, it keeps the two tokens that a row needs to predict one."""
+    """A row with some of its turns. A row without turns keeps two tokens, the least from which one can be predicted."""
     end = turns[-1].end if turns else 2
     return Row(row.ids[:end], row.prompt_length, None if row.logprobs is None else row.logprobs[:end], turns)

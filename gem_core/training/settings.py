@@ -1,8 +1,8 @@
 """The settings of a run, declared once for every training framework.
 
-`RunSettings` has the names, types, bounds, defaults and explanations. An adapter derives a class from it, says how its
-framework's users write a setting, and adds what only that framework needs. From that class come TRL's fields, Oat's
-arguments, OpenRLHF's flags, the section `gem` of verl and ROLL, and the tables in `docs/`.
+`RunSettings` has the names, types, bounds, defaults and explanations. An adapter derives a class from it, defines how
+users of its framework write a setting, and adds what only that framework needs. TRL's fields, Oat's arguments,
+OpenRLHF's flags, the section `gem` of verl and ROLL, and the tables in `docs/` come from that class.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -37,7 +38,7 @@ def setting(default: Any, help: str) -> Any:
     """A field of a settings class.
 
     Args:
-        default: its default; a list or a dict is copied for each object.
+        default: the default; a list or a dict is copied for each object.
         help: what the field means, for command lines and `docs/`.
     """
     if isinstance(default, list | dict):
@@ -50,31 +51,31 @@ def setting(default: Any, help: str) -> Any:
 class RunSettings:
     """What a run plays, and how.
 
-    A single text stands for a list of one, a JSON text for a dict, and `None` for an empty list or dict.
+    A single string stands for a list of one, a JSON string for a dict, and `None` for an empty list or dict.
 
     Raises:
         SettingsError: a value of the wrong type, or outside its bounds.
     """
 
     prefix: ClassVar[str] = ""
-    """What users write before the name of a setting."""
+    """The prefix that users write before the name of a setting."""
     separator: ClassVar[str] = "="
-    """What users write between a name and its value."""
+    """The separator between a name and its value."""
     owned: ClassVar[Mapping[str, str]] = {}
-    """Settings that the framework has already, by our name: users set the framework's own, and ours follows."""
+    """The framework's own name of a setting, by our name: users set the framework's setting, and ours follows."""
 
     env: list[str] = setting([], "Environment ids to train on; `gem-core list` shows all.")
     env_weights: list[float] = setting(
-        [], "Shares of a batch that the environments in `env` get, in the same order. By default all get the same."
+        [], "Shares of a batch for the environments in `env`, in the same order. By default all are equal."
     )
     env_kwargs: dict[str, Any] = setting({}, 'Keyword arguments for all environments, for example `{"max_turns": 3}`.')
     wrappers: list[str] = setting([], "`package.module:name` of wrappers to apply to each environment, in this order.")
     modules: list[str] = setting(
-        [], "Modules that every process that plays imports first, for example to call `gem_core.register`."
+        [], "Modules that each process that plays imports first, for example to call `gem_core.register`."
     )
     eval_env: list[str] = setting([], "Environment ids of the evaluation. By default those of `env`.")
-    eval_episodes: Count = setting(
-        128, "Tasks of one evaluation, over all environments and processes: the same tasks each time."
+    eval_episodes: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = setting(
+        128, "Tasks of an evaluation, over all environments and processes. Every evaluation has the same tasks."
     )
     advantage: str = setting(
         "rebn",
@@ -92,42 +93,42 @@ class RunSettings:
         {}, 'Arguments of the chat template, for example `{"enable_thinking": false}`.'
     )
     truncated_is_invalid: bool = setting(
-        True, "The environment gets an empty action in place of a response that the token limit cut off."
+        True, "The environment gets an empty action if the token limit cut the response off."
     )
     plugins: list[str] = setting(
-        [], "Plugins that may make decisions (`gem_make_env`, `gem_env_error`) and listen in this run."
+        [], "Plugins to load; only their deciding hooks (`gem_make_env`, `gem_env_error`) are called in this run."
     )
     vector_backend: Literal["sync", "thread", "process", "ray"] = setting(
         "thread",
-        "What environments run in: `sync` for environments that answer at once, `thread` for those that wait, "
-        "`process` for those that compute, hang or crash, `ray` for several machines.",
+        "Where environments run: `sync` for environments that answer at once, `thread` for environments that wait, "
+        "`process` for environments that compute, hang or crash, `ray` for several machines.",
     )
     vector_workers: Count | None = setting(
-        None, "Threads, processes or Ray actors that share the environments of one process. By default one for each."
+        None, "Threads, processes or Ray actors for the environments of one process. By default one per environment."
     )
     max_concurrent: Count | None = setting(
-        None, "Episodes that one process plays at a time. By default its share of a batch."
+        None, "Number of episodes that one process plays at a time. By default its share of a batch."
     )
     env_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
-        DEFAULT_TIMEOUT, "Time limit of one reset or step, in seconds. None: no limit."
+        DEFAULT_TIMEOUT, "Time limit of a reset or step, in seconds. None: no limit."
     )
     env_retries: Annotated[int, msgspec.Meta(ge=0)] = setting(
-        0, "How often a fresh environment may replay an episode that failed."
+        0, "How often a fresh environment may replay a failed episode."
     )
     env_failure: Literal["truncate", "drop", "raise"] = setting(
         "truncate",
-        "What happens to an episode whose environment failed for good: `truncate` keeps its turns, `drop` leaves it "
-        "out, `raise` stops the run.",
+        "What happens to an episode whose environment failed after all retries: `truncate` keeps its turns, `drop` "
+        "drops the episode, `raise` stops the run.",
     )
     max_env_failure_share: Annotated[float, msgspec.Meta(ge=0, lt=1)] | None = setting(
         0.5,
-        "The run stops once more than this share of an environment's last 40 episodes failed, counted in each process. "
+        "The run stops when more than this share of an environment's last 40 episodes failed, counted per process. "
         "None: never.",
     )
     seed: int = setting(0, "Decides the tasks: task `i` is the same episode in every run with this seed.")
-    recording: str | None = setting(None, "Folder for the episodes, one JSON-lines file per process.")
+    recording: str | None = setting(None, "Folder for recorded episodes, one JSON-lines file per process.")
     report: str | None = setting(
-        None, "Folder for `metrics.jsonl`, with a line for each update, and `curve.png` at the end."
+        None, "Folder for `metrics.jsonl`, with a line per update, and `curve.png` at the end."
     )
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class RunSettings:
 
     @classmethod
     def declared(cls) -> dict[str, Field[Any]]:
-        """The fields of this class that `setting` made, by name; a framework's own fields are not among them."""
+        """The fields of this class that `setting` made, by name, without the framework's own fields."""
         bases = cast("list[Any]", [base for base in cls.__mro__ if issubclass(base, RunSettings)])
         made: dict[str, Field[Any]] = {}
         for base in reversed(bases):
@@ -148,7 +149,7 @@ class RunSettings:
 
     @classmethod
     def offered(cls) -> dict[str, Field[Any]]:
-        """Those of `declared` that users set under our name."""
+        """The fields of `declared` that users set under our name."""
         return {name: one for name, one in cls.declared().items() if name not in cls.owned}
 
     @classmethod
@@ -162,7 +163,7 @@ class RunSettings:
         """Refuse names that users cannot set.
 
         Raises:
-            SettingsError: there is no such setting, or the framework has its own.
+            SettingsError: there is no such setting, or the framework has its own setting for it.
         """
         for name in names:
             if name in cls.owned:
@@ -203,7 +204,7 @@ class RunSettings:
             limits: how users set the two, for the error message.
 
         Raises:
-            SettingsError: limits that leave no room.
+            SettingsError: limits that leave no room for a prompt.
         """
         try:
             return RolloutSettings(
@@ -215,21 +216,23 @@ class RunSettings:
                 template_options=dict(self.chat_template_kwargs),
             )
         except ValueError as error:
-            raise SettingsError(f"{limits or 'limits of tokens'}: {error}") from error
+            raise SettingsError(f"{limits or 'token limits'}: {error}") from error
 
     def concurrent(self, split: Split, share: int) -> int:
-        """Episodes that a process plays at a time: `max_concurrent`, or its share of a batch, at least one of each."""
+        """Episodes that a process plays at a time: `max_concurrent` or its share of a batch, at least one per id."""
         weights = self.weights(split)
         return self.max_concurrent or max(share, math.ceil(sum(weights.values()) / min(weights.values())))
 
     def import_modules(self) -> None:
-        """Import what registers environments, and switch the run's plugins on.
+        """Import the modules that register environments, and enable the run's plugins.
 
         Raises:
             SettingsError: there is no such module.
             PluginError: there is no such plugin.
         """
         for module in self.modules:
+            if not module or module.startswith("."):
+                raise SettingsError(f"{self.spelled('modules')}: {module!r} is not the full name of a module")
             try:
                 importlib.import_module(module)
             except ModuleNotFoundError as error:
@@ -237,11 +240,11 @@ class RunSettings:
         manager.enable(*self.plugins)
 
     def open_report(self, updates: int, done: int = 0) -> RunReport | None:
-        """The report of a training, if one is asked for; only one process writes it.
+        """The report of a training, if `report` is set; only one process writes it.
 
         Args:
             updates: the number of updates of the whole training.
-            done: how many of them earlier runs made, if this run resumes.
+            done: number of updates before this run, if it resumes.
 
         Raises:
             OSError: the folder has a metrics.jsonl that cannot be read.
@@ -251,7 +254,7 @@ class RunSettings:
         return RunReport(updates, ", ".join(self.train_weights), done=done, folder=self.report)
 
     def load_wrappers(self) -> list[Any]:
-        """The wrappers themselves.
+        """Import the wrappers.
 
         Raises:
             SettingsError: a wrapper cannot be found.
@@ -259,7 +262,7 @@ class RunSettings:
         return [self._load(path) for path in self.wrappers]
 
     def check(self) -> None:
-        """Refuse what cannot work together.
+        """Refuse settings that cannot work together.
 
         Raises:
             SettingsError: as its message says.
@@ -286,7 +289,7 @@ class RunSettings:
         """Refuse groups of one where the estimator compares the episodes of a group.
 
         Args:
-            size: episodes of a task.
+            size: episodes per task.
             written: how users set the size, with its value.
 
         Raises:
@@ -295,15 +298,15 @@ class RunSettings:
         """
         if advantage_spec(self.advantage).needs_groups and size < 2:
             raise SettingsError(
-                f"{self.spelled('advantage', self.advantage)} compares episodes of a task, so {written} cannot work. "
-                "Use at least 2, or an estimator without groups such as rebn."
+                f"{self.spelled('advantage', self.advantage)} compares the episodes of a task, so {written} cannot "
+                "work. Use at least 2, or an estimator without groups such as rebn."
             )
 
     def check_environments(self, tasks: int, written: str) -> None:
-        """Build one of each environment and close it, so that errors show before a model is loaded.
+        """Build and close one environment per id, so that errors show before a model is loaded.
 
         Args:
-            tasks: the tasks of a batch.
+            tasks: number of tasks of a batch.
             written: how users set their number, with its value.
 
         Raises:
@@ -328,7 +331,7 @@ class RunSettings:
             make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
 
     def kwargs_of(self, split: Split) -> dict[str, Any]:
-        """The keyword arguments of the environments of a split; those given for one id go to that environment only.
+        """The keyword arguments of the environments of a split. Arguments given for one id go to that environment only.
 
         Raises:
             SettingsError: an id that neither training nor evaluation plays.
@@ -361,7 +364,7 @@ class RunSettings:
                 return json_object(value)
             return msgspec.convert(value, kind)
         except (msgspec.ValidationError, ValueError) as error:
-            raise SettingsError(f"{self.spelled(one.name, value)}: {error}") from error
+            raise SettingsError(f"{self.spelled(one.name, value)}: {_in_python(error)}") from error
 
     def _check_weights(self) -> None:
         ids, weights = self.env, self.env_weights
@@ -380,14 +383,14 @@ class RunSettings:
     def _load(self, path: str) -> Any:
         module, colon, name = path.partition(":")
         try:
-            if not colon:
+            if not (colon and module and name) or module.startswith("."):
                 raise ImportError("it is not 'package.module:name'")
             found = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise SettingsError(f"{self.spelled('wrappers')}: cannot load {path!r}: {error}") from error
         if not callable(found):
             raise SettingsError(
-                f"{self.spelled('wrappers')}: {path!r} is no function or class that takes an {Env.__name__}"
+                f"{self.spelled('wrappers')}: {path!r} is not a function or class that takes an {Env.__name__}"
             )
         return found
 
@@ -399,7 +402,7 @@ def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
     """Settings from a section of a framework's configuration.
 
     Args:
-        kind: the class of the settings.
+        kind: the settings class.
         section: plain values by name.
 
     Raises:
@@ -411,7 +414,7 @@ def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
 
 @functools.cache
 def kinds_of(cls: type[RunSettings]) -> dict[str, Any]:
-    """The types of a settings class, with their bounds, which a framework's own field of the same name may lack."""
+    """The types of a settings class with their bounds. A framework's own field of the same name may lack the bounds."""
     shared: dict[str, Any] = {}
     for base in reversed(cls.__mro__[1:]):
         shared |= get_type_hints(base, include_extras=True) if issubclass(base, RunSettings) else {}
@@ -425,7 +428,13 @@ def json_object(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise ValueError(f"{text!r} is no JSON object: {error}") from error
+        raise ValueError(f"{text!r} is not a JSON object: {error}") from error
+
+
+def _in_python(error: Exception) -> str:
+    """The message of a msgspec error, with Python's names of types in place of JSON's."""
+    words = {"array": "list", "object": "dict", "null": "None"}
+    return re.sub("`[^`]*`", lambda found: re.sub(r"\w+", lambda one: words.get(one[0], one[0]), found[0]), str(error))
 
 
 def _all_positive(weights: Sequence[float]) -> bool:

@@ -12,7 +12,7 @@ from gem_core.training.settings import Split
 
 
 class SharedRunners:
-    """The runners of a process, one for training and one for evaluation, each built when it is first asked for.
+    """The runners of a process, one for training and one for evaluation, each built on first use.
 
     For frameworks that start a coroutine per episode. Safe to use from several threads.
     """
@@ -22,16 +22,16 @@ class SharedRunners:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Number of runners that have been asked for since the last `close`."""
+        """Number of runners requested since the last `close`."""
         return len(self._built)
 
     async def runner(self, split: Split, build: Callable[[], EpisodeRunner]) -> EpisodeRunner:
         """The runner of a split.
 
         Args:
-            split: which runner.
-            build: makes it, in another thread, as environments may take a while and block. Called once: later callers
-                get the same runner, or the same error.
+            split: training or evaluation.
+            build: builds the runner, in another thread, because building environments may block. Called once: later
+                callers get the same runner, or the same error.
 
         Raises:
             Exception: what `build` raised.
@@ -40,11 +40,11 @@ class SharedRunners:
             if split not in self._built:
                 self._built[split] = _in_thread(build)
             built = self._built[split]
-        # Without the shield, one episode that is cancelled would cancel the runner of all.
+        # Without the shield, a cancelled episode would cancel the runner for all episodes.
         return await asyncio.shield(asyncio.wrap_future(built))
 
     def close(self) -> None:
-        """Close the runners, a runner that is still being built as soon as it is built. Safe to call twice."""
+        """Close the runners; a runner that is being built is closed once it is built. Safe to call twice."""
         with self._lock:
             closing = [*self._built.values()]
             self._built.clear()

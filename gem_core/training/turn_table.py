@@ -1,4 +1,4 @@
-"""The turns of a batch: what each earned, and where its tokens are in a framework's tables."""
+"""The turns of a batch: their rewards, and the place of their tokens in a framework's tables."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ IntArray = NDArray[np.int64]
 class TurnTable:
     """One entry per turn of a batch; N turns in all.
 
-    A framework keeps one number per token in tables of shape (rows, width), one table for a batch or several whose rows
-    follow each other. `sums` and `firsts` read such tables, `spread` makes them. All three raise `AdvantageError` for
-    tables that do not have the rows and columns of the turns.
+    A framework keeps one number per token in tables of shape (rows, width): one table per batch, or several whose rows
+    follow each other. `sums` and `firsts` read such tables, `spread` makes them. All three raise `AdvantageError` if
+    the tables lack rows or columns of the turns.
     """
 
     episode: IntArray
@@ -30,9 +30,9 @@ class TurnTable:
     task: IntArray
     """(N,), the number of the task; the episodes of a group share one."""
     position: IntArray
-    """(N,), of the turn in its episode."""
+    """(N,), the position of the turn in its episode."""
     reward: FloatArray
-    """(N,), the environment's."""
+    """(N,), the reward of the environment."""
     truncated: NDArray[np.bool_]
     """(N,), whether the token limit cut the response off."""
     row: IntArray
@@ -40,7 +40,7 @@ class TurnTable:
     start: IntArray
     """(N,), the column of the first token of the response."""
     end: IntArray
-    """(N,), one past the column of the last."""
+    """(N,), one past the column of the last token of the response."""
 
     @classmethod
     def of(
@@ -53,11 +53,11 @@ class TurnTable:
         """The table of a batch, with one entry per turn in the order of the rows.
 
         Args:
-            turns: in each row.
+            turns: the turns of each row.
             episodes: a name for each row's episode.
             tasks: the number of each row's task, the same on all processes.
-            first_columns: which position of each row the first column of a framework's table is about, for tables that
-                leave out prompts or are shifted; position 0 by default.
+            first_columns: for each row, the position that the first column of a framework's table stands for, where
+                tables leave out prompts or are shifted; by default 0.
         """
         entries = [
             (row, episode, task, first, *turn)
@@ -94,11 +94,10 @@ class TurnTable:
         """The table for rows in another order.
 
         Args:
-            order: for each place the number of the row that is there now; rows without turns may have any number that
-                no other row has.
+            order: for each new place, the old number of its row. Rows without turns may have any unused number.
 
         Raises:
-            AdvantageError: a row with turns is missing, or a row is there twice.
+            AdvantageError: a row with turns is missing, or a row occurs twice.
         """
         places = {row: place for place, row in enumerate(order)}
         if len(places) < len(order) or not places.keys() >= {*self.row.tolist()}:
@@ -106,14 +105,14 @@ class TurnTable:
         return replace(self, row=_integers([places[row] for row in self.row.tolist()]))
 
     def batch(self, rewards: FloatArray | None = None, values: FloatArray | None = None) -> TurnBatch:
-        """The turns as estimators take them.
+        """The turns as a batch for estimators.
 
         Args:
-            rewards: (N,), by default the environment's.
-            values: (N,), a critic's.
+            rewards: (N,), by default the rewards of the environment.
+            values: (N,), the values of a critic.
 
         Raises:
-            AdvantageError: a turn is missing or there twice, or a number is not finite.
+            AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
         return TurnBatch(self.reward if rewards is None else rewards, self.episode, self.position, self.task, values)
 
@@ -134,15 +133,15 @@ class TurnTable:
     def spread(
         self, numbers: FloatArray, shapes: Sequence[tuple[int, ...]], *, first_only: bool = False
     ) -> list[NDArray[np.float32]]:
-        """Tables of these shapes with each turn's number on its own tokens and 0 elsewhere.
+        """Tables of these shapes, with each turn's number on its tokens and 0 elsewhere.
 
         Args:
             numbers: (N,).
             shapes: (rows, width) of each table.
-            first_only: on the first token of each turn only.
+            first_only: set only the first token of each turn.
 
         Raises:
-            AdvantageError: not one number per turn, or turns outside of the tables.
+            AdvantageError: not one number per turn, or turns outside the tables.
         """
         if numbers.shape != (len(self),):
             raise AdvantageError(f"got numbers of shape {numbers.shape} for {len(self)} turns")
@@ -154,7 +153,7 @@ class TurnTable:
     def _cells(
         self, shapes: Sequence[tuple[int, ...]], lengths: IntArray
     ) -> Iterator[tuple[int, IntArray, tuple[IntArray, IntArray]]]:
-        """The first tokens of turns, as many as `lengths` says, in each table of these shapes.
+        """The first `lengths` tokens of each turn, in each table of these shapes.
 
         Yields:
             The index of the table; for each token its turn, and its row and column in the table.
@@ -174,10 +173,10 @@ class TurnTable:
         if not len(self):
             return
         if self.row.max() >= rows:
-            raise AdvantageError(f"turns are in {self.row.max() + 1} rows, and the tables {[*shapes]} have {rows}")
+            raise AdvantageError(f"the turns have {self.row.max() + 1} rows, but the tables {[*shapes]} have {rows}")
         if self.start.min() < 0 or (self.end > widths[self.row]).any():
             raise AdvantageError(
-                f"turns are in columns {self.start.min()} to {self.end.max() - 1}, outside of tables {[*shapes]}"
+                f"turns are in columns {self.start.min()} to {self.end.max() - 1}, outside the tables {[*shapes]}"
             )
 
 

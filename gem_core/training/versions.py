@@ -1,4 +1,4 @@
-"""Which training frameworks are here, and whether their versions fit."""
+"""Which training frameworks are installed, and whether their versions are supported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gem_core.specs import AdapterSpec
 
 
 def installed_version(spec: AdapterSpec) -> str | None:
-    """Version of the framework's distribution, or of its clone on the path; `None` where there is neither."""
+    """Version of the framework's distribution, or of its clone on the path; `None` if there is neither."""
     if spec.clone is not None:
         return _cloned_version(spec.distribution)
     try:
@@ -24,21 +24,21 @@ def installed_version(spec: AdapterSpec) -> str | None:
 
 
 def is_supported(spec: AdapterSpec, version: str) -> bool:
-    """Whether the adapter was tested with that version's range; pre-releases count by their number."""
+    """Whether the version is in the supported range; pre-releases count by their number."""
     return SpecifierSet(spec.supported).contains(version, prereleases=True)
 
 
 def remedy(spec: AdapterSpec) -> str:
     """How to get the framework in a supported version."""
     if spec.clone is not None:
-        return f"git clone {spec.clone}, and put the folder on the PYTHONPATH; see docs/{spec.id}.md for the commit"
+        return f"git clone {spec.clone}, and put the folder on PYTHONPATH; see docs/{spec.id}.md for the commit"
     if spec.extra is None:
         return f'pip install "{spec.distribution}{spec.supported}"'
     return f'pip install "gem-core[{spec.extra}]", or in a clone pip install -e ".[{spec.extra}]"'
 
 
 def require(spec: AdapterSpec) -> None:
-    """Refuse to go on without the framework in a supported version.
+    """Check that the framework is installed in a supported version.
 
     Raises:
         FrameworkVersionError: it is missing, or outside the range.
@@ -52,14 +52,14 @@ def require(spec: AdapterSpec) -> None:
     if not is_supported(spec, version):
         raise FrameworkVersionError(
             f"the {spec.id} adapter supports {spec.distribution}{spec.supported}, but {version} is installed. "
-            f"Next, in an environment of its own: {remedy(spec)}"
+            f"Next, in a separate virtual environment: {remedy(spec)}"
         )
 
 
 def _cloned_version(package: str) -> str | None:
-    """What `setup(name=..., version=...)` beside the package says; another project of that name says it nowhere."""
+    """The version in `setup(name=..., version=...)` next to the package; `None` for another project of that name."""
     found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:  # a folder of that name without `__init__.py` is no package
+    if found is None or found.origin is None:  # a folder of that name without `__init__.py` is not a package
         return None
     setup = Path(found.origin).parents[1] / "setup.py"
     if not setup.is_file():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from gem_core.env import Env
 from gem_core.errors import EnvFailure, FailureKind, boundary, described, near_matches
@@ -102,7 +102,7 @@ def make_vec(
     _check_backend(backend, workers, policy)
     mode = _mode(autoreset)
     ids = weights_of(env_ids)
-    builders = {env_id: _builder(env_id, tuple(wrappers), _kwargs_of(env_id, ids, env_kwargs or {})) for env_id in ids}
+    builders = {env_id: _builder(env_id, tuple(wrappers), _kwargs_of(env_id, ids, env_kwargs)) for env_id in ids}
     for env_id, build_env in builders.items():
         _try(env_id, build_env)
     return _build(backend, plan, builders, workers, {"autoreset": mode, "failures": policy})
@@ -112,13 +112,23 @@ def _builder(env_id: str, wrappers: tuple[Callable[[Env], Env], ...], kwargs: di
     return partial(build, find_spec(env_id), kwargs, wrappers)
 
 
-def _kwargs_of(env_id: str, env_ids: Iterable[str], env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _kwargs_of(env_id: str, env_ids: Iterable[str], env_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     """The arguments of one environment, from those of all or of each."""
+    if env_kwargs is None:
+        return {}
+    _check_kwargs("env_kwargs", env_kwargs)
     if not any(":" in name for name in env_kwargs):  # no id
         return dict(env_kwargs)
     if unknown := [name for name in env_kwargs if name not in env_ids]:
         raise ValueError(f"env_kwargs names {unknown}, and the environments are {[*env_ids]}")
-    return dict(env_kwargs.get(env_id, {}))
+    own = env_kwargs.get(env_id, {})
+    _check_kwargs(f"env_kwargs[{env_id!r}]", own)
+    return dict(own)
+
+
+def _check_kwargs(what: str, given: Any) -> None:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in cast("Mapping[Any, Any]", given)):
+        raise ValueError(f"{what} must be a dict of keyword arguments, not {given!r:.200}")
 
 
 def _build(

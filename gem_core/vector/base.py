@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -433,11 +433,16 @@ class VectorEnv(ABC):
 def _seeds(seed: Any, count: int) -> int | list[int] | None:
     if seed is None or is_whole_number(seed):
         return None if seed is None else int(seed)
-    if isinstance(seed, str | bytes) or not hasattr(seed, "__len__") or not all(map(is_whole_number, seed)):
+    if not _is_list(seed) or not all(map(is_whole_number, seed)):
         raise ValueError(f"seed must be a whole number, a list with one per slot, or None, not {seed!r:.200}")
     if len(seed) != count:
         raise ValueError(f"got {len(seed)} seeds for {count} slots; give one for each")
     return [int(one) for one in seed]
+
+
+def _is_list(value: Any) -> bool:
+    """A list of any class, such as a tuple or numpy's array."""
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping | Set)
 
 
 def _is_seconds(value: object) -> bool:

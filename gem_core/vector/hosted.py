@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
-from gem_core.errors import FailureKind
+from gem_core.errors import OUT_OF_ROOM, FailureKind
 from gem_core.vector.calls import (
     Call,
     Failure,
@@ -37,19 +36,30 @@ class HostedEnv:
         slot: number of its slot in the vector.
         build: builds the environment, wrappers included.
         autoreset: open the next episode at once where one ends.
-        portable: its infos go to another process, so one that cannot is a failure.
+        pack: makes data of a slot's answer, which goes to another process; one that cannot go there is a failure.
     """
 
-    def __init__(self, slot: int, build: Callable[[], Env], *, autoreset: bool = False, portable: bool = False) -> None:
+    def __init__(
+        self,
+        slot: int,
+        build: Callable[[], Env],
+        *,
+        autoreset: bool = False,
+        pack: Callable[[int, Outcome], bytes] | None = None,
+    ) -> None:
         self.slot = slot
         self._build = build
         self._autoreset = autoreset
-        self._portable = portable
+        self._pack = pack
         self._env: Env | None = None
         self._start: Reset | None = None
+        self._data = b""
         self.tick: Callable[[bool], None] = _nothing
         """Called before each turn of a replay, and with `True` before the opening that follows an ending: the time
         limit is one of single calls."""
+
+        self.run_out: Callable[[BaseException], None] = _nothing
+        """Called where the process has no memory, descriptors or threads left, which may be a neighbor's doing."""
 
     def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
@@ -58,7 +68,7 @@ class HostedEnv:
     def emit(self, outcome: Outcome, emit: Callable[[int, Outcome], None]) -> None:
         """Emit the outcome of a call, and that of the opening which follows an ending."""
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
-            emit(self.slot, outcome._replace(info=_own(outcome.info)))
+            emit(self.slot, outcome if self._pack else outcome._replace(info=_own(outcome.info)))
             self.tick(True)
             assert self._start is not None  # a turn was played
             outcome = self.answer(self._start.next())
@@ -79,17 +89,21 @@ class HostedEnv:
                         and type(terminated) is type(truncated) is bool  # pyright: ignore[reportUnknownArgumentType]
                         and -_INFINITY < reward < _INFINITY
                         and RESERVED.isdisjoint(info)  # pyright: ignore[reportUnknownArgumentType]
-                        and not self._portable
+                        and self._pack is None
                     ):
                         # A new dict, because the environment may change its own later.
                         return new_transition(Transition, (observation, reward, terminated, truncated, {**info}))
                 outcome = _checked_step(result)
             else:
                 outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
-            return _portable(outcome) if self._portable else outcome
+            if self._pack is not None:
+                self._data = self._pack(self.slot, outcome)
+            return outcome
         except KeyboardInterrupt:  # Ctrl-C is the caller's
             raise
         except BaseException as error:
+            if _has_run_out(error):
+                self.run_out(error)
             self.close()
             return failure_of(error)
 
@@ -101,6 +115,11 @@ class HostedEnv:
         options = {"task": start.task.index} if self._env.takes_task else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options))
         return observation, {**info, "seed": seed, "episode": start.episode, **options}
+
+    def data(self, outcome: Outcome) -> bytes:
+        """The outcome that `answer` has just given, as it was packed."""
+        assert self._pack is not None
+        return self._pack(self.slot, outcome) if isinstance(outcome, Failure) else self._data
 
     def _replay(self, call: Replay) -> Transition | Failure:
         self.close()
@@ -131,22 +150,18 @@ class HostedEnv:
                 env.close()
 
 
-def _nothing(opening: bool) -> None:
+def _nothing(_: object) -> None:
     pass
 
 
-def _portable(outcome: Outcome) -> Outcome:
-    info = outcome[-1]
-    if not info:
-        return outcome
-    if not isinstance(info, dict) or _FROZEN.issuperset(map(type, [*info, *info.values()])):  # pyright: ignore[reportUnknownArgumentType]
-        return outcome
-    try:
-        # There and back: some things can be sent and not be received, such as many exceptions.
-        copied: Info = pickle.loads(pickle.dumps(info, pickle.HIGHEST_PROTOCOL))
-    except Exception as error:
-        raise InvalidAnswer(f"its info cannot be sent between processes: {type(error).__name__}: {error}") from error
-    return outcome._replace(info=copied) if isinstance(outcome, Transition) else (str(outcome[0]), copied)
+def _has_run_out(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in OUT_OF_ROOM):
+            return True
+        if isinstance(error, RuntimeError) and "start new thread" in str(error):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _own(info: Info) -> Info:

@@ -74,14 +74,15 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         super().__init__(plan, **settings)
         count = plan.num_envs
         self._home = [slot * workers // count for slot in range(count)]
-        self._workers: list[_W] = []
+        self._workers: dict[int, _W] = {}
+        """By the number that `_home` gives."""
         self._next_check = 0.0
         self._losses: Counter[int] = Counter()
-        # Registered before the first worker starts, and with the list itself: a vector that nobody closed, or whose
+        # Registered before the first worker starts, and with the mapping itself: a vector that nobody closed, or whose
         # constructor raised, leaves nothing behind either, at the latest when the process ends.
         weakref.finalize(self, _kill_all, self._workers, os.getpid())
         for number in range(workers):
-            self._workers.append(self._start_worker([slot for slot in range(count) if self._home[slot] == number]))
+            self._workers[number] = self._start_worker([slot for slot in range(count) if self._home[slot] == number])
 
     @abstractmethod
     def _start_worker(self, slots: Sequence[int]) -> _W:
@@ -128,7 +129,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         if limit is None:
             return float("inf")
         soonest = now + limit  # no call that starts later can overrun before that
-        for worker in list(self._workers):
+        for worker in list(self._workers.values()):
             running = worker.running()
             if running is None:
                 continue
@@ -139,46 +140,52 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         return soonest
 
     def _lose(self, worker: _W, kind: FailureKind, error: str, blamed: int | None) -> None:
-        """Replace a worker, and continue its calls.
+        """Replace a worker, and continue its calls but for that of the slot blamed, which has failed.
 
         Raises:
             EnvError: workers are lost one after the other, and no environment is to blame.
         """
-        number = self._home[worker.slots[0]]
+        number = self._number(worker)
         self._losses[number] += blamed is None
         if self._losses[number] >= MAX_LOSSES:
             raise EnvError(
                 f"a worker was lost {MAX_LOSSES} times in a row with no environment at work. The last one: {error}. "
                 "Look for what ends them from outside, such as a want of memory."
             )
-        # Dead before its successor lives: two workers must not hold the same files, ports or GPUs.
-        worker.kill()
-        # Lost before `_again` asks for the calls: only a lost environment is replayed.
-        for slot in worker.slots:
-            self._states[slot].lose()
-        # In its place before anything arrives: what the old worker still says is recognized as that of a stranger.
-        self._workers[number] = self._start_worker(worker.slots)
-        again: dict[int, Call] = {}
-        for slot in worker.slots:
-            call = self._calls.get(slot)
-            if call is not None and slot != blamed:
-                again[slot] = self._again(slot, call)
-        # The neighbors start at once. The failure comes last: what it leads to, a retry or the next episode, is a call
+        self._replace(worker, blamed)
+        # The neighbors have started. The failure comes last: what it leads to, a retry or the next episode, is a call
         # to the new worker as well, and a plugin that is asked may take its time or raise.
-        self._start(again)
         if blamed in self._calls:
             self._arrive(blamed, Failure(kind, error, place=error))
 
+    def _replace(self, worker: _W, blamed: int | None) -> None:
+        """Replace this worker by a new one, and make the calls under way again but for that of one slot."""
+        number = self._number(worker)
+        # Dead before its successor lives: two workers must not hold the same files, ports or GPUs.
+        worker.kill()
+        slots = [slot for slot in worker.slots if self._home[slot] == number]
+        # Lost before `_again` asks for the calls: only a lost environment is replayed.
+        for slot in slots:
+            self._states[slot].lose()
+        # In its place before anything arrives: what the old worker still says is recognized as that of a stranger.
+        self._workers[number] = self._start_worker(worker.slots)
+        calls = {slot: self._calls[slot] for slot in slots if slot in self._calls and slot != blamed}
+        self._start({slot: self._again(slot, call) for slot, call in calls.items()})
+
+    def _number(self, worker: _W) -> int:
+        return next(number for number, one in self._workers.items() if one is worker)
+
     def _shut_down(self) -> None:
         # All are asked before any is waited for, so they close side by side and share one deadline.
-        for worker in self._workers:
+        workers = [*self._workers.values()]
+        for worker in workers:
             worker.end()
         deadline = time.monotonic() + CLOSE_SECONDS
-        for worker in self._workers:
+        for worker in workers:
             if not worker.join(max(0.0, deadline - time.monotonic())):
                 worker.kill()
 
 
-def _kill_all(workers: Sequence[Worker], owner: int) -> None:
-    for worker in workers if os.getpid() == owner else ():  # they are not a forked child's to end
+def _kill_all(workers: Mapping[int, Worker], owner: int) -> None:
+    for worker in workers.values() if os.getpid() == owner else ():  # they are not a forked child's to end
         worker.kill()

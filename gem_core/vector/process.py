@@ -19,14 +19,20 @@ from typing import Any
 from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
-from gem_core.vector.calls import Call, Failure, Reset
+from gem_core.vector import wire
+from gem_core.vector.autoreset import Autoreset
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
-from gem_core.vector.worker import HEADER, READY, Home, Marker, Setup, unpacked
+from gem_core.vector.worker import CALLS, RAN_OUT, Home, MarkerReader, Setup
 
 START_SECONDS = 300.0
 """How long a worker may take to start, the imports of its environments included."""
 LOOK_SECONDS = 1.0
 """How often to look after workers that say nothing: a process that one of them forked may keep its socket open."""
+SILENCE_SECONDS = 10.0
+"""How much later than its calls' time limits allow a worker may answer, before it counts as one that hangs."""
+MOST_WAIT_SECONDS = 3600.0
+"""How long an environment may wait for its turn at something shared, which its time limit does not count."""
 _CHUNK = 1 << 20
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.vector.worker import main; main()"
 
@@ -46,11 +52,18 @@ class ProcessWorker(Worker):
         super().__init__(slots)
         self.socket, theirs = socket.socketpair()
         self.ready = False
+        self.trusted = True
+        """All that it said so far were answers; what comes after anything else is not read."""
         self.began = time.monotonic()
+        self.silent_looks = 0
+        """How often the vector looked for an answer to what is awaited, since the last one came."""
+        self.awaited: dict[int, None] = {}
+        """The slots whose answers are to come, in the order in which they were asked. What the process itself says of
+        who is at work is believed of these only."""
         lifeline, self._lifeline = os.pipe()
-        with theirs, tempfile.TemporaryFile() as shared:
-            self._marker = Marker(shared.fileno())
-            self._marker.clear()
+        with theirs:
+            shared = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the reader closes it
+            self._marker = MarkerReader(shared)
             files = (theirs.fileno(), lifeline, shared.fileno())
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(sys.path), json.dumps(files)],
@@ -67,15 +80,44 @@ class ProcessWorker(Worker):
         self._send(setup)
 
     def submit(self, calls: Mapping[int, Call]) -> None:
+        if not self.awaited:
+            self.silent_looks = 0
+        self.awaited.update(dict.fromkeys(calls))
         self._send(calls)
 
+    def answered(self, slot: int) -> None:
+        """Its answer has come."""
+        self.awaited.pop(slot)
+        self.silent_looks = 0
+
+    def opens_next(self, slot: int) -> None:
+        """Its answer ended an episode, so the opening of the next one is to come at once."""
+        self.awaited = {slot: None, **self.awaited}
+
     def running(self) -> tuple[int, float] | None:
-        return self._marker.get()
+        at_work = self._marker.get()
+        return at_work if at_work is not None and at_work[0] in self.awaited else None
+
+    @property
+    def at_work(self) -> int | None:
+        """The slot that is at work, or was when this worker was lost, as far as the worker says."""
+        running = self.running()
+        return None if running is None else running[0]
+
+    @property
+    def waiting(self) -> bool:
+        """It says that the slot at work waits for its turn at something shared."""
+        return self._marker.waiting
 
     @property
     def opening(self) -> bool:
-        """Whoever was at work when it was lost had played its turn, and was opening its next episode."""
+        """Whoever was at work when it was lost says that it had played its turn, and was opening its next episode."""
         return self._marker.opening
+
+    @property
+    def killed(self) -> bool:
+        """It was given up, and has a successor or is not needed any more."""
+        return self._lifeline < 0
 
     def end(self) -> None:
         self._send(None)
@@ -100,6 +142,7 @@ class ProcessWorker(Worker):
             os.close(self._lifeline)
             self._lifeline = -1
             self.socket.close()
+            self._marker.close()
 
     def stop(self) -> None:
         """End the process and all that it started; what it had sent can still be read."""
@@ -123,22 +166,24 @@ class ProcessWorker(Worker):
         except OSError:  # it died; reading tells
             self._unsent.clear()
 
-    def messages(self) -> Iterator[Any]:
-        """What it has sent.
+    def frames(self) -> Iterator[list[wire.Answer]]:
+        """The answers that it has sent, as they came together.
 
         Raises:
-            EOFError: after the last message of a worker that is gone.
+            EOFError: after the last answer of a worker that is gone.
+            wire.Garbage: what it sent is none.
         """
-        gone = self._read()
-        while len(self._received) >= HEADER.size:
-            end = HEADER.size + HEADER.unpack_from(self._received)[0]
-            if len(self._received) < end:
-                break
-            message = pickle.loads(memoryview(self._received)[HEADER.size : end])
-            del self._received[:end]
-            yield message
-        if gone:
-            raise EOFError
+        reading = True
+        while reading:
+            reading = self._read()
+            while len(self._received) >= wire.HEADER.size:
+                end = wire.HEADER.size + wire.frame_length(self._received)
+                if len(self._received) < end:
+                    break
+                with memoryview(self._received)[wire.HEADER.size : end] as data:
+                    answers = wire.unpacked(data)
+                del self._received[:end]
+                yield answers
 
     def cause_of_death(self) -> str:
         """How the process ended, in words."""
@@ -147,29 +192,39 @@ class ProcessWorker(Worker):
         except subprocess.TimeoutExpired:
             self.stop()
             return "closed its connection"
+        if code == RAN_OUT:
+            return "ran out of memory, descriptors or threads"
         if code >= 0:
             return f"ended with code {code}"
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         return f"was killed by {name}" + (", for example for want of memory" if name == "SIGKILL" else "")
 
     def _read(self) -> bool:
+        """Whether something came; raises `EOFError` if nothing can come any more."""
         try:
-            while chunk := self.socket.recv(_CHUNK):
-                self._received += chunk
+            chunk = self.socket.recv(_CHUNK)
         except BlockingIOError:
             return False
         except OSError:
-            pass
+            chunk = b""
+        if not chunk:
+            raise EOFError
+        self._received += chunk
         return True
 
     def _send(self, message: Any) -> None:
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._unsent += HEADER.pack(len(data)) + data
+        self._unsent += CALLS.pack(len(data)) + data
         self.flush()
 
 
 class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
     """One process per core unless `workers` says otherwise; each serves several environments, one after the other.
+
+    What a worker says is checked, as an environment can write to all that its process has open. Who ended a worker, or
+    keeps it from answering, is certain only of an environment that has the worker to itself. So the call that is
+    suspected is made again in a process of its own, and its environment has failed if that process is lost, too. The
+    environment returns to its neighbors with its next episode.
 
     Args:
         homes: how to build the environment of each slot.
@@ -191,23 +246,32 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._woken_by.setblocking(False)
         self._selector.register(self._woken_by, selectors.EVENT_READ)
         self._next_look = 0.0
+        self._suspicions: dict[int, Failure] = {}
+        """Of a slot in a process of its own: the failure that brought it there."""
         try:
             super().__init__(*args, **settings)
-            while not all(worker.ready for worker in self._workers):
+            self._shared_home = tuple(self._home)
+            while not all(worker.ready for worker in self._workers.values()):
                 self._poll(1, LOOK_SECONDS)
         except BaseException:
             self.close()
             raise
 
     def _start_worker(self, slots: Sequence[int]) -> ProcessWorker:
-        worker = ProcessWorker(slots, make_setup(self._homes, self._builders, slots))
+        return self._watched(make_setup(self._homes, self._builders, slots), slots)
+
+    def _watched(self, setup: Setup, slots: Sequence[int]) -> ProcessWorker:
+        worker = ProcessWorker(slots, setup)
         self._selector.register(worker.socket, selectors.EVENT_READ, worker)
         self._watch(worker)  # a large setup does not fit the socket at once
         return worker
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
+        for slot, call in calls.items():
+            if self._home[slot] < 0:
+                self._settle(slot, call)
         super()._submit(calls)
-        for worker in self._workers:
+        for worker in self._workers.values():
             if worker.sending:
                 self._watch(worker)
 
@@ -222,6 +286,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             if worker is None:
                 self._woken_by.recv(_CHUNK)
                 continue
+            if worker.killed:  # while the answers of others were taken
+                continue
             if event & selectors.EVENT_WRITE:
                 worker.flush()
                 self._watch(worker)
@@ -229,18 +295,37 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
                 self._receive(worker)
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + LOOK_SECONDS
-            self._check_workers()
+            for worker in [*self._workers.values()]:
+                if not worker.killed:
+                    self._check(worker)
 
-    def _check_workers(self) -> None:
-        for worker in list(self._workers):
-            if worker.process.poll() is not None:
-                self._receive(worker)
-                if worker in self._workers:  # something that it left behind keeps its socket open
-                    self._bury(worker)
-            elif not worker.ready and time.monotonic() - worker.began > START_SECONDS:
-                raise EnvError(
-                    f"a worker process did not start within {START_SECONDS:g} s; look at what its environments import"
-                )
+    def _check(self, worker: ProcessWorker) -> None:
+        if worker.process.poll() is not None:
+            self._receive(worker)
+            if not worker.killed:  # something that it left behind keeps its socket open
+                self._bury(worker)
+        elif not worker.ready and time.monotonic() - worker.began > START_SECONDS:
+            raise EnvError(
+                f"a worker process did not start within {START_SECONDS:g} s; look at what its environments import"
+            )
+        elif worker.ready and worker.awaited:
+            worker.silent_looks += 1
+            if (limit := self.failures.timeout) and worker.silent_looks * LOOK_SECONDS > self._patience(worker, limit):
+                self._lose(worker, FailureKind.TIMEOUT, f"TimeoutError: no answer within {limit:g} s", worker.at_work)
+
+    def _patience(self, worker: ProcessWorker, limit: float) -> float:
+        """Seconds within which a worker gives an answer, whatever it says of who is at work.
+
+        An answer that was given in time may have to wait for Python's lock during the call that follows, and a replay
+        has the time of each of its turns.
+        """
+        calls = (self._calls[slot] for slot in worker.awaited)
+        turns = max(len(call.actions) + 1 if isinstance(call, Replay) else 0 for call in calls)
+        return (
+            limit * (turns + (1 if self._home[worker.slots[0]] < 0 else 2))
+            + SILENCE_SECONDS
+            + (MOST_WAIT_SECONDS if worker.waiting else 0.0)
+        )
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # it is full of calls to wake up already, or closed
@@ -252,44 +337,124 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
 
     def _receive(self, worker: ProcessWorker) -> None:
         try:
-            for message in worker.messages():
-                self._take_message(worker, message)
+            for answers in worker.frames():
+                self._take_answers(worker, answers)
+                if worker.killed:  # its slot plays the next episode elsewhere
+                    return
         except EOFError:
             self._bury(worker)
+        except wire.Garbage as garbage:
+            if not worker.ready:
+                raise EnvError(f"a worker process said what is no answer before it could start: {garbage}") from None
+            worker.trusted = False
+            error = f"ChildProcessError: its process said what is no answer: {garbage}"
+            self._lose(worker, FailureKind.LOST, error, worker.at_work)
 
-    def _take_message(self, worker: ProcessWorker, message: Any) -> None:
-        if isinstance(message, Failure):
-            raise EnvError(f"a worker process could not build its environments: {message.error}\n{message.traceback}")
-        if message == READY:
-            worker.ready = True
+    def _take_answers(self, worker: ProcessWorker, answers: list[wire.Answer]) -> None:
+        if not worker.ready:
+            worker.ready = _began(answers)
             return
-        for slot, outcome in unpacked(message):
-            self._arrive(slot, outcome)
+        if not answers:
+            raise wire.Garbage("a frame without an answer")
+        for slot, outcome in answers:
+            if worker.killed or slot not in worker.awaited:
+                raise wire.Garbage("an answer that nobody asked for")
+            if type(outcome) is not Failure and (type(outcome) is Transition) is (type(self._calls[slot]) is Reset):
+                raise wire.Garbage("an opening in place of a turn, or a turn in place of an opening")
+            worker.answered(slot)
+            self._take_outcome(worker, slot, outcome)
+
+    def _take_outcome(self, worker: ProcessWorker, slot: int, outcome: Outcome) -> None:
+        if type(outcome) is Failure and outcome.kind is FailureKind.DIVERGED and self._home[slot] < 0:
+            outcome = self._suspicions[slot]  # it cannot be brought back to be tried again
+        self._arrive(slot, outcome)
+        if type(outcome) is Transition and (outcome[2] or outcome[3]) and self.autoreset is Autoreset.SAME_STEP:
+            if self._home[slot] < 0:
+                self._submit({slot: self._calls[slot]})
+            else:
+                worker.opens_next(slot)
 
     def _bury(self, worker: ProcessWorker) -> None:
         cause = worker.cause_of_death()
         if not worker.ready:
             raise EnvError(f"a worker process {cause} before it could start; its own output says more")
-        running = worker.running()
-        blamed = running[0] if running else None
-        self._lose(worker, FailureKind.LOST, f"ChildProcessError: its process {cause}", blamed)
+        self._lose(worker, FailureKind.LOST, f"ChildProcessError: its process {cause}", worker.at_work)
+
+    # -- lost workers ------------------------------------------------------------------------------------------------
 
     def _lose(self, worker: ProcessWorker, kind: FailureKind, error: str, blamed: int | None) -> None:
+        opening = worker.opening
         worker.stop()
-        with contextlib.suppress(EOFError):
-            for message in worker.messages():  # what it had sent before it was lost
-                self._take_message(worker, message)
+        with contextlib.suppress(EOFError, wire.Garbage):
+            for answers in worker.frames() if worker.trusted else ():  # what it had sent before it was lost
+                self._take_answers(worker, answers)
+                if worker.killed:
+                    return
+        self._forget_socket(worker)
+        suspect = blamed if blamed in worker.awaited else next(iter(worker.awaited), None)
+        if suspect is None:
+            super()._lose(worker, kind, error, None)
+        elif self._home[suspect] < 0:
+            self._convict(worker, kind, error, suspect)
+        elif suspect == blamed and self._lives_alone(suspect) and not (opening and self._is_turn(suspect)):
+            super()._lose(worker, kind, error, suspect)
+        else:  # of a turn that ended an episode, the answer may have been lost while the next one was opened
+            self._suspicions[suspect] = Failure(kind, error, place=error)
+            self._isolate(worker, suspect)
+
+    def _is_turn(self, slot: int) -> bool:
+        return not isinstance(self._calls[slot], Reset)
+
+    def _lives_alone(self, slot: int) -> bool:
+        return self._shared_home.count(self._shared_home[slot]) == 1
+
+    def _isolate(self, worker: ProcessWorker, slot: int) -> None:
+        """Make the call of a slot again in a process of its own, and those of its neighbors in another one."""
+        self._home[slot] = -1 - slot
+        self._states[slot].lose()
+        self._replace(worker, None)
+        call = self._calls[slot] = self._again(slot, self._calls[slot])
+        self._workers[-1 - slot] = self._start_alone(slot)
+        super()._submit({slot: call})
+
+    def _convict(self, worker: ProcessWorker, kind: FailureKind, error: str, slot: int) -> None:
+        worker.kill()
+        del self._workers[self._home[slot]]
+        self._arrive(slot, Failure(kind, error, place=error))
+
+    def _settle(self, slot: int, call: Call) -> None:
+        """The next episode is played among the neighbors again; one that is under way, in a process of its own."""
+        if isinstance(call, Reset):
+            if (worker := self._workers.pop(self._home[slot], None)) is not None:
+                self._forget_socket(worker)
+                worker.kill()
+            self._home[slot] = self._shared_home[slot]
+        elif self._home[slot] not in self._workers:
+            self._workers[self._home[slot]] = self._start_alone(slot)
+
+    def _start_alone(self, slot: int) -> ProcessWorker:
+        # The vector asks for the next opening, so that each answer is that of one call.
+        homes = {slot: self._homes[slot]._replace(autoreset=False)}
+        return self._watched(make_setup(homes, self._builders, [slot]), [slot])
+
+    def _forget_socket(self, worker: ProcessWorker) -> None:
         with contextlib.suppress(KeyError):
             self._selector.unregister(worker.socket)
-        if blamed is not None and worker.opening and not isinstance(self._calls.get(blamed), Reset):
-            blamed = None  # its answer was lost; a replay sends it before it opens the next episode
-        super()._lose(worker, kind, error, blamed)
 
     def _shut_down(self) -> None:
         super()._shut_down()
         self._selector.close()
         self._waker.close()
         self._woken_by.close()
+
+
+def _began(answers: list[wire.Answer]) -> bool:
+    if not answers:
+        return True
+    slot, failure = answers[0]
+    if not isinstance(failure, Failure) or slot != wire.NOBODY:
+        raise wire.Garbage("an answer before the start")
+    raise EnvError(f"a worker process could not build its environments: {failure.error}\n{failure.traceback}")
 
 
 def pickled_builders(builders: Mapping[str, Callable[[], Env]]) -> dict[str, bytes]:
@@ -311,7 +476,9 @@ def _by_value(thing: Any, name: str, hint: str) -> bytes:
         raise EnvError(f"{name} cannot be sent to a worker process: {type(error).__name__}: {error}. {hint}") from error
 
 
-def make_setup(homes: Sequence[Home], builders: Mapping[str, bytes], slots: Sequence[int]) -> Setup:
+def make_setup(
+    homes: Sequence[Home] | Mapping[int, Home], builders: Mapping[str, bytes], slots: Sequence[int]
+) -> Setup:
     """What a worker with these environments needs. Raises as `pickled_builders`."""
     from gem_core.plugins import manager
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import pickle
 import queue
 import sys
 import textwrap
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.interrupts import uninterrupted
+from gem_core.vector import wire
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
@@ -63,8 +63,9 @@ class EnvHost:
         return self._failure
 
     def answer(self, slot: int, call: Call) -> bytes:
-        """The pickled outcome of a call."""
-        return pickle.dumps(self._hosted[slot].answer(call), pickle.HIGHEST_PROTOCOL)
+        """The outcome of a call, as data."""
+        hosted = self._hosted[slot]
+        return wire.listed([hosted.data(hosted.answer(call))])
 
     def close(self) -> None:
         """Close the environments."""
@@ -239,7 +240,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._arrived: deque[Answer] = deque()
         try:
             super().__init__(plan, min(workers or _cpus(), plan.num_envs), **settings)
-            while not all(worker.ready for worker in self._workers):
+            while not all(worker.ready for worker in self._workers.values()):
                 self._poll(1, LOOK_SECONDS)
         except BaseException:
             self.close()
@@ -284,11 +285,19 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         # Taken first: what the answer leads to may be a call of the same slot, which is expected under the same number.
         worker.take(slot)
         if slot != NOBODY:
-            self._arrive(slot, pickle.loads(answer.result()))
+            self._take_outcome(worker, slot, answer.result())
         elif (failure := answer.result()) is not None:
             raise EnvError(f"a Ray actor could not build its environments: {failure.error}\n{failure.traceback}")
         else:
             worker.ready = True
+
+    def _take_outcome(self, worker: RayWorker, slot: int, data: Any) -> None:
+        try:
+            outcome = _outcome(slot, data)
+        except wire.Garbage as garbage:
+            self._lose(worker, FailureKind.LOST, f"ChildProcessError: its actor gave no answer: {garbage}", slot)
+        else:
+            self._arrive(slot, outcome)
 
     def _arrive(self, slot: int, outcome: Outcome) -> None:
         super()._arrive(slot, outcome)
@@ -299,7 +308,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _check_workers(self) -> None:
         _check_connected()
         now = time.monotonic()
-        if any(not worker.ready and now - worker.began > START_SECONDS for worker in self._workers):
+        if any(not worker.ready and now - worker.began > START_SECONDS for worker in self._workers.values()):
             raise EnvError(
                 f"Ray did not start an actor within {START_SECONDS:g} s; each needs a free CPU to be placed. Next: see "
                 "`ray status`, pass fewer workers, or leave CPUs out of placement groups"
@@ -316,10 +325,18 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         worker.kill()
         # Answers that came before the loss count; without them those turns would be played twice.
         for slot in worker.answered():
-            self._arrive(slot, pickle.loads(worker.take(slot).result()))
-            if slot == blamed:
-                blamed = None
+            with contextlib.suppress(wire.Garbage):
+                self._arrive(slot, _outcome(slot, worker.take(slot).result()))
+                if slot == blamed:
+                    blamed = None
         super()._lose(worker, kind, error, blamed)
+
+
+def _outcome(slot: int, data: Any) -> Outcome:
+    answers = wire.unpacked(data)
+    if [one for one, _ in answers] != [slot]:
+        raise wire.Garbage("an answer of somebody else")
+    return answers[0][1]
 
 
 def _connect() -> None:

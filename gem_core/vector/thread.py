@@ -15,6 +15,7 @@ from gem_core.interrupts import uninterrupted
 from gem_core.vector.calls import Call, Outcome, failure_of
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
+from gem_core.waiting import keep_time
 
 _log = logging.getLogger("gem_core.vector")
 
@@ -63,12 +64,25 @@ class ThreadWorker(Worker):
         self._arrivals = arrivals
         self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
         self._running: tuple[int, float] | None = None  # one value, as another thread reads it
+        self._paused: tuple[int, float] | None = None
+        self._paused_at = 0.0
         self._killed = False
         self._thread = threading.Thread(target=self._work, name=f"gem-env-{slots[0]}", daemon=True)
         self._thread.start()
 
     def submit(self, calls: Mapping[int, Call]) -> None:
         self._inbox.put(calls)
+
+    def pause(self) -> None:
+        """The environment at work waits for its turn at something shared, which takes none of its time."""
+        self._paused, self._running = self._running, None
+        self._paused_at = time.monotonic()
+
+    def resume(self) -> None:
+        """It has its turn."""
+        if self._paused is not None:
+            slot, since = self._paused
+            self._running = slot, since + time.monotonic() - self._paused_at
 
     def running(self) -> tuple[int, float] | None:
         return self._running
@@ -87,6 +101,7 @@ class ThreadWorker(Worker):
         return not self._thread.is_alive()
 
     def _work(self) -> None:
+        keep_time(self)
         while (calls := self._inbox.get()) is not None and not self._killed:
             for slot, call in calls.items():
                 if not self._killed:

@@ -15,20 +15,29 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import IO, NamedTuple, TypeAlias
 
 from gem_core.env import Env
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition, failure_of, new_transition
+from gem_core.vector import wire
+from gem_core.vector.calls import Call, Failure, Outcome, Replay, failure_of
 from gem_core.vector.hosted import HostedEnv
+from gem_core.waiting import keep_time
 
-HEADER = struct.Struct("<Q")
-"""Length of the message that follows."""
-READY = "ready"
-Outbox: TypeAlias = "queue.SimpleQueue[tuple[int, Outcome] | threading.Event | None]"
-"""Outcomes to send, events to set once those before them were sent, and `None` at the end."""
+CALLS = struct.Struct("<Q")
+"""Length of the calls that follow; what is said in the other direction is in `wire`."""
+MARKER = struct.Struct("=qq")
+"""Who is at work, and since when: a slot with flags, and nanoseconds."""
+IDLE, _OPENING, _WAITING, _FLAGS = -1, 1, 2, 4
+FIRST_FOR_MEMORY = "500"
+"""Of a worker, where memory is short and the kernel chooses whom to kill: before the vector's process, which has 0."""
+RAN_OUT = 71
+"""Exit status of a worker without memory, descriptors or threads."""
+Outbox: TypeAlias = "queue.SimpleQueue[bytes | threading.Event | None]"
+"""Answers to send, events to set once those before them were sent, and `None` at the end."""
 
 
 class Home(NamedTuple):
@@ -67,49 +76,84 @@ class Setup:
             manager.configure(config)
         build: dict[str, Callable[[], Env]] = {key: pickle.loads(data) for key, data in self.builders.items()}
         return {
-            slot: HostedEnv(slot, build[home.env_id], autoreset=home.autoreset, portable=True)
+            slot: HostedEnv(slot, build[home.env_id], autoreset=home.autoreset, pack=wire.packed)
             for slot, home in self.homes.items()
         }
 
 
 class Marker:
-    """Shared memory that says which slot is at work since when, even after the worker was killed.
+    """Which slot is at work since when; written here, and read by the vector even after this process was killed.
 
-    Two integers, each written at once, so that a reader never sees half of one.
+    Two integers in a small shared memory. An environment could write them, too: the vector takes them for a hint.
 
     Args:
-        file: a file descriptor of its own, shared by both sides.
+        file: descriptor of the shared memory.
     """
 
-    _IDLE = -1
-
     def __init__(self, file: int) -> None:
-        os.ftruncate(file, 16)
-        self._numbers = memoryview(mmap.mmap(file, 16)).cast("q")
+        self._numbers = memoryview(mmap.mmap(file, MARKER.size)).cast("q")
+        self._paused_at = 0
 
     def set(self, slot: int, opening: bool = False) -> None:
         """This slot is at work from now on, maybe at the episode after the one that its call ended."""
         numbers = self._numbers
-        numbers[0] = self._IDLE  # until both are new
+        numbers[0] = IDLE  # until both are new
         numbers[1] = time.monotonic_ns()
-        numbers[0] = 2 * slot + opening
+        numbers[0] = slot * _FLAGS + opening * _OPENING
 
     def clear(self) -> None:
         """Nobody is."""
-        self._numbers[0] = self._IDLE
+        self._numbers[0] = IDLE
+
+    def pause(self) -> None:
+        """The slot at work waits for its turn at something shared."""
+        self._paused_at = time.monotonic_ns()
+        self._numbers[0] |= _WAITING
+
+    def resume(self) -> None:
+        """It works again; its time does not include the wait."""
+        self._numbers[1] += time.monotonic_ns() - self._paused_at
+        self._numbers[0] &= ~_WAITING
+
+
+class MarkerReader:
+    """The vector's side of a marker: a file that is read and never mapped, as who maps a file dies when others cut it.
+
+    Args:
+        file: an open file, which this reader closes.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        file.write(MARKER.pack(IDLE, 0))
+        file.flush()
 
     def get(self) -> tuple[int, float] | None:
-        """Who is at work, and since when on the monotonic clock."""
-        who, since = self._numbers[0], self._numbers[1]
-        if who == self._IDLE or self._numbers[0] != who:  # it is at the next one by now
+        """Who is at work, and since when on the monotonic clock; `None` for nobody, and for one that waits."""
+        who, since = self._read()
+        if who < 0 or who & _WAITING or self._read()[0] != who:  # it is at the next one by now
             return None
-        return who // 2, since / 1e9
+        return who // _FLAGS, since / 1e9
+
+    @property
+    def waiting(self) -> bool:
+        """Whoever is at work waits for its turn at something shared."""
+        who, _ = self._read()
+        return who >= 0 and bool(who & _WAITING)
 
     @property
     def opening(self) -> bool:
         """Whoever is at work has answered its call, and may be at its next episode's opening."""
-        who = self._numbers[0]
-        return who != self._IDLE and who % 2 == 1
+        who, _ = self._read()
+        return who >= 0 and bool(who & _OPENING)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _read(self) -> tuple[int, int]:
+        data = os.pread(self._file.fileno(), MARKER.size, 0)
+        return MARKER.unpack(data) if len(data) == MARKER.size else (IDLE, 0)
 
 
 def main() -> None:
@@ -118,8 +162,13 @@ def main() -> None:
     for file in (connection, lifeline, marker):
         os.set_inheritable(file, False)
     _die_with_the_vector(lifeline)
-    with socket.socket(fileno=connection) as stream:
-        _serve(stream, Marker(marker))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_FOR_MEMORY)
+    try:
+        with socket.socket(fileno=connection) as stream:
+            _serve(stream, Marker(marker))
+    except OSError:  # the connection is gone: the vector is, or an environment closed it
+        os._exit(1)
 
 
 def _die_with_the_vector(lifeline: int) -> None:
@@ -145,17 +194,19 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     setup: Setup = pickle.loads(next(messages))
     hosted = setup.hosted()
     if isinstance(hosted, Failure):
-        _send(stream, pickle.dumps(hosted))
+        stream.sendall(wire.framed([wire.packed(wire.NOBODY, hosted)]))
         return
-    _send(stream, pickle.dumps(READY))
+    stream.sendall(wire.framed([]))
     outbox: Outbox = queue.SimpleQueue()
     sender = threading.Thread(target=_send_all, args=(stream, outbox), daemon=True)
     sender.start()
+    keep_time(marker)
     for slot, one in hosted.items():
         one.tick = partial(marker.set, slot)
+        one.run_out = _end
 
     def emit(slot: int, outcome: Outcome) -> None:
-        outbox.put((slot, outcome))
+        outbox.put(hosted[slot].data(outcome))
         if isinstance(call, Replay):  # what follows may have cost it its last worker, and this answer with it
             sent = threading.Event()
             outbox.put(sent)
@@ -176,10 +227,16 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     sender.join()
 
 
+def _end(error: BaseException) -> None:
+    """End this process, whose environments all want what it has not: the vector finds out who took it."""
+    traceback.print_exception(error)
+    os._exit(RAN_OUT)
+
+
 def _messages(stream: socket.socket) -> Iterator[bytes]:
     with stream.makefile("rb") as file:
-        while header := file.read(HEADER.size):
-            yield file.read(*HEADER.unpack(header))
+        while header := file.read(CALLS.size):
+            yield file.read(*CALLS.unpack(header))
 
 
 def _send_all(stream: socket.socket, outbox: Outbox) -> None:
@@ -188,31 +245,18 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
     open_ = True
     try:
         while open_:
-            batch = [outbox.get()]
-            while not outbox.empty():
+            batch, size = [outbox.get()], 0
+            while not outbox.empty() and size <= wire.MOST_BYTES:
+                size += len(batch[-1]) if isinstance(batch[-1], bytes) else 0
                 batch.append(outbox.get())
             open_ = batch[-1] is not None
-            _send(stream, packed([item for item in batch if isinstance(item, tuple)]))
+            if answers := [item for item in batch if isinstance(item, bytes)]:
+                stream.sendall(wire.framed(answers))
             for item in batch:
                 if isinstance(item, threading.Event):
                     item.set()
+    except OSError:  # the connection is gone: the vector is, or an environment closed it
+        os._exit(1)
     except BaseException:
         traceback.print_exc()
         os._exit(1)  # otherwise the vector would wait for answers that never come
-
-
-def packed(outcomes: Sequence[tuple[int, Outcome]]) -> bytes:
-    """Outcomes as one message; each `HostedEnv` has made sure that its infos can be sent."""
-    # Plain tuples, because pickling a class for each costs four times as much.
-    plain = [(slot, tuple(one) if type(one) is Transition else one) for slot, one in outcomes]
-    return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
-
-
-def unpacked(message: list[tuple[int, Any]]) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of such a message, once it is unpickled."""
-    for slot, one in message:
-        yield slot, new_transition(Transition, one) if one.__class__ is tuple and len(one) == 5 else one
-
-
-def _send(stream: socket.socket, message: bytes) -> None:
-    stream.sendall(HEADER.pack(len(message)) + message)

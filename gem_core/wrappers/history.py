@@ -10,8 +10,12 @@ from collections import deque
 from enum import Enum
 from typing import Any, Protocol
 
+from gem_core.controls import ControlTokens, changed_texts
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import TemplateError
+
+_BREAK = "\u200b"
+"""Stands inside of a control token's text that a message has: in the chat modes, only the template writes one."""
 
 
 class TextTemplate(Protocol):
@@ -23,12 +27,12 @@ class TextTemplate(Protocol):
 
 
 class HistoryMode(str, Enum):
-    """What of an episode's past stands in an observation."""
+    """How an observation shows the episode so far."""
 
     CONCAT = "concat"
-    """The observations, one after the other."""
+    """All observations, one after the other."""
     CONCAT_WITH_ACTION = "concat_with_action"
-    """Observations and actions in turn."""
+    """Observations and actions, alternating."""
     CONCAT_CHAT = "concat_chat"
     """The same as user and assistant messages in the tokenizer's chat template."""
     CONCAT_CHAT_ON_RESET = "concat_chat_on_reset"
@@ -38,13 +42,12 @@ class HistoryMode(str, Enum):
 class ObservationHistory(Wrapper):
     """Shows the episode so far in place of the newest observation.
 
-    An info's `prefix` and `suffix` become part of the observation, and leave the info.
+    An info's `prefix` and `suffix` move from the info into the observation.
 
     Args:
         env: the environment to wrap.
         mode: see `HistoryMode`.
-        last: number of observations to keep (a frame stack) and the actions between them;
-            `None` keeps all.
+        last: number of observations to keep (a frame stack), with the actions between them; `None` keeps all.
         tokenizer: anything with `apply_chat_template`; the chat modes need it.
 
     Raises:
@@ -120,8 +123,10 @@ class _Renderer:
 
     def __init__(self, tokenizer: TextTemplate) -> None:
         self._tokenizer = tokenizer
+        self._controls = ControlTokens.of(tokenizer)
 
     def __call__(self, messages: list[dict[str, str]], tools: list[dict[str, Any]] | None) -> str:
+        messages, tools = changed_texts((messages, tools), lambda text: self._controls.broken(text, _BREAK))
         return self._tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, add_generation_prompt=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Renderer:
@@ -133,7 +138,7 @@ def _role(info: Info) -> str:
 
 
 def _without_frame(info: Info) -> Info:
-    # They stand in the observation already; whoever builds a prompt from it would show them twice.
+    # The observation already contains both keys, so a prompt built from the info would show them twice.
     return {key: value for key, value in info.items() if key not in ("prefix", "suffix")}
 
 

@@ -1,4 +1,4 @@
-"""Totals of an episode, kept beside it."""
+"""Totals of an episode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EpisodeStatistics(Wrapper):
         self._previous: Info = {}
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        """Start an episode and its totals."""
+        """Start an episode with zero totals."""
         if self._turns:
             self._previous = {"prev_ep_turn_count": self._turns, "prev_ep_return": self._return}
         self._turns, self._return = 0, 0.0

@@ -8,7 +8,7 @@ from gem_core.env import Env, ResetResult, StepResult, Wrapper
 
 
 class TurnLimit(Wrapper):
-    """Cuts an episode off (`truncated`) after `max_turns` turns.
+    """Truncates an episode after `max_turns` turns.
 
     Raises:
         ValueError: `max_turns` is below 1.
@@ -22,12 +22,12 @@ class TurnLimit(Wrapper):
         self._turn = 0
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        """Start an episode and its count."""
+        """Start an episode with a count of zero."""
         self._turn = 0
         return self.env.reset(seed=seed, **options)
 
     def step(self, action: str) -> StepResult:
-        """Play one turn; the last one allowed comes back truncated."""
+        """Play one turn; the last allowed turn is truncated."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._turn += 1
         return observation, reward, terminated, truncated or (self._turn >= self.max_turns and not terminated), info

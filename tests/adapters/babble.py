@@ -1,4 +1,4 @@
-"""An environment that takes any text for an answer and pays for it unevenly: every number in a test differs."""
+"""Environments that accept any text and give uneven rewards, so that all numbers in a test differ."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Fragile(Babble):
 
 
 class Hostile(Babble):
-    """Of eleven episodes one raises, one hangs and one kills its process."""
+    """Of eleven episodes, one raises, one hangs and one kills its process."""
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         match self.fate:
@@ -76,6 +76,6 @@ class Chatty(Babble):
 
 
 def register() -> None:
-    """Make them known to this process."""
+    """Register the environments in this process."""
     for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Hostile": Hostile, "Chatty": Chatty}.items():
         gem_core.register(f"test:{name}-v0", entry_point)

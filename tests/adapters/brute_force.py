@@ -11,7 +11,7 @@ def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
 
 
 def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[int], gamma: float) -> list[list[float]]:
-    """One number per turn of each episode, for the estimators that TRL runs are checked with."""
+    """One number per turn of each episode, for the estimators in the tests of adapters."""
     returns = [returns_to_go(rewards, gamma) for rewards in episodes]
     flat = [g for episode in returns for g in episode]
     mean, std = statistics.fmean(flat), statistics.pstdev(flat)
@@ -41,7 +41,7 @@ def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[in
 
 
 def gae(rewards: Sequence[float], values: Sequence[float], gamma: float, lam: float) -> list[float]:
-    """One number per turn of an episode: the sum of the later errors of one step, discounted by gamma and lambda."""
+    """One number per turn of an episode: the sum of later one-step errors, discounted by gamma and lambda."""
     after = [*values[1:], 0.0]
     errors = [reward + gamma * v_next - v for reward, v, v_next in zip(rewards, values, after, strict=True)]
     return [sum((gamma * lam) ** k * error for k, error in enumerate(errors[t:])) for t in range(len(errors))]

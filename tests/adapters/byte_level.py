@@ -1,4 +1,4 @@
-"""A tokenizer whose decoding and encoding are not the identity, as those of real models."""
+"""A tokenizer for which decoding and encoding again gives other ids, as with real models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 
 def byte_level_bpe() -> PreTrainedTokenizerFast:
-    """A byte-level BPE of 320 tokens, trained on the spot, with a ChatML template."""
+    """A byte-level BPE of 320 tokens, trained on the fly, with a ChatML template."""
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()

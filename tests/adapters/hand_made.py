@@ -1,4 +1,4 @@
-"""Episodes made by hand or at random, for tests that play nothing."""
+"""Episodes made by hand or at random, for tests without environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logpro
 
 
 class Said(NamedTuple):
-    """A turn: its whole prompt, and what was sampled for it."""
+    """A turn: its whole prompt, and the sampled response."""
 
     prompt: Sequence[int]
     response: Sequence[int]
@@ -36,10 +36,10 @@ def hand_made(*turns: Said, **fields: Any) -> Episode:
 
 
 def random_episodes(rng: random.Random, groups: int, size: int, *, breaks: float = 0.0) -> list[Episode]:
-    """Episodes of 1 to 4 turns with responses of 1 to 5 tokens; sometimes nothing stands between two of them.
+    """Episodes of 1 to 4 turns with responses of 1 to 5 tokens, sometimes without tokens in between.
 
     Args:
-        rng: decides everything.
+        rng: the source of randomness.
         groups, size: the number of groups and of episodes in each; episodes of a group follow each other.
         breaks: share of turns whose prompt does not continue the turn before.
     """

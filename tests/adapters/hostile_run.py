@@ -1,4 +1,4 @@
-"""What holds of a run of three batches in which environments misbehave, in whatever framework.
+"""Checks of a run of three batches with misbehaving environments, for any framework.
 
 A batch is 12 tasks, each played twice: 4 of Babble, 6 of Hostile, 2 of Chatty.
 """
@@ -17,7 +17,7 @@ OF_EACH = {"Babble": 8, "Hostile": 12, "Chatty": 4}
 
 
 def assert_nothing_stopped_it(run: TrainingRun) -> None:
-    """Not the environments that raise, hang, die or overflow the context; each of which happened."""
+    """The run did not stop, although environments raised, hung, died and overflowed the context."""
     assert run.code == 0, run.output[-3000:]
     assert [line["step"] for line in run.metrics] == [1, 2, 3]
     errors = Counter(str(episode.error).split(":")[0] for episode in run.episodes if episode.error)
@@ -28,7 +28,7 @@ def assert_nothing_stopped_it(run: TrainingRun) -> None:
 
 
 def assert_every_episode_is_counted(run: TrainingRun) -> None:
-    """In the metrics of its batch."""
+    """Every episode is in the metrics of its batch."""
     steps = run.episodes_by_step(TASKS)
     assert [len(steps[step]) for step in range(BATCHES)] == [EPISODES] * BATCHES
     for step, line in enumerate(run.metrics):
@@ -40,7 +40,7 @@ def assert_every_episode_is_counted(run: TrainingRun) -> None:
 
 
 def assert_groups_play_one_task(run: TrainingRun) -> None:
-    """The two episodes of a task are the same game, and no two tasks are."""
+    """The two episodes of a task are the same game, and different tasks are different games."""
     seeds: dict[int, list[int]] = defaultdict(list)
     for episode in run.episodes:
         if episode.env_id.startswith("test:"):

@@ -1,4 +1,4 @@
-"""What every framework plays first, on any number of processes. All adapters' suites compare with these numbers."""
+"""The first tasks in every framework, on any number of processes. The tests of all adapters use these numbers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FIRST_BATCH = [
     ("game:Corridor-v0", 6527498224197862292),
     ("test:Babble-v0", 6274839953022435304),
 ]
-"""Environment and seed of each of the 8 tasks of the first batch. Literals, so that no suite moves on its own."""
+"""Environment and seed of each of the 8 tasks of the first batch. Literals, so that every change is noticed."""
 
 
 def first_batch_of(seed: int) -> list[tuple[str, int]]:
-    """The same by the formula, for any seed: of four tasks the third is Corridor's, and the others are Babble's."""
+    """The same tasks from the formula, for any seed: of four tasks, the third is Corridor's, the others Babble's."""
     run = derive_seed(seed, "train")
     names = [SETTINGS["env"][number % 4 == 2] for number in range(len(FIRST_BATCH))]
     return [(name, derive_seed(run, number)) for number, name in enumerate(names)]
 
 
 def assert_first_batch(played: Iterable[tuple[str, int]]) -> None:
-    """These episodes, as `(env_id, seed)` in any order, are the tasks of the first batch, each of them once."""
+    """Assert that these episodes, as `(env_id, seed)` in any order, are exactly the tasks of the first batch."""
     assert first_batch_of(SEED) == FIRST_BATCH
     assert sorted(played) == sorted(FIRST_BATCH)

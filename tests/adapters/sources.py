@@ -1,4 +1,4 @@
-"""What contract tests ask of a framework's code."""
+"""Checks of a framework's source code, for contract tests."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 
 def parameters(function: Any) -> list[str]:
-    """Their names, in order."""
+    """The names of the parameters, in order."""
     return [*inspect.signature(function).parameters]
 
 
 def source(thing: Any) -> str:
-    """Of a function, class or module, or the text itself: without line breaks and indentation."""
+    """The source of a function, class or module, or the text itself, without line breaks and indentation."""
     return re.sub(r"\s+", " ", thing if isinstance(thing, str) else inspect.getsource(thing))
 
 
 def says(thing: Any, *snippets: str) -> None:
-    """The source has all of them, in this order."""
+    """Assert that the source has all pieces, in this order."""
     text, at = source(thing), 0
     for snippet in snippets:
         found = text.find(snippet, at)

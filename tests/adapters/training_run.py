@@ -1,4 +1,4 @@
-"""Training by a framework's own command, in a process and a Ray cluster of its own, and what it leaves behind."""
+"""Training with a framework's own command, in a separate process and Ray cluster, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ from transformers import AutoModelForCausalLM
 from gem_core.rollout import Episode, read_episodes
 
 SECONDS = 900
-"""Two to four minutes are usual on two cores, half of which are imports in ten processes."""
+"""Two to four minutes are usual on two cores, half of it for imports in ten processes."""
 
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A finished run. Its folder has `report/`, `episodes/`, `output.txt`, and what the framework's spy saw."""
+    """A finished run. Its folder has `report/`, `episodes/`, `output.txt`, and the records of the framework's spy."""
 
     folder: Path
     code: int
     output: str
     left: list[str]
-    """Processes that were still there a minute and a half after its end."""
+    """Processes that were still there a minute and a half after the end of the run."""
     temporary: list[str]
-    """Files and folders that it left in the folder for temporary ones."""
+    """Files and folders that the run left in the temporary folder."""
 
     @property
     def lines(self) -> list[dict[str, float]]:
-        """Of metrics.jsonl."""
+        """The lines of metrics.jsonl."""
         return [json.loads(line) for line in (self.folder / "report" / "metrics.jsonl").read_text().splitlines()]
 
     @property
     def metrics(self) -> list[dict[str, float]]:
-        """Those of each update."""
+        """The lines of updates."""
         return [line for line in self.lines if line["step"] > 0]
 
     @property
     def sampled(self) -> list[dict[str, Any]]:
-        """What the framework's engines were asked and what they answered."""
+        """The requests to the framework's engines, and their answers."""
         return [json.loads(line) for path in self.folder.glob("sampled-*.jsonl") for line in path.open()]
 
     @property
     def episodes(self) -> list[Episode]:
-        """All that were played, in no order."""
+        """All episodes, in no order."""
         return [episode for path in self.folder.glob("episodes/*.jsonl") for episode in read_episodes(path)]
 
     def episodes_by_step(self, tasks: int) -> dict[int, list[Episode]]:
-        """The episodes in environments of the tests, of each step, which takes so many tasks."""
+        """The episodes in environments of the tests, by step; a step has the given number of tasks."""
         steps: dict[int, list[Episode]] = defaultdict(list)
         for episode in self.episodes:
             if episode.env_id.startswith("test:"):
@@ -68,18 +68,18 @@ class TrainingRun:
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITHOUT_THE_CLONE = {"PYTHONPATH": "", "WARM_START_STEPS": "100"}
-"""Environment variables with which an example finds nothing of the clone beside it."""
+"""Environment variables with which an example finds no other files of the clone."""
 
 
 def copied(name: str, folder: Path) -> str:
-    """An example, alone in an empty folder; its path."""
+    """Copy an example alone into an empty folder. Returns its path."""
     alone = folder / "alone"
     alone.mkdir()
     return shutil.copy(EXAMPLES / name, alone)
 
 
 def assert_leaves_nothing(run: TrainingRun) -> None:
-    """No process, and neither the model's folder nor Ray's."""
+    """Assert that no process is left, and neither the model's folder nor Ray's."""
     assert run.left == []
     assert not [name for name in run.temporary if name.startswith(("tiny", "ray"))], run.temporary
 
@@ -88,7 +88,7 @@ AnyRun = TypeVar("AnyRun", bound=TrainingRun)
 
 
 def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
-    """Run a command to its end and leave none of its processes behind."""
+    """Run a command to its end, and end all its processes."""
     with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
         environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
         with (folder / "output.txt").open("wb") as output:
@@ -98,13 +98,13 @@ def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment
             left: list[str] = []
             try:
                 code = process.wait(SECONDS)
-                for _ in range(90):  # Ray's own take a few seconds, and on a busy machine many
+                for _ in range(90):  # Ray's own processes take a few seconds, on a busy machine many
                     left = [*left_over(f"GEM_SPY={folder}").values()]
                     if not left:
                         break
                     time.sleep(1)
             finally:
-                # Whatever happened: Ray's processes would outlive a killed driver. All have these in their command line
+                # In any case: Ray's processes would outlive a killed driver. All have these texts in their command line
                 # or environment.
                 for pid in [process.pid, *left_over(f"GEM_SPY={folder}")]:
                     _kill(pid)
@@ -113,7 +113,7 @@ def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment
 
 
 def left_over(text: str) -> dict[int, str]:
-    """Processes with this text in their command line or environment, other than this one: what they are called."""
+    """The names of other processes with this text in their command line or environment."""
     found: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -132,7 +132,7 @@ def _kill(pid: int) -> None:
 
 
 class Response(NamedTuple):
-    """A run of sampled tokens: what stood before it, the ids, and numbers that are the same for each of them."""
+    """A run of sampled tokens: the ids before it, its ids, and numbers that are the same for all its tokens."""
 
     before: tuple[int, ...]
     ids: tuple[int, ...]
@@ -141,17 +141,17 @@ class Response(NamedTuple):
 
 
 def token_logprobs(policy: Any, ids: torch.Tensor) -> torch.Tensor:
-    """Log-probability of each token but the first, after those before it. Shape: (tokens - 1,)."""
+    """Log-probability of each token except the first, given the tokens before it. Shape: (tokens - 1,)."""
     return policy(ids[None]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
 
 
 def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Response], divisor: float) -> None:
-    """Weights are those before less the gradient, from autograd on each response alone.
+    """Assert that the new weights are the old ones minus the gradient, from autograd on each response alone.
 
     Args:
         before, after: folders of the model before and after one update with a learning rate of 1.
-        responses: all that the update was on.
-        divisor: of the sum over their tokens.
+        responses: all responses of the update.
+        divisor: divisor of the sum over their tokens.
     """
     policy = AutoModelForCausalLM.from_pretrained(before, dtype=torch.float32)
     total = torch.zeros(())
@@ -169,25 +169,25 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
 
 
 def assert_success_rose(success: Sequence[float]) -> None:
-    """From about half the episodes of the corridor to nearly all.
+    """Assert that success in the corridor rises from about half the episodes to almost all.
 
-    Sampling differs from run to run, so the settings of the tests are ones that leave chance little room:
+    Sampling differs from run to run, so the tests use settings with which learning is reliable:
     `benchmarks/corridor_seeds.py` counts the runs that learn with them in TRL.
 
     Args:
-        success: of each update.
+        success: success rate of each update.
     """
     assert sum(success[:3]) / 3 < 0.7, success
     assert sum(success[-5:]) / 5 > 0.9, success
 
 
 def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
-    """It learned, and everything is written down.
+    """Assert that an example learned, and that its files are complete.
 
     Args:
-        run: of an example, with ReBN.
-        steps: updates.
-        batch: episodes of a batch.
+        run: a run of an example, with ReBN.
+        steps: number of updates.
+        batch: episodes per batch.
         evaluated: episodes of all evaluations, the last of them at the end.
     """
     assert run.code == 0, run.output[-3000:]

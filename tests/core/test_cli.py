@@ -142,7 +142,7 @@ def test_list_filters() -> None:
 def test_list_of_nothing_shows_near_match() -> None:
     result = run("list", "game:Coridor-v0")
     assert result.exit_code == 0
-    assert "Nothing fits. Did you mean 'game:Corridor-v0'" in result.stdout
+    assert "Nothing matches. Did you mean 'game:Corridor-v0'" in result.stdout
 
 
 def test_list_shows_what_this_process_registered() -> None:
@@ -334,7 +334,7 @@ def test_reader_that_goes_away_is_no_failure() -> None:
 def test_doctor() -> None:
     result = run("doctor")
     assert result.exit_code == 0
-    for title in ("Installation", "Training frameworks", "Plugins", "Abilities", "Accelerator"):
+    for title in ("Installation", "Training frameworks", "Plugins", "Abilities", "Boundaries", "Accelerator"):
         assert title in result.stdout.splitlines()
 
 
@@ -343,7 +343,10 @@ def test_doctor_json_without_importing_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert set(document) == {"installation", "frameworks", "plugins", "abilities", "accelerator"}
+    assert set(document) == {"installation", "frameworks", "plugins", "abilities", "boundaries", "accelerator"}
+    boundaries = {boundary["holds"] for boundary in document["boundaries"]}
+    assert {"processes that a run leaves behind", "programs that a policy wrote"} <= boundaries
+    assert {"environments", "answers while they are graded"} <= boundaries
     assert {"bubblewrap", "seccomp"} <= {ability["name"] for ability in document["abilities"]}
 
 
@@ -538,8 +541,9 @@ import asyncio, pytest
 from gem_core import hookimpl
 {line}
 @hookimpl
-def gem_doctor(abilities):
+def gem_doctor(abilities, boundaries):
     abilities.append("a shovel")
+    boundaries.append("a fence")
     raise asyncio.CancelledError("gone")
 """
 
@@ -559,6 +563,7 @@ def test_a_plugin_whose_hook_is_cancelled_ends_no_command(tmp_path: Path) -> Non
     assert done.returncode == 0
     assert "CancelledError: gone" in done.stderr
     assert "a plugin's gem_doctor added 'a shovel', which is not a gem_core.specs.Ability" in done.stderr
+    assert "a plugin's gem_doctor added 'a fence', which is not a gem_core.specs.Boundary" in done.stderr
     assert "Accelerator" in done.stdout
 
 

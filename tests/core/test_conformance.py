@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import multiprocessing
@@ -812,6 +813,36 @@ def test_threads_connections_and_processes_of_others_are_not_the_constructors(
         thread.join()
     assert worked
     assert failures == []
+
+
+class LeavesGarbage(Count):
+    """Makes objects until the garbage collector would have run several times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        gc.set_threshold(1, 1, 1)
+        self.objects = [[] for _ in range(1000)]
+
+
+class EndsInAThread:
+    """A cycle whose finalizer starts a thread, as a tool does that nobody closed."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        threading.Thread(target=print, args=("",), kwargs={"end": ""}, name="not the constructor's").start()
+
+
+def test_what_the_garbage_collector_finds_is_not_the_constructors(register: Callable[[type[Env]], str]) -> None:
+    subject = Subject(register(LeavesGarbage))
+    thresholds = gc.get_threshold()
+    gc.set_threshold(10**9)
+    try:
+        EndsInAThread()
+        assert list(checks.construction(subject)) == []
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @pytest.mark.usefixtures("neighbour")

@@ -113,3 +113,4 @@ def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = gem_core.no_such_name
     assert not hasattr(gem_core, "no_such_name")
+    assert not hasattr(gem_core, "no_such.name")

@@ -106,7 +106,7 @@ def by_episode(batches: Sequence[Batch]) -> dict[tuple[int, int], bytes]:
 
 
 @pytest.mark.parametrize("backend", ["thread", "process"])
-@pytest.mark.uncertain("Ctrl-C comes at moments drawn from what a round usually takes")
+@pytest.mark.uncertain("the moment of Ctrl-C is random within the usual duration of a round")
 def test_a_collector_interrupted_at_any_moment_collects_the_same(words: PreTrainedTokenizerFast, backend: Any) -> None:
     gem_core.register("demo-interrupts:Steps-v0", Steps)
     with make_vec("demo-interrupts:Steps-v0", 6, seed=SEED) as vec:

@@ -683,6 +683,17 @@ def test_a_misspelt_hook_of_an_object_is_refused_and_harms_nobody(site: Site) ->
     assert manager.find("gem_advantages", "rebn") is not None
 
 
+def test_an_argument_that_a_hook_does_not_have_is_refused() -> None:
+    class Curious:
+        @hookimpl
+        def gem_episode_end(self, episode: Episode, weather: str) -> None: ...
+
+    manager, curious = PluginManager(discover=list), Curious()
+    with pytest.raises(PluginError, match="weather"):
+        manager.register(curious)
+    manager.notify("gem_episode_end", episode=None)
+
+
 def test_a_hook_marked_as_optional_need_not_exist() -> None:
     class Ahead:
         @hookimpl(optionalhook=True)

@@ -273,3 +273,47 @@ def test_a_recorder_that_cannot_write_fails_no_run(tmp_path: Path, caplog: pytes
         manager.notify("gem_episode_end", episode=episode())
     assert "Recorder" in caplog.text
     assert "the run continues" in caplog.text
+
+
+def nested(depth: int, inner: Any) -> Any:
+    """Lists and mappings in turn, this deep."""
+    for level in range(depth):
+        inner = {"level": inner, "number": level} if level % 2 else [inner]
+    return inner
+
+
+@pytest.mark.parametrize("depth", [90, 500, 1000, 100_000])
+def test_an_info_may_be_nested_deeply(depth: int, tmp_path: Path) -> None:
+    with recording(tmp_path / "episodes") as recorder:
+        recorder.gem_episode_end(episode(0, info={"deep": nested(depth, "the bottom"), "shallow": 1}))
+        recorder.gem_episode_end(episode(1))
+    first, second = read_episodes(tmp_path / "episodes")
+    assert (first.number, second.number) == (0, 1)
+    assert first.turns[0].info["shallow"] == 1
+    value, levels = first.turns[0].info["deep"], 0
+    while not isinstance(value, str):
+        value, levels = value["level"] if isinstance(value, dict) else value[0], levels + 1
+    if depth < 100:
+        assert (value, levels) == ("the bottom", depth)
+        return
+    # The rest is there, as JSON in a text.
+    rest = value.replace('"number"', "").count("{") + value.count("[")
+    assert levels + rest == depth
+    assert '"the bottom"' in value
+
+
+def test_an_info_may_contain_itself_and_what_cannot_be_shown(tmp_path: Path) -> None:
+    class Mute:
+        def __repr__(self) -> str:
+            raise OSError("no")
+
+    loop: dict[str, Any] = {"big": 1 << 80, "mute": Mute(), 3: {"set": frozenset({1})}}
+    loop["again"] = [loop]
+    with recording(tmp_path / "episodes") as recorder:
+        recorder.gem_episode_end(episode(0, info=loop))
+        recorder.gem_episode_end(episode(1, info={"a": [Mute()]}))
+    first, second = read_episodes(tmp_path / "episodes")
+    assert first.turns[0].info["big"] == hex(1 << 80)
+    assert "whose repr raised OSError" in first.turns[0].info["mute"]
+    assert first.turns[0].info["again"][0]["3"] == {"set": [1]}
+    assert second.turns[0].info == {"a": ["<Mute, whose repr raised OSError>"]}

@@ -184,7 +184,7 @@ def test_a_wrapper_that_fails_or_gives_no_environment_is_an_environment_error() 
 
     with pytest.raises(EnvError, match=r"demo:Counter-v0: wrapping it with .*failing.* failed: OSError: no frame"):
         build(spec, {}, [failing])
-    with pytest.raises(EnvError, match=r"demo:Counter-v0: the wrapper .* gave 3, which is not a gem_core\.Env"):
+    with pytest.raises(EnvError, match=r"demo:Counter-v0: the wrapper .* returned 3, which is not a gem_core\.Env"):
         build(spec, {}, [lambda env: 3])  # type: ignore[arg-type,return-value]
 
 

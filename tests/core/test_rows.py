@@ -188,11 +188,11 @@ def test_the_batch_for_estimators_has_rewards_tasks_and_positions() -> None:
 def test_tables_that_do_not_fit_the_turns_are_refused() -> None:
     rows = [rows_of(played([(False, [1], [2, 3])]), "episode") for _ in range(3)]
     table = table_of(rows)
-    with pytest.raises(AdvantageError, match=r"in 3 rows, and the tables .* have 2"):
+    with pytest.raises(AdvantageError, match=r"the turns have 3 rows, but the tables .* have 2"):
         table.sums([np.ones((2, 8))])
-    with pytest.raises(AdvantageError, match="columns 1 to 2, outside of tables"):
+    with pytest.raises(AdvantageError, match="columns 1 to 2, outside the tables"):
         table.firsts([np.ones((3, 2))])
-    with pytest.raises(AdvantageError, match="columns -1 to 0, outside of tables"):
+    with pytest.raises(AdvantageError, match="columns -1 to 0, outside the tables"):
         table_of(rows, [2] * 3).spread(np.ones(3), [(3, 2)])
     with pytest.raises(AdvantageError, match=r"shape \(9,\) for 3 turns"):
         table.spread(np.ones(9), [(3, 8)])

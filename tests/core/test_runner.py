@@ -353,7 +353,7 @@ def test_blocking_environments_block_neither_the_loop_nor_each_other(runner: Run
     assert len(play(main())) == 16
 
 
-@pytest.mark.uncertain("environments that take a hundredth of a second have to overlap")
+@pytest.mark.uncertain("environments that take 10 ms must overlap")
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_more_than_so_many_at_once(runner: Run, limit: int) -> None:
     episodes = play(runner(seconds=0.01, max_concurrent=limit).run_all(range(7)))
@@ -504,7 +504,7 @@ def test_listeners_hear_the_run_its_episodes_and_its_end_once(runner: Run) -> No
 # -- failures that others cause ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_hanging_environment_costs_only_its_episode(runner: Run) -> None:
     class Hangs(Watched):
         def step(self, action: str) -> Any:

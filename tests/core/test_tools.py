@@ -309,7 +309,8 @@ def test_a_snapshot_can_be_gone_back_to_twice() -> None:
 
 class Conforming(ToolEnv):
     def __init__(self, form: str) -> None:
-        super().__init__(Sum(), [Reverse(), FunctionTool(add)], form=form)  # type: ignore[arg-type]
+        tools = [Reverse(timeout=600), FunctionTool(add, timeout=600)]  # never reached, on however busy a machine
+        super().__init__(Sum(), tools, form=form)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("form", ["text", "native"])

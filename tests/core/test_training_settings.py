@@ -58,6 +58,7 @@ def settings(**changes: Any) -> RunSettings:
         ({"vector_workers": 0}, "vector_workers=0: Expected `int` >= 1"),
         ({"max_concurrent": 0}, "max_concurrent=0: Expected `int` >= 1"),
         ({"eval_episodes": 0}, "eval_episodes=0: Expected `int` >= 1"),
+        ({"eval_episodes": 2**70}, "Expected `int` <= 1000000"),
         ({"env_timeout": 0.0}, "env_timeout=0.0: Expected `float` > 0"),
         ({"env_timeout": math.nan}, "env_timeout=nan"),
         ({"env_retries": -1}, "env_retries=-1: Expected `int` >= 0"),
@@ -69,11 +70,12 @@ def settings(**changes: Any) -> RunSettings:
         ({"row": "Episode", "history": 2}, "row=Episode is not one of episode, turn. Did you mean 'episode'"),
         ({"vector_backend": "threads"}, "vector_backend=threads is not one of sync, thread, process, ray."),
         ({"env_failure": "retry"}, "env_failure=retry is not one of truncate, drop, raise."),
-        ({"env_kwargs": "raise_every=3"}, "env_kwargs=raise_every=3: 'raise_every=3' is no JSON object"),
-        ({"env_kwargs": "[1]"}, r"env_kwargs=\[1\]: .* is no JSON object"),
-        ({"env": 5}, "env=5: Expected `array`, got `int`"),
+        ({"env_kwargs": "raise_every=3"}, "env_kwargs=raise_every=3: 'raise_every=3' is not a JSON object"),
+        ({"env_kwargs": "[1]"}, r"env_kwargs=\[1\]: .* is not a JSON object"),
+        ({"env": 5}, "env=5: Expected `list`, got `int`"),
+        ({"env_kwargs": 5}, "env_kwargs=5: Expected `dict`, got `int`"),
         ({"eval_episodes": 1.5}, "eval_episodes=1.5: Expected `int`, got `float`"),
-        ({"vector_workers": "2"}, "vector_workers=2: Expected `int | null`, got `str`"),
+        ({"vector_workers": "2"}, "vector_workers=2: Expected `int | None`, got `str`"),
         ({"truncated_is_invalid": 1}, "truncated_is_invalid=1: Expected `bool`"),
     ],
 )
@@ -107,6 +109,12 @@ def test_names_are_those_of_the_framework() -> None:
         Flags(env=["a"], modules=["no_such_module"]).import_modules()
     with pytest.raises(SettingsError, match=r"--gem.wrappers: cannot load 'json'"):
         Flags(env=["a"], wrappers=["json"]).load_wrappers()
+    for path in (":json", "json:", ".json:loads"):
+        with pytest.raises(SettingsError, match=rf"--gem.wrappers: cannot load '{path}': it is not"):
+            Flags(env=["a"], wrappers=[path]).load_wrappers()
+    for module in ("", ".json"):
+        with pytest.raises(SettingsError, match=rf"--gem.modules: '{module}' is not the full name of a module"):
+            Flags(env=["a"], modules=[module]).import_modules()
     with pytest.raises(SettingsError, match=r"--gem.steps many: Expected `int`"):
         Flags(steps="many")  # pyright: ignore[reportArgumentType]
     with pytest.raises(SettingsError, match=r"--discount 2.0: Expected `float` <= 1.0"):
@@ -142,21 +150,21 @@ def test_sampling_is_from_the_policy_that_is_trained() -> None:
 
 def test_checks_of_a_frameworks_own_settings() -> None:
     check_multiple(64, "64 episodes", 16, "--batch 16", "the number of updates")
-    with pytest.raises(SettingsError, match="64 episodes is no multiple of --batch 24; the number of updates"):
+    with pytest.raises(SettingsError, match="64 episodes is not a multiple of --batch 24; the number of updates"):
         check_multiple(64, "64 episodes", 24, "--batch 24", "the number of updates")
     check_aggregation("mode=sum", "sum", ["sum"])
     with pytest.raises(SettingsError, match=r"mode=mean averages each row by its own length.*Use one of sum"):
         check_aggregation("mode=mean", "mean", ["sum"])
     check_rows(settings(row="turn"), {"loss=gspo": True})
     check_rows(settings(), {"loss=gspo": False})
-    with pytest.raises(SettingsError, match=r"loss=gspo takes all turns of a row together.*Use row=turn"):
+    with pytest.raises(SettingsError, match=r"loss=gspo treats all turns of a row as one response.*Use row=turn"):
         check_rows(settings(), {"loss=gspo": True})
 
 
 def test_groups() -> None:
     settings().check_groups(1, "n=1")
     settings(advantage="grpo").check_groups(2, "n=2")
-    with pytest.raises(SettingsError, match="advantage=grpo compares episodes of a task, so n=1 cannot work"):
+    with pytest.raises(SettingsError, match="advantage=grpo compares the episodes of a task, so n=1 cannot work"):
         settings(advantage="grpo").check_groups(1, "n=1")
 
 

@@ -77,6 +77,8 @@ def vector(count: Any = 2, **arguments: Any) -> Any:
         ({"autoreset": "bogus"}, r"one of \['same_step', 'disabled'\], not 'bogus'"),
         ({"seed": "x"}, "whole numbers are needed.*seed"),
         ({"seed": 1.5}, "whole numbers are needed.*seed"),
+        ({"env_kwargs": 5}, "env_kwargs must be a dict.*not 5"),
+        ({"env_kwargs": {"demo-arguments:Turns-v0": 5}}, r"env_kwargs\['demo-arguments:Turns-v0'\] must be a dict"),
         ({"failures": "drop"}, r"FailurePolicy\(then='drop'\)"),
         ({"failures": FailurePolicy(timeout=5)}, "sync backend cannot enforce timeout=5"),
     ],
@@ -115,6 +117,8 @@ def test_calls_that_mean_nothing() -> None:
             (lambda: vec.send({"0": "a"}), "by their numbers"),
             (lambda: vec.send({1.0: "a"}), "by their numbers"),
             (lambda: vec.send({0: 3}), "slot 0 is 3"),
+            (lambda: vec.reset(seed={1, 2}), "a list with one per slot"),
+            (lambda: vec.reset(seed={1: 2}), "a list with one per slot"),
             (lambda: vec.reset(slots=0), r"slots=\[0\]"),
             (lambda: vec.recv("1"), "'1'"),
             (lambda: vec.recv(0, timeout="1"), "'1'"),
@@ -212,7 +216,7 @@ def test_abandoned_episodes_count_as_ones_that_did_not_fail() -> None:
         assert (statistics.failed, statistics.abandoned) == (3, 7)
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_an_ending_that_came_in_time_is_not_undone_by_the_opening_after_it() -> None:
     kwargs = {"turns": 1, "slow_openings": [derive_seed(SEED, 1)]}
     with vector(1, backend="thread", env_kwargs=kwargs, failures=FailurePolicy(timeout=0.3)) as vec:
@@ -227,7 +231,7 @@ def test_an_ending_that_came_in_time_is_not_undone_by_the_opening_after_it() -> 
 def test_many_idle_workers_may_die_at_once() -> None:
     with vector(8, backend="process", workers=8) as vec:
         vec.reset()
-        for worker in vec._workers:
+        for worker in vec._workers.values():
             os.kill(worker.process.pid, signal.SIGKILL)
         assert vec.step(["a"] * 8)[1] == [1.0] * 8
         assert vec.statistics["demo-arguments:Turns-v0"].failures == 0

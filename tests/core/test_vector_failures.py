@@ -115,7 +115,7 @@ def counted(vec: VectorEnv) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("backend", "how"), CASES)
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_trouble_costs_its_own_episode_and_no_neighbour_s(backend: str, how: str) -> None:
     with troubled(backend, how, (1, 1), when=0) as vec:
         episodes = play(vec, 12)
@@ -139,7 +139,7 @@ def test_trouble_costs_its_own_episode_and_no_neighbour_s(backend: str, how: str
         ("process", "sleeps", "disabled"),
     ],
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_trouble_in_a_reset_is_a_failed_episode(backend: str, how: str, mode: str) -> None:
     kwargs = {"bad_seeds": [derive_seed(SEED, 0)], "how": how, "when": "reset"}
     with make("demo-failures:Troubled-v0", 2, backend, autoreset=mode, failures=policy(how), env_kwargs=kwargs) as vec:
@@ -153,7 +153,7 @@ def test_trouble_in_a_reset_is_a_failed_episode(backend: str, how: str, mode: st
 
 
 @pytest.mark.parametrize(("backend", "how"), CASES)
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_the_error_says_what_happened(backend: str, how: str) -> None:
     with troubled(backend, how, (0, 0), width=1) as vec:
         vec.reset()
@@ -162,7 +162,7 @@ def test_the_error_says_what_happened(backend: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["thread", "process"])
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_constructor_that_hangs_is_a_failed_episode(backend: str, tmp_path: Path) -> None:
     notes = str(tmp_path / "notes")
 
@@ -194,7 +194,7 @@ def test_a_constructor_that_hangs_is_a_failed_episode(backend: str, tmp_path: Pa
     retries=st.integers(0, 1),
     jitter=st.sampled_from([0.0, 0.001]),
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_threads_play_what_one_thread_plays(
     mode: str,
     width: int,
@@ -242,7 +242,7 @@ def test_processes_play_what_one_thread_plays(mode: str, width: int, group_size:
         *itertools.product(MODES[1:], ["thread"], ["sleeps"]),
     ],
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_neighbours_of_a_lost_worker_play_on_as_if_nothing_had_happened(mode: str, backend: str, how: str) -> None:
     kwargs = {"bad_seeds": [seed_of(1, 1, 4)], "how": how, "when": 1, "longest": 6}
     quiet = {"longest": 6}
@@ -258,7 +258,7 @@ def test_neighbours_of_a_lost_worker_play_on_as_if_nothing_had_happened(mode: st
 
 
 @pytest.mark.parametrize("how", ["is_killed", "keeps_the_lock", "raises"])
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_trouble_in_an_opening_leaves_the_episode_before_it_alone(how: str) -> None:
     kwargs = {"bad_seeds": [seed_of(0, number, 2) for number in (1, 3)], "how": how, "when": "reset"}
     kwargs["longest"] = 1
@@ -323,7 +323,7 @@ def drive(vec: VectorEnv, plan: list[Schedule]) -> list[list[Any]]:
     when=st.sampled_from(["reset", 0, 1]),
     jitter=st.sampled_from([0.0, 0.002]),
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_any_order_of_sending_and_receiving_shows_the_same_in_threads(
     plan: list[Schedule], workers: int, bad: list[tuple[int, int]], how: str, when: str | int, jitter: float
 ) -> None:
@@ -374,7 +374,7 @@ RETRIES = [
     ("backend", "how", "when"),
     [(*one, when) for one in RETRIES for when in ("reset", 0, 2) if one[1] not in HANGING or when != 0],
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_trouble_that_passes_is_noticed_by_nobody(backend: str, how: str, when: str | int, tmp_path: Path) -> None:
     kwargs = {"notes": str(tmp_path / "notes"), "times": 1, "when": when, "longest": 9}
     with troubled(backend, how, (2, 1), failures=policy(how, retries=1), **kwargs) as vec:
@@ -383,8 +383,8 @@ def test_trouble_that_passes_is_noticed_by_nobody(backend: str, how: str, when: 
     assert [len(played) >= 2 for played in episodes] == [True] * 3
     for index, played in enumerate(episodes):
         assert played == healthy(index, len(played), 9)
-    # A death while the next episode was being opened may have cost the ending before it; nobody is blamed for that.
-    assert one.failures == 1 or (how, when) in [("is_killed", "reset"), ("keeps_the_lock", "reset")]
+    # A lost worker had several environments; the suspect was tried again alone, where nothing happened.
+    assert one.failures == (0 if backend == "process" and how in DEADLY + HANGING else 1)
     assert (one.failed, one.truncated) == (0, 0)
     assert len(noted(tmp_path / "notes")) == 1
 
@@ -459,7 +459,7 @@ def test_a_neighbour_that_cannot_be_played_again_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("backend", ["thread", "process"])
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_replay_has_the_time_limit_of_each_turn_not_of_one(backend: str, tmp_path: Path) -> None:
     notes = str(tmp_path / "notes")
 
@@ -730,7 +730,7 @@ def test_failures_that_a_retry_mended_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("backend", "how"), [("process", "is_killed"), ("process", "sleeps"), ("thread", "sleeps")])
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_lost_workers_leave_no_file_thread_or_process(backend: str, how: str) -> None:
     failures = FailurePolicy(timeout=0.3 if how == "sleeps" else 600, max_failure_share=None)
     kwargs = {"bad_seeds": [derive_seed(SEED, number) for number in range(1, 9)], "how": how, "longest": 1}

@@ -28,7 +28,7 @@ from gem_core.vector import Autoreset, VectorEnv
 
 ray = pytest.importorskip("ray")
 
-pytestmark = pytest.mark.uncertain("Ray has time limits of its own, and tests have some of a second")
+pytestmark = pytest.mark.uncertain("Ray has its own time limits, and some tests have limits of a second")
 
 SEED = 11
 COUNT = 4
@@ -259,7 +259,7 @@ def test_the_garbage_collector_may_find_a_vector_in_a_thread_of_rays() -> None:
     with vector() as vec:
         _, infos = vec.reset()
         vec.send({0: "wait"})
-        first, second = vec._workers  # type: ignore[attr-defined]
+        first, second = vec._workers.values()  # type: ignore[attr-defined]
         first._expected[0].add_done_callback(lambda _: (second.kill(), done.set()))
         assert done.wait(10)
         assert gone(infos[2]["pid"])

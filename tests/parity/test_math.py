@@ -201,7 +201,7 @@ def theirs(answer: str, gold: str) -> bool:
 
 
 def ours(answer: str, gold: str) -> bool:
-    """What `MathEnv` does, without the process around it, which upstream lacks too here."""
+    """The published verdict of `MathEnv`, without the process around it, which upstream lacks here, too."""
     from gem_math.verification import any_equal
 
     known = exact.equal(answer, gold)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gem_qa.env import normalised
+from gem_qa.verdicts import normalised
 from gem_questions.extraction import last_box, last_fence, last_tag
 
 pytest.importorskip("gem", reason="this needs gem-llm, as in `nox -s parity`")

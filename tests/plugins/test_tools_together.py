@@ -56,7 +56,7 @@ def call(rng: random.Random, number: int, mark: str) -> tuple[str, str | None]:
     return f'<tool_call>{{"name": "add", "arguments": {{"a": {number}, "b": 1}}}}</tool_call>', str(number + 1)
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_thousand_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, mark = children(), str(tmp_path)
     monkeypatch.setenv("GEM_TEST_MARK", mark)

@@ -1,4 +1,4 @@
-"""Changing modules of others when Python imports them."""
+"""Changes modules of other packages when Python imports them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from types import ModuleType
 from typing import Any
 
 Change = Callable[[Any], None]
-"""Takes the module that has just been imported."""
+"""Takes a module that was just imported."""
 
 
 def change_modules(changes: Mapping[str, Change], replaced: Mapping[str, Path] | None = None) -> None:
-    """Change modules of this process as soon as they are imported. No framework is imported before it is needed.
+    """Change modules of this process as soon as they are imported. No framework is imported early.
 
     Args:
-        changes: of each module, a function to call once, after the module's own code has run.
-        replaced: of each module, the file to load in its place.
+        changes: for each module, a function to call once, after the module's own code ran.
+        replaced: for each module, the file to load instead.
     """
     for name in [name for name in changes if name in sys.modules]:
         changes[name](sys.modules[name])
@@ -38,7 +38,7 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if file := self._replaced.get(fullname):
             return importlib.util.spec_from_file_location(fullname, file)
-        change = self._changes.pop(fullname, None)  # popped, as the next line asks this finder again
+        change = self._changes.pop(fullname, None)  # popped, because the next line calls this finder again
         spec = importlib.util.find_spec(fullname) if change else None
         if change and spec and spec.loader:
             both = _followed_by(spec.loader.exec_module, change)

@@ -1,4 +1,4 @@
-"""What the processes of a training on a CPU share: environment variables, and a Ray of their own."""
+"""What the processes of a CPU training share: environment variables, and a private Ray."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gem_core.training.cleanup import clean_up_after_this_process
+
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",  # more threads fight over the cores
+    "OMP_NUM_THREADS": "1",  # more threads compete for the cores
     "TOKENIZERS_PARALLELISM": "false",
 }
-"""Environment variables of every framework."""
+"""Environment variables for every framework."""
 
 RAY_ENVIRONMENT = {
     **ENVIRONMENT,
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's default from its next version on, and it warns till then
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the default of Ray's next version; without it, Ray warns
     "RAY_DEDUP_LOGS": "0",  # print each line of a worker at once, not repeated lines every five seconds
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Environment variables of frameworks that use Ray."""
+"""Environment variables for frameworks that use Ray."""
 
-# Ray's sockets lie in a folder below this one, and the path of a socket has at most 107 characters.
+# Ray's sockets are in a subfolder, and the path of a socket has at most 107 characters.
 LONGEST_RAY_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 
 
 def python_path(*folders: Path | str | None) -> str:
-    """A PYTHONPATH with these folders before those that it has."""
+    """The PYTHONPATH with these folders in front."""
     given = [str(folder) for folder in folders if folder]
     present = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join([*given, *(folder for folder in present if folder and folder not in given)])
@@ -39,19 +41,20 @@ def ray_folder() -> Iterator[str]:
     """A temporary folder for the sockets and logs of a private Ray. At the end Ray is stopped and the folder removed.
 
     Raises:
-        ValueError: temporary folders here have paths that are too long for Ray's sockets.
+        ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
+    clean_up_after_this_process()  # before Ray starts, whose processes inherit this run's mark
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         check_ray_folder(folder)
         try:
             yield folder
         finally:
             if ray := sys.modules.get("ray"):
-                ray.shutdown()  # its processes would write to the folder while it is being removed
+                ray.shutdown()  # otherwise Ray's processes would write to the folder while it is removed
 
 
 def check_ray_folder(folder: str | Path) -> None:
-    """Raises `ValueError` where Ray could not open its sockets."""
+    """Raise `ValueError` if the path is too long for Ray's sockets."""
     if len(str(folder)) > LONGEST_RAY_FOLDER:
         raise ValueError(
             f"Ray needs a folder of at most {LONGEST_RAY_FOLDER} characters, and {folder} is longer. "

@@ -1,4 +1,4 @@
-"""Sampling from a causal language model on the CPU, many requests at a time."""
+"""Samples from a causal language model on the CPU, many requests at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt to continue. `temperature` 0 is greedy; `seed` fixes what is sampled."""
+    """A prompt to continue. `temperature` 0 is greedy; `seed` makes the response reproducible."""
 
     prompt: Sequence[int]
     max_tokens: int
@@ -22,7 +22,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What was sampled, with an end-of-sequence token if it came to one, and its log-probabilities."""
+    """The sampled ids, with the end-of-sequence token if there was one, and their log-probabilities."""
 
     token_ids: list[int]
     log_probs: list[float]
@@ -38,9 +38,9 @@ class Engine:
 
     @torch.inference_mode()
     def load(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Copy all weights. Those that are missing or not the model's are an error: vLLM would stay with old ones."""
+        """Copy all weights. Missing or unknown weights are an error, although vLLM would silently keep old ones."""
         target = self._model.state_dict()
-        needed = {name for name, _ in self._model.named_parameters()}  # of tied weights only the first
+        needed = {name for name, _ in self._model.named_parameters()}  # only the first name of tied weights
         if not needed <= weights.keys() <= target.keys():
             missing, unknown = sorted(needed - weights.keys()), sorted(weights.keys() - target.keys())
             raise ValueError(f"these weights are missing: {missing}; these are not the model's: {unknown}")
@@ -50,9 +50,9 @@ class Engine:
 
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Continue all prompts together. A response depends on its own request only, up to the noise of floats."""
+        """Continue all prompts together. A response depends on its own request only, up to rounding."""
         if not self._has_weights:
-            raise RuntimeError("the weights have not been synchronised yet")
+            raise RuntimeError("the weights have not been synchronized yet")
         count = len(requests)
         longest = max(len(one.prompt) for one in requests)
         limits = torch.tensor([one.max_tokens for one in requests])
@@ -61,7 +61,7 @@ class Engine:
         greedy = torch.tensor([one.temperature == 0 for one in requests])
         temperature = torch.tensor([one.temperature or 1.0 for one in requests]).unsqueeze(1)
         stops = ~torch.tensor([one.ignore_eos for one in requests])
-        # All randomness is drawn here, one number per token, each row from its own generator.
+        # All random numbers are drawn here, one per token, with one generator per row.
         uniform = torch.ones(count, steps, dtype=torch.float64)
         ids = torch.zeros(count, longest, dtype=torch.long)
         mask = torch.zeros(count, longest + steps, dtype=torch.long)
@@ -71,7 +71,7 @@ class Engine:
             ids[row, longest - len(one.prompt) :] = torch.tensor(one.prompt)
             mask[row, longest - len(one.prompt) :] = 1
         positions = (mask[:, :longest].cumsum(1) - 1).clamp(min=0)
-        padded = bool((mask == 0).any())  # without padding the model need not build a mask at each step
+        padded = bool((mask == 0).any())  # without padding, the model needs no mask
         tokens = torch.zeros(count, steps, dtype=torch.long)
         log_probs = torch.zeros(count, steps)
         lengths = limits.clone()

@@ -28,8 +28,8 @@ class GemActor(PPOActor):
         """Load the engine; environments are built for the first batch.
 
         Args:
-            actor_id: counted in this group.
-            save_path: of the run.
+            actor_id: number of the actor in this group.
+            save_path: folder of the run.
         """
         super().init(actor_id, save_path)
         args = self.args
@@ -38,7 +38,7 @@ class GemActor(PPOActor):
             top_p=args.top_p,
             top_k=args.top_k,
             max_tokens=args.generate_max_length,
-            logprobs=0,  # only that of the sampled token
+            logprobs=0,  # only for the sampled token
         )
         self._collector: BatchCollector | None = None
         self._number = args.group_rank * args.actors_per_group + actor_id  # counted over all groups of machines
@@ -53,10 +53,10 @@ class GemActor(PPOActor):
         """Play an episode for each prompt; the prompts are placeholders.
 
         Returns:
-            A handle of a list of `EpisodeData`, one for each prompt.
+            A handle to a list of `EpisodeData`, one for each prompt.
 
         Raises:
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `build_collector`.
         """
         count = len(prompts)
@@ -72,7 +72,7 @@ class GemActor(PPOActor):
         """Play `count` episodes, the same tasks each time.
 
         Returns:
-            A handle of their `EpisodeSummary`s.
+            A handle to their `EpisodeSummary` objects.
 
         Raises:
             EnvFailure, NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `step`.

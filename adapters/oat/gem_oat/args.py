@@ -26,8 +26,8 @@ _JSON = PrimitiveConstructorSpec[dict[str, Any]](
 class GemOatArgs(PPOArgs, GemSettings):
     """`PPOArgs` for environments of many turns; every flag of Oat keeps its meaning.
 
-    A batch is `rollout_batch_size_per_device` episodes for each learner. `max_train` counts episodes,
-    `train_batch_size` those of an update, `generate_max_length` limits one response and `max_model_len` an episode.
+    A batch has `rollout_batch_size_per_device` episodes for each learner. `max_train` counts episodes, and
+    `train_batch_size` the episodes of an update. `generate_max_length` limits one response, `max_model_len` an episode.
     """
 
     env_kwargs: Annotated[dict[str, Any], _JSON] = setting({}, _DECLARED["env_kwargs"].metadata["help"])
@@ -52,31 +52,31 @@ class GemOatArgs(PPOArgs, GemSettings):
 
     @property
     def learners(self) -> int:
-        """Processes that learn, over all groups."""
+        """Number of learner processes, over all groups."""
         return self.learners_per_group * self.num_groups
 
     @property
     def learners_per_group(self) -> int:
-        """Processes that learn, in this group of machines."""
+        """Number of learner processes in this group of machines."""
         return self.gpus if self.collocate else (self.gpus + 1) // 2
 
     @property
     def actors_per_group(self) -> int:
-        """Processes that play, in this group."""
+        """Number of actor processes in this group."""
         return self.learners_per_group // self.num_gpus_per_actor
 
     @property
     def batches(self) -> int:
-        """Batches that `max_train` episodes make."""
+        """Number of batches in `max_train` episodes."""
         return self.max_train // self.rollout_batch_size
 
     @property
     def updates(self) -> int:
-        """Updates per pass over a batch."""
+        """Number of updates per pass over a batch."""
         return self.rollout_batch_size // self.train_batch_size
 
 
-# Where tyro looks for the help of a flag.
+# tyro reads the help of flags from here.
 GemOatArgs.__doc__ = f"{GemOatArgs.__doc__}\n    Args:\n" + "\n".join(
     f"        {name}: {one.metadata['help']}" for name, one in _DECLARED.items()
 )

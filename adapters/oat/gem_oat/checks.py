@@ -1,4 +1,4 @@
-"""Refuses settings that cannot work, or that would silently change the algorithm, and derives what follows."""
+"""Refuses settings that cannot work, or that would silently change the algorithm, and derives the remaining ones."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ FIXED: dict[str, tuple[Any, str]] = {
     "algo": ("PPO", "environments give rewards, and PPO learns from them"),
     "oracle": ("", "environments give the rewards"),
     "prompt_data": ("", "environments write the prompts"),
-    "num_samples": (1, "a prompt is one moment of an episode; use --group_size"),
-    "eval_n": (1, "a prompt is one moment of an episode; use --eval_episodes"),
+    "num_samples": (1, "a prompt is one turn of an episode; use --group_size"),
+    "eval_n": (1, "a prompt is one turn of an episode; use --eval_episodes"),
     "num_prompt_epoch": (1, "environments have no epochs; use --max_train"),
     "max_queries": (-1, "a run ends after --max_train episodes"),
-    "resume_dir": ("", "Oat brings back weights but plays the tasks again; use --pretrain with a saved model"),
-    "launch_type": ("local_mp", "the program is made of processes on this machine"),
-    "max_sgd_steps": (math.inf, "it counts batches, and the next one is another"),
-    "pi_buffer_maxlen_per_device": (None, "a batch has one row for each turn of its episodes, and none is left out"),
+    "resume_dir": ("", "Oat restores weights but plays the same tasks again; use --pretrain with a saved model"),
+    "launch_type": ("local_mp", "the program runs as processes on this machine"),
+    "max_sgd_steps": (math.inf, "it would leave out a part of each batch"),
+    "pi_buffer_maxlen_per_device": (None, "a batch has one row for each turn of its episodes, and no row is dropped"),
     "whiten_rewards": (False, "the estimator decides the scale; use --advantage rebn"),
     "whiten_adv": (False, "the estimator decides the scale; use --advantage rebn"),
     "reinforce_update": (False, "Oat 0.2.4 divides by zero after such an update"),
     "asynchronous": (False, "weights would change in the middle of an episode"),
     "dry_run": (False, "it trains on made-up tokens without log-probabilities"),
     "learn_rm": (False, "environments give the rewards"),
-    "rnd_seed": (False, "it would reach the learners only, and tasks come from the actors; give another --seed"),
+    "rnd_seed": (False, "it would apply to the learners only, and tasks come from the actors; change --seed"),
 }
-"""Flags of Oat that must keep these values: another one would silently change the algorithm."""
+"""Flags of Oat that must keep these values: other values would silently change the algorithm."""
 
 UNREAD = {
     "where prompts come from a data set": (
@@ -59,7 +59,7 @@ UNREAD = {
     "with --dry_run or --resume_dir": ("dry_run_prompt_len", "dry_run_response_len", "resume_tag"),
     "in older releases": ("disable_trace_cache",),
 }
-"""Flags of Oat that have no effect here, by where they have one."""
+"""Flags of Oat that have no effect here, by the case in which they have one."""
 
 CRITIC = ("lam", "vf_coef", "cliprange_value", "critic_learning_rate", "critic_pretrain", "critic_max_step_adjustment")
 """Flags of Oat that only its critic reads."""
@@ -80,7 +80,7 @@ AT_LEAST_ONE = (
 
 
 def prepare(args: GemOatArgs) -> GemOatArgs:
-    """The same, with what follows from them.
+    """Check the arguments and fill in the derived ones.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
@@ -113,7 +113,7 @@ def _check_unread(args: GemOatArgs) -> None:
     for where, names in unread.items():
         for name in names:
             if (found := getattr(args, name)) != getattr(stock, name):
-                raise SettingsError(f"{_spelled(name, found)} does nothing here, only {where}. Leave it out.")
+                raise SettingsError(f"{_spelled(name, found)} has no effect here, only {where}. Leave it out.")
 
 
 def _derive(args: GemOatArgs) -> None:
@@ -127,15 +127,15 @@ def _derive(args: GemOatArgs) -> None:
     wanted = "ppo" if advantage_spec(args.advantage).needs_values else "drgrpo"
     if args.critic_type not in (wanted, "drgrpo"):
         raise SettingsError(
-            f"--critic_type {args.critic_type} does not go with --advantage {args.advantage}, which decides whether "
-            "there is a critic. Leave it out; turn-level PPO is --advantage gae."
+            f"--critic_type {args.critic_type} contradicts --advantage {args.advantage}, which decides whether there "
+            "is a critic. Leave it out; turn-level PPO is --advantage gae."
         )
     args.critic_type = wanted
     if args.max_epochs not in (0, args.num_ppo_epochs):
         raise SettingsError(f"--max_epochs {args.max_epochs} is not read by Oat's PPO. Use --num_ppo_epochs.")
-    args.max_epochs = args.num_ppo_epochs  # or the schedule would come to its end in the middle of the run
+    args.max_epochs = args.num_ppo_epochs  # otherwise the schedule would end in the middle of the run
     if args.max_train < whole:
-        raise SettingsError(f"--max_train {args.max_train} episodes make no batch of {whole}")
+        raise SettingsError(f"--max_train {args.max_train} episodes are less than a batch of {whole}")
 
 
 def _check_sampler(args: GemOatArgs) -> None:
@@ -150,14 +150,14 @@ def _check_sampler(args: GemOatArgs) -> None:
 def _check_machines(args: GemOatArgs) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and not re.fullmatch(r"\d+(,\d+)*", visible):
-        raise SettingsError(f"CUDA_VISIBLE_DEVICES={visible}: Oat needs numbers of GPUs, such as 0,1, or none at all")
+        raise SettingsError(f"CUDA_VISIBLE_DEVICES={visible}: Oat needs GPU numbers such as 0,1. Or unset it.")
     if visible is not None and visible.count(",") + 1 != args.gpus:
         raise SettingsError(
-            f"CUDA_VISIBLE_DEVICES={visible} with --gpus {args.gpus}: Oat takes all GPUs that are visible. Make their "
-            "numbers equal."
+            f"CUDA_VISIBLE_DEVICES={visible} with --gpus {args.gpus}: Oat uses all visible GPUs. Make both numbers "
+            "equal."
         )
     if not 0 <= args.group_rank < args.num_groups:
-        raise SettingsError(f"--group_rank {args.group_rank} is not one of --num_groups {args.num_groups}, from 0 on")
+        raise SettingsError(f"--group_rank {args.group_rank} is not from 0 to --num_groups {args.num_groups} - 1")
     if args.num_groups > 1 and (args.master_port is None or args.master_addr == "0.0.0.0"):
         raise SettingsError(
             f"--num_groups {args.num_groups}: groups meet at --master_addr, the address of group 0's machine, and "
@@ -167,8 +167,8 @@ def _check_machines(args: GemOatArgs) -> None:
         raise SettingsError(f"--gpus {args.gpus} cannot be shared evenly by actors and learners; use --collocate")
     if args.num_gpus_per_actor not in (1, 2, 4, 8) or args.learners_per_group % args.num_gpus_per_actor:
         raise SettingsError(
-            f"--num_gpus_per_actor {args.num_gpus_per_actor} is none of 1, 2, 4 and 8, or does not divide the "
-            f"{args.learners_per_group} GPUs that actors have"
+            f"--num_gpus_per_actor {args.num_gpus_per_actor} is not one of 1, 2, 4 and 8, or does not divide the "
+            f"{args.learners_per_group} GPUs of the actors"
         )
 
 
@@ -212,7 +212,7 @@ def _check_evaluation(args: GemOatArgs) -> None:
     if args.sync_params_every > 1:
         raise SettingsError(
             f"--sync_params_every {args.sync_params_every} with --eval_steps {args.eval_steps}: an evaluation would "
-            "hand the actors new weights in between. Use --eval_steps -1, or --sync_params_every 1."
+            "give the actors new weights in between. Use --eval_steps -1, or --sync_params_every 1."
         )
 
 
@@ -220,8 +220,8 @@ def _check_environments(args: GemOatArgs) -> None:
     share = args.rollout_batch_size_per_device * args.num_gpus_per_actor
     if len(args.train_weights) > 1 and args.max_concurrent not in (None, share):
         raise SettingsError(
-            f"--max_concurrent {args.max_concurrent} with several --env: those with short episodes would fill most of "
-            f"a batch, which is {share} episodes of an actor. Leave it out, so that each has its share."
+            f"--max_concurrent {args.max_concurrent} with several --env: environments with short episodes would fill "
+            f"most of a batch of {share} episodes per actor. Leave it out, so that each environment has its share."
         )
     slots = args.max_concurrent or share
     tasks = slots // args.group_size * args.actors_per_group * args.num_groups

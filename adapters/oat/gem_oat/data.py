@@ -1,4 +1,4 @@
-"""What Oat's learner reads: placeholder prompts, and rows with their numbers."""
+"""The data of Oat's learner: placeholder prompts, and numbered rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PlaceholderPrompts(Dataset[tuple[str, str, str]]):
     """An empty prompt for each episode: environments write the prompts.
 
     Args:
-        count: of the episodes that a run plays, not more, as samplers list all of them.
+        count: number of episodes of the run; not more, because samplers list all prompts.
     """
 
     def __init__(self, count: int) -> None:
@@ -27,7 +27,7 @@ class PlaceholderPrompts(Dataset[tuple[str, str, str]]):
 
 
 class NumberedRows(TransitionDataset):
-    """Oat's rows; a batch of them says where in the buffer each row is."""
+    """Oat's rows; a batch has the position of each row in the buffer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,5 +35,5 @@ class NumberedRows(TransitionDataset):
             row["row"] = index
 
     def collate_fn(self, item_list: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Oat's, with `rows`, the index of each row in the buffer."""
+        """Oat's method, which adds `rows`, the index of each row in the buffer."""
         return {**super().collate_fn(item_list), "rows": [item["row"] for item in item_list]}

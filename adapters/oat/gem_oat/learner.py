@@ -27,7 +27,7 @@ from gem_oat.transitions import EpisodeData, pad_rows, turn_rows
 
 
 class GemLearner(PPOLearner):
-    """Oat's, on whole episodes: a row is a turn, and its advantage comes from gem-core, over all learners."""
+    """Oat's PPO learner on whole episodes. A row is a turn, and gem-core computes its advantage over all learners."""
 
     args: GemOatArgs
     model: Any
@@ -37,7 +37,7 @@ class GemLearner(PPOLearner):
     def _init(self, args: Any, actors: list[Any]) -> None:
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
-        # A group of its own for Python's objects: NCCL would send them over GPUs, and its waits time out.
+        # A separate group for Python objects: NCCL would send them through GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns = TurnTable.of([], [], [])
         self._order: list[int] = []
@@ -50,7 +50,7 @@ class GemLearner(PPOLearner):
 
     @reported
     def run(self) -> None:
-        """Train; an error in any process ends the whole program, see `gem_oat.run`."""
+        """Train. An error in any process ends the whole program, see `gem_oat.run`."""
         super().run()
         if status := RunStatus.of_this_run():
             status.finish()
@@ -68,7 +68,7 @@ class GemLearner(PPOLearner):
     # -- a batch -----------------------------------------------------------------------------------------------------
 
     def process_feedback_data(self, data_list: list[EpisodeData]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Take the episodes of a batch; every turn becomes a row.
+        """Receive the episodes of a batch; every turn becomes a row.
 
         All learners get the same number of rows, in full micro-batches for the same number of updates.
         """
@@ -83,7 +83,7 @@ class GemLearner(PPOLearner):
         self.pi_buffer.extend(pad_rows(rows, math.ceil(most / multiple) * multiple, self.tokenizer.pad_token_id))
 
     def learn(self, learning_round: int) -> dict[str, Any]:
-        """Train on the batch; one without a turn changes nothing."""
+        """Train on the batch. A batch without turns changes nothing."""
         info: dict[str, Any] = {}
         if self.pi_buffer:
             self._divide(len(self.pi_buffer))
@@ -92,31 +92,31 @@ class GemLearner(PPOLearner):
         return {**info, **self._metrics}
 
     def learning_step(self, trajectory: dict[str, Any]) -> dict[str, Any]:
-        """Oat's, which asks for advantages in between."""
+        """Oat's training step, which calls the methods for advantages below."""
         self._order = trajectory["rows"]
         return super().learning_step(trajectory)
 
     def _divide(self, rows: int) -> None:
-        """The wanted number of updates, and a divisor that does not depend on the number of rows."""
+        """Set the number of updates, and a divisor that does not depend on the number of rows."""
         args = self.args
         micro_batches = rows // args.train_batch_size_per_device // args.updates
         self.strategy.grad_acc_step = micro_batches
         for engine in (self.model.model, self.critic):
             if engine is not None:
                 engine.set_train_batch_size(micro_batches * args.train_batch_size_per_device * engine.dp_world_size)
-                engine.micro_steps = 0  # it steps where their count is a multiple, and the last batch's was another
-                engine.optimizer.gradient_accumulation_steps = micro_batches  # its own copy, for offloading
-        # Oat takes the mean over rows. This makes it one over episodes, whose number is the same in every batch.
+                engine.micro_steps = 0  # the engine updates at multiples of a count that differs between batches
+                engine.optimizer.gradient_accumulation_steps = micro_batches  # the optimizer's copy, for offloading
+        # Oat takes the mean over rows. This divisor makes it the mean over episodes, a constant number per batch.
         divisor = args.generate_max_length * args.rollout_batch_size_per_device / rows
         self.masked_aggregator = functools.partial(masked_sum, constant_normalizer=divisor)
 
     # -- advantages --------------------------------------------------------------------------------------------------
 
     def compute_monte_carlo_advantages(self, rewards: torch.Tensor, response_masks: torch.Tensor) -> torch.Tensor:
-        """One number per turn.
+        """One advantage per turn.
 
         Args:
-            rewards: float (rows, tokens), with the KL penalty where there is one.
+            rewards: float (rows, tokens), including the KL penalty if there is one.
             response_masks: bool (rows, tokens).
 
         Returns:
@@ -131,10 +131,10 @@ class GemLearner(PPOLearner):
     def compute_ppo_advantages(
         self, rewards: torch.Tensor, input_ids: torch.Tensor, att_mask: torch.Tensor, response_masks: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Turn-level advantages with Oat's critic, whose value of a turn is that at its first token.
+        """Turn-level advantages with Oat's critic. The value of a turn is the critic's value at its first token.
 
         Args:
-            rewards: float (rows, tokens), with the KL penalty where there is one.
+            rewards: float (rows, tokens), including the KL penalty if there is one.
             input_ids, att_mask: (rows, tokens + 1).
             response_masks: bool (rows, tokens).
 
@@ -144,14 +144,14 @@ class GemLearner(PPOLearner):
         Raises:
             AdvantageError: as gem-core's estimator.
         """
-        # Only the values are wanted. An empty mask skips Oat's estimator, which is a loop over tokens.
+        # Only the values are needed. An empty mask skips Oat's estimator, which is a loop over tokens.
         nothing = torch.zeros_like(response_masks)
         _, _, values = super().compute_ppo_advantages(rewards, input_ids, att_mask, nothing)
         advantages, returns = self._advantages(rewards, values)
         return advantages[:, None] * response_masks, returns[:, None] * response_masks, values
 
     def _advantages(self, rewards: torch.Tensor, values: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Advantages and returns (rows,), 0 for padding; from tables (rows, tokens)."""
+        """Advantages and returns (rows,), 0 for padding, from tables (rows, tokens)."""
         args, turns = self.args, self._turns.reordered(self._order)
         batch = turns.batch(turns.sums([_array(rewards)]), None if values is None else turns.firsts([_array(values)]))
         *columns, metrics = advantages_and_returns(
@@ -164,7 +164,7 @@ class GemLearner(PPOLearner):
         return advantages, returns
 
     def _gather(self, part: Any) -> list[Any]:
-        """Every learner's part, in the order of their ranks."""
+        """The parts of all learners, in the order of their ranks."""
         parts: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(parts, part, group=self._everyone)
         return parts
@@ -196,7 +196,7 @@ class GemLearner(PPOLearner):
         return [one for handle in handles for one in self.collector.ipc_client.deserialize_ipc(handle)]
 
     def eval_and_log(self, train_info: dict[str, Any], eval: bool = False, save: bool = False) -> None:
-        """Oat's, and the report. With `save` training is over."""
+        """Oat's method, and the report. With `save`, training is over."""
         self._evaluated = {}
         super().eval_and_log(train_info, eval, save)
         if self._report is not None:
@@ -205,7 +205,7 @@ class GemLearner(PPOLearner):
             _ = [closed.result() for closed in [actor.futures.close() for actor in self.actors]]
 
     def _write_report(self, report: RunReport, train_info: Mapping[str, Any], last: bool) -> None:
-        # Oat counts on after the last update.
+        # Oat's counter continues after the last update.
         update = self.steps - 1 if last else self.steps
         if train_info and not last:
             report.update(update, {name: float(value) for name, value in {**train_info, **self.actor_info}.items()})

@@ -9,8 +9,8 @@ from gem_core.specs import AdapterSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
-# 0.2.3 is the first release whose transitions carry the sampler's log-probabilities as the learner reads them; what is
-# relied on is pinned down in `tests/adapters/oat/test_contract.py`, and 0.3 may move it.
+# 0.2.3 is the first release whose transitions carry the sampler's log-probabilities in the form that the learner reads.
+# `tests/adapters/oat/test_contract.py` checks the internals that the adapter uses; 0.3 may change them.
 OAT = AdapterSpec("oat", "gem_oat", distribution="oat-llm", supported=">=0.2.3,<0.3", extra="oat")
 
 

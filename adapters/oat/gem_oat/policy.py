@@ -16,8 +16,8 @@ class EnginePolicy:
     """Samples with the vLLM engine of an actor, from token ids.
 
     Args:
-        actor: Oat's.
-        sampling_params: vLLM's, one response per prompt.
+        actor: Oat's actor.
+        sampling_params: sampling parameters of vLLM, with one response per prompt.
     """
 
     def __init__(self, actor: ActorBase, sampling_params: Any) -> None:
@@ -26,7 +26,7 @@ class EnginePolicy:
 
     def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
         """One completion per prompt."""
-        # Not with Oat's `generate`, which insists on a BOS token; here the chat template decides.
+        # Not with Oat's `generate`, which requires a BOS token; here the chat template decides.
         answers: Any = self._actor.llm.generate(
             prompt_token_ids=[prompt.tolist() for prompt in prompts],
             sampling_params=self._sampling_params,

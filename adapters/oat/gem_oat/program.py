@@ -1,4 +1,4 @@
-"""Start Oat's program, and end all of its processes."""
+"""Starts Oat's program, and ends all its processes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from oat.args import default_args_validation
 from oat.interface import get_program, lp
 
 from gem_core.errors import AdapterError
+from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.report import curve_at_the_end
 from gem_oat.actor import GemActor
 from gem_oat.args import GemOatArgs
@@ -25,24 +26,25 @@ from gem_oat.learner import GemLearner
 from gem_oat.status import FOLDER, RunStatus
 
 PATIENCE = 5.0
-"""Seconds that processes have to end by themselves after training, or to report why they ended."""
+"""Time limit in seconds for processes to end by themselves after training, or to report why they ended."""
 
 
 def run(args: GemOatArgs) -> None:
-    """Train as Oat's own programs do: actors, learners and shared memory run in processes of their own.
+    """Train as Oat's own programs do: actors, learners and shared memory run in separate processes.
 
-    Launchpad would wait forever after a process is gone. This function ends the others and raises the first error.
+    Launchpad would wait forever if a process died. This function ends the others and raises the first error.
 
     Args:
-        args: usually `oat.args.get_default_args(GemOatArgs)`, which reads the command line. Not changed.
+        args: usually `oat.args.get_default_args(GemOatArgs)`, which reads the command line. Not modified.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
-        AdapterError: a process failed; the message has its error. Or the program was told to stop.
+        AdapterError: a process failed (the message has its error), or the program was stopped.
     """
     args = prepare(copy.deepcopy(args))
     default_args_validation(args)
+    clean_up_after_this_process()
     drawn = curve_at_the_end(args.report, ", ".join(args.train_weights))
     with drawn, tempfile.TemporaryDirectory(prefix="gem_oat") as folder:
         os.environ[FOLDER] = folder
@@ -62,14 +64,14 @@ def _launch(args: GemOatArgs, status: RunStatus) -> None:
             wait([_node(shell) for shell in shells], status, args.learners_per_group, stop)
     finally:
         end(status, shells)
-        signal.alarm(0)  # Launchpad's countdown would kill this process, too
+        signal.alarm(0)  # otherwise Launchpad's countdown would kill this process, too
         if manager is not None:
             manager.wait()
 
 
 @contextlib.contextmanager
 def _stop_request() -> Iterator[threading.Event]:
-    """Set by Ctrl-C or a scheduler's signal. Launchpad handles these signals, and ends the nodes."""
+    """An event that Ctrl-C or a scheduler's signal sets. Launchpad handles these signals and ends the nodes."""
     stop = threading.Event()
     lp.register_stop_handler(stop.set)
     try:
@@ -79,7 +81,7 @@ def _stop_request() -> Iterator[threading.Event]:
 
 
 def _node(shell: psutil.Process) -> psutil.Process:
-    """The process of a node. Launchpad starts a shell for it, which lives as long as any child of that shell."""
+    """The process of a node. Launchpad starts it in a shell, which lives as long as any of its children."""
     found: list[psutil.Process] = []
 
     def started() -> bool:
@@ -98,12 +100,12 @@ def wait(nodes: Sequence[psutil.Process], status: RunStatus, learners: int, stop
 
     Args:
         nodes: the processes of the program on this machine.
-        status: what they report.
+        status: the reports of the processes.
         learners: number of learners among them.
-        stop: set when the program was told to stop.
+        stop: set when the program must stop.
 
     Raises:
-        AdapterError: a process failed or ended without a report, or the program was told to stop.
+        AdapterError: a process failed or ended without a report, or the program was stopped.
     """
 
     def decided() -> bool:
@@ -157,7 +159,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _ended(process: psutil.Process) -> bool:
-    # Not by waiting for it: Launchpad waits for its processes itself, and fails where somebody else has done so.
+    # Not by waiting for the process: Launchpad waits for its processes itself, and fails if another waiter was first.
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -167,10 +169,10 @@ def _ended(process: psutil.Process) -> bool:
 SED = "sed"
 """Launchpad's shells pipe the output of nodes through it."""
 _STOPPED = (
-    "Oat's program was told to stop before training was over, by Ctrl-C or a signal, and all its processes were ended."
+    "Oat's program was stopped before training was over, by Ctrl-C or a signal, and all its processes were ended."
 )
 _FAILED = "a process of Oat's program failed, and the others were ended."
 _UNKNOWN = (
     "a process of Oat's program ended without reporting an error, and the others were ended. It was killed, for "
-    "example because memory ran out; its output is above. What another process reported after that follows, if any did."
+    "example because memory ran out; its output is above. Later reports of other processes follow, if there are any."
 )

@@ -10,7 +10,7 @@ from gem_core.training.settings import Count, RunSettings, setting
 
 @dataclass(kw_only=True)
 class GemSettings(RunSettings):
-    """`RunSettings` as flags of Oat's. Oat's learner has one advantage per row, so a row is a turn."""
+    """`RunSettings` as flags of Oat. Oat's learner has one advantage per row, so a row is a turn."""
 
     prefix: ClassVar[str] = "--"
     separator: ClassVar[str] = " "

@@ -1,4 +1,4 @@
-"""What the processes of a run tell the process that started them."""
+"""What the processes of a run report to the process that started them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import psutil
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 FOLDER = "GEM_OAT_STATUS"
-"""Environment variable with the folder of the status; all processes of a run on this machine have it."""
+"""Environment variable with the folder of the status, in all processes of a run on this machine."""
 
 
 class RunStatus:
     """The first error of a run, the processes that failed, and the learners that finished.
 
     Args:
-        folder: a process that failed or finished leaves a file there.
+        folder: where processes that failed or finished write a file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,7 +60,7 @@ class RunStatus:
         (self._folder / f"done.{os.getpid()}").touch()
 
     def fail(self, error: BaseException) -> None:
-        """Report an error of this process. `error` stays the first error of any process."""
+        """Report an error of this process. `error` remains the first error of any process."""
         descriptor, whole = tempfile.mkstemp(dir=self._folder)
         with open(descriptor, "w") as file:
             file.writelines(traceback.format_exception(type(error), error, error.__traceback__))
@@ -72,7 +72,7 @@ class RunStatus:
 def _folder_of(process: psutil.Process) -> str | None:
     try:
         return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get(FOLDER)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended meanwhile, or another user's
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # already ended, or another user's
         return None
 
 

@@ -17,14 +17,14 @@ from gem_core.training.turn_table import TurnTable
 
 @dataclass
 class EpisodeData(TransitionData):
-    """A whole episode. Oat's collector takes it for a transition: it counts it, logs its length and passes it on."""
+    """A whole episode. Oat's collector treats it as a transition: counts it, logs its length and passes it on."""
 
     summary: EpisodeSummary | None = None
-    """`None` where the episode was dropped."""
+    """`None` if the episode was dropped."""
     dropped: int = 0
-    """Episodes of the batch that were dropped."""
+    """Number of dropped episodes in the batch."""
     rows: list[Row] = field(default_factory=list[Row])
-    """A row per token sequence. Every token of the episode is here once, and nowhere else."""
+    """A row per token sequence. Every token of the episode is stored once, only here."""
 
     @classmethod
     def of(cls, episode: Episode, info: dict[str, float]) -> EpisodeData:
@@ -44,7 +44,7 @@ class EpisodeData(TransitionData):
 
 
 def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
-    """A batch as exactly `count` items, as Oat's collector expects; without a summary for dropped episodes."""
+    """A batch as exactly `count` items, as Oat's collector expects. Items of dropped episodes have no summary."""
     info = {
         "rollout/carried_turns": float(batch.carried_turns),
         "rollout/in_flight": float(batch.in_flight),
@@ -61,11 +61,11 @@ def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
 def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[TransitionData], TurnTable]:
     """The turns of a learner's episodes as Oat's rows, and the table of the turns.
 
-    Oat's tables have a column per token that is predicted, so their first column is the second token of a row.
+    Oat's tables have a column per predicted token, so their first column is the second token of a row.
 
     Args:
-        items: what the collector gave the learner.
-        args: flags that say what becomes of responses that the token limit cut off.
+        items: the episodes that the collector gave the learner.
+        args: flags that decide how responses that the token limit cut off are treated.
     """
     turns = [
         (number, item.summary.group, row, turn)
@@ -86,7 +86,7 @@ def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[Transit
 def pad_rows(rows: Sequence[TransitionData], count: int, pad_id: int) -> list[TransitionData]:
     """Fill up to `count` rows with rows that the loss leaves out.
 
-    They repeat the given rows, so that averages that Oat logs over all rows change little.
+    The added rows repeat the given rows, so that Oat's logged averages over all rows change little.
     """
     models = rows or [TransitionData("", [pad_id], "", [pad_id], [0.0], [0.0])]
     padding = [replace(models[index % len(models)], loss_mask=False) for index in range(count - len(rows))]
@@ -94,7 +94,7 @@ def pad_rows(rows: Sequence[TransitionData], count: int, pad_id: int) -> list[Tr
 
 
 def _transition(row: Row, turn: TurnSpan, args: PPOArgs) -> TransitionData:
-    """Without texts, which Oat's learner does not read, and with the one reward that it reads, the last."""
+    """A turn as Oat's transition: without texts, and with the reward on the last token, as Oat's learner reads it."""
     sampled = slice(turn.start, turn.end)
     unknown = [math.nan] * (turn.end - turn.start)
     return TransitionData(

@@ -4,7 +4,7 @@ python -m gem_openrlhf --gem.env game:GuessTheNumber-v0-easy --gem.steps 100 \\
     --actor.model_name_or_path Qwen/Qwen3-1.7B-Base --vllm.num_engines 4 ...
 
 `python -m gem_openrlhf` is `python -m openrlhf.cli.train_ppo_ray` with the flags `--gem.*` added to OpenRLHF's own;
-`launch` does the same from Python. `GemAgentExecutor` is what OpenRLHF's engines load, and imports nothing of training.
+`launch` does the same from Python. OpenRLHF's engines load `GemAgentExecutor`, which imports no training code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m gem_openrlhf`: OpenRLHF's `train_ppo_ray` with environments; every flag of OpenRLHF's stays what it is."""
+"""`python -m gem_openrlhf`: OpenRLHF's `train_ppo_ray` with environments; every OpenRLHF flag keeps its meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
         launch()
     except GemError as error:
         if "ray" in sys.modules:
-            sys.modules["ray"].shutdown()  # its workers' last words would bury the reason
+            sys.modules["ray"].shutdown()  # otherwise the workers' last output would hide the reason
         sys.exit(f"{type(error).__name__}: {error}")
 
 

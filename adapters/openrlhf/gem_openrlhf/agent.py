@@ -18,10 +18,10 @@ from gem_openrlhf.tasks import TaskLabel
 
 
 class GemAgentExecutor(AgentExecutorBase):
-    """Plays environments, one coroutine per episode; OpenRLHF makes one of these per engine.
+    """Plays environments, one coroutine per episode; OpenRLHF creates one executor per engine.
 
-    OpenRLHF takes the class `AgentExecutor` from the file that it is given, so derive a class of that name. The same
-    file may register environments, as every engine imports it:
+    OpenRLHF loads the class `AgentExecutor` from a file, so derive a class of that name. The same file may register
+    environments, because every engine imports it:
 
         class AgentExecutor(GemAgentExecutor):
             pass
@@ -47,13 +47,13 @@ class GemAgentExecutor(AgentExecutorBase):
         """One episode, as OpenRLHF expects a sample.
 
         Args:
-            prompt: the task's name.
+            prompt: name of the task.
             label: the task.
-            sampling_params: OpenRLHF's; `max_tokens` limits one response.
-            max_length: tokens of a prompt and its response.
-            hf_tokenizer: the policy's.
-            llm_engine: samples.
-            images: none.
+            sampling_params: OpenRLHF's sampling parameters; `max_tokens` limits one response.
+            max_length: token limit of a prompt and its response.
+            hf_tokenizer: the tokenizer of the policy.
+            llm_engine: the engine that samples.
+            images: not used.
 
         Raises:
             SettingsError: the label is not a task.

@@ -1,7 +1,7 @@
-"""OpenRLHF's averages over trained tokens, for rows and micro-batches that have none.
+"""OpenRLHF's averages over trained tokens, for rows and micro-batches without trained tokens.
 
-OpenRLHF divides by the number of trained tokens: of a row, of a micro-batch, of an update. Rows that only fill up a
-batch have none, and would make metrics NaN or end the training with a ZeroDivisionError.
+OpenRLHF divides by the number of trained tokens of a row, a micro-batch or an update. Padding rows have no trained
+tokens, and would make metrics NaN or end the training with a ZeroDivisionError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _loss_norm = loss_utils._optimizer_step_loss_norm
 
 @contextmanager
 def safe_averages(*modules: ModuleType) -> Iterator[None]:
-    """Averages over no tokens are 0 in OpenRLHF's losses and in these modules of OpenRLHF's."""
+    """Make averages over no tokens 0 in OpenRLHF's losses and in these modules of OpenRLHF."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(loss_utils, "_optimizer_step_loss_norm", loss_norm))
         for module in (loss, *modules):
@@ -33,7 +33,7 @@ def safe_averages(*modules: ModuleType) -> Iterator[None]:
 
 
 def masked_mean(tensor: torch.Tensor, mask: torch.Tensor, dim: int | None = None) -> torch.Tensor:
-    """OpenRLHF's mean over the tokens of a mask, 0 where the mask has none."""
+    """OpenRLHF's mean over the tokens of a mask, 0 for an empty mask."""
     return (tensor * mask).sum(dim=dim) / mask.sum(dim=dim).clamp(min=1)
 
 
@@ -45,7 +45,7 @@ def loss_norm(masks: Any, dp_group: Any, dp_size: int, gas: int) -> dict[str, An
 
 
 def weighed(training_step: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """The actor's step on a micro-batch, whose number of tokens, by which OpenRLHF divides its metrics, is never 0."""
+    """The actor's step on a micro-batch, with a number of tokens above 0, because OpenRLHF divides metrics by it."""
 
     def step(*args: Any, **kwargs: Any) -> dict[str, Any]:
         status = training_step(*args, **kwargs)

@@ -24,8 +24,8 @@ from gem_core.training.checks import (
 from gem_openrlhf.settings import GemSettings
 
 OURS = {
-    "--algo.advantage.estimator": "OpenRLHF's know no turns; use --gem.advantage",
-    "--train.agent_func_path": "the agent is the file that launch() is given",
+    "--algo.advantage.estimator": "OpenRLHF's estimators do not support turns; use --gem.advantage",
+    "--train.agent_func_path": "the agent is the file given to launch()",
     "--data.prompt_dataset": "tasks come from environments, not from files",
     "--data.prompt_probs": "tasks come from environments; use --gem.env_weights",
     "--data.input_key": "tasks come from environments, not from files",
@@ -38,8 +38,8 @@ OURS = {
 
 FIXED: dict[str, tuple[Any, str]] = {
     "train.num_episodes": (1, "it would play the same tasks again; use --gem.steps"),
-    "train.dynamic_batch_enable": (False, "it trains on one row for each episode, and leaves out the others"),
-    "data.max_samples": (int(1e8), "environments have no end; use --gem.steps and --gem.eval_episodes"),
+    "train.dynamic_batch_enable": (False, "it trains on one row for each episode, and drops the others"),
+    "data.max_samples": (int(1e8), "environments never run out of tasks; use --gem.steps and --gem.eval_episodes"),
     "data.max_images_per_prompt": (0, "images are not supported"),
     "reward.remote_url": (None, "environments give the rewards"),
     "reward.model_name_or_path": (None, "environments give the rewards"),
@@ -47,8 +47,8 @@ FIXED: dict[str, tuple[Any, str]] = {
     "algo.advantage.no_std_norm": (False, "the estimator decides the scale; use --gem.advantage drgrpo or reinforce"),
     "critic.freezing_steps": (-1, "after the frozen steps the actor would be trained on all their batches at once"),
 }
-"""Flags of OpenRLHF that must keep these values: with another one the algorithm would change, or nothing would happen,
-without a message."""
+"""Flags of OpenRLHF that must keep these values: another value would change the algorithm or do nothing, without a
+message."""
 
 AT_LEAST_ONE = (
     "vllm.num_engines",
@@ -65,14 +65,14 @@ AT_LEAST_ONE = (
 
 
 NOT_ZERO = ("eval.steps", "ckpt.save_steps", "logger.logging_steps")
-"""OpenRLHF divides by them; -1 is never."""
+"""OpenRLHF divides by these; -1 means never."""
 
 
 def check_flags(flags: Sequence[str]) -> None:
     """Refuse flags of OpenRLHF that this adapter sets.
 
     Raises:
-        SettingsError: there is one, in full or abbreviated.
+        SettingsError: such a flag is given, in full or abbreviated.
     """
     for flag in flags:
         name = flag.partition("=")[0]
@@ -82,21 +82,21 @@ def check_flags(flags: Sequence[str]) -> None:
 
 
 def check_agent(path: Path) -> None:
-    """Refuse a file in which OpenRLHF's engines would find no agent.
+    """Refuse an agent file without an agent for OpenRLHF's engines.
 
     Raises:
-        SettingsError: it is missing, or names no `AgentExecutor`.
+        SettingsError: the file is missing, or does not define `AgentExecutor`.
     """
     try:
         names = {name for statement in ast.parse(path.read_text()).body for name in _names(statement)}
     except (OSError, UnicodeDecodeError, SyntaxError) as error:
         raise SettingsError(f"the agent {path} cannot be read: {error}") from error
     if "AgentExecutor" not in names:
-        raise SettingsError(f"the agent {path} has no AgentExecutor: derive one of that name from GemAgentExecutor")
+        raise SettingsError(f"the agent {path} has no AgentExecutor: derive a class of that name from GemAgentExecutor")
 
 
 def _names(statement: ast.stmt) -> list[str]:
-    """What a statement defines."""
+    """The names that a statement defines."""
     if isinstance(statement, ast.ClassDef):
         return [statement.name]
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -105,11 +105,11 @@ def _names(statement: ast.stmt) -> list[str]:
 
 
 def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
-    """The settings with what OpenRLHF's arguments decide, after a check of both.
+    """Check the settings and OpenRLHF's arguments, and complete the settings from the arguments.
 
     Args:
-        settings: those of the flags `--gem.*`.
-        args: OpenRLHF's, as its command line makes them.
+        settings: from the flags `--gem.*`.
+        args: OpenRLHF's parsed arguments.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
@@ -139,8 +139,8 @@ def _spelled(name: str, value: Any) -> str:
 def _check_folder(path: str) -> None:
     if {*",@*?[]"} & {*str(Path(path).resolve())}:
         raise SettingsError(
-            f"--ckpt.path {path} contains one of , @ * ? [ ], which have a meaning to OpenRLHF when it reads the tasks "
-            "from that folder. Use another folder."
+            f"--ckpt.path {path} contains one of , @ * ? [ ], which are special characters when OpenRLHF reads the "
+            "tasks from that folder. Use another folder."
         )
 
 
@@ -152,7 +152,7 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
     if args.rollout.vllm_generate_batch_size not in (None, args.rollout.batch_size):
         raise SettingsError(
             f"--rollout.vllm_generate_batch_size {args.rollout.vllm_generate_batch_size} is not --rollout.batch_size "
-            f"{args.rollout.batch_size}: batches would be of another size, and have more updates. Leave it out."
+            f"{args.rollout.batch_size}: batches would have another size and more updates. Leave it out."
         )
     episodes, batch = args.rollout.batch_size * args.rollout.n_samples_per_prompt, args.train.batch_size
     check_multiple(
@@ -164,7 +164,7 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
     )
     models = [args.actor, args.critic] if advantage_spec(settings.advantage).needs_values else [args.actor]
     for model in models:
-        # A GPU of a tensor-parallel or ring-attention group works on the rows of its group.
+        # The GPUs of a tensor-parallel or ring-attention group work on the same rows.
         shared = args.ds.ring_attn_size * args.ds.tensor_parallel_size
         ranks = max(1, model.num_nodes * model.num_gpus_per_node // shared)
         check_multiple(
@@ -192,8 +192,8 @@ def _check_loss(args: SimpleNamespace) -> None:
     for name, wrong in (("actor.policy_loss_type", "gspo"), ("algo.advantage.is_correction_level", "seq")):
         if attrgetter(name)(args) == wrong:
             raise SettingsError(
-                f"--{name} {wrong} takes all tokens of a row together, and a row may be an episode, a turn or a part "
-                f"of one. {SILENT} Leave it out."
+                f"--{name} {wrong} treats all tokens of a row as one response, but a row may be an episode, a turn or "
+                f"a part of one. {SILENT} Leave it out."
             )
 
 

@@ -24,13 +24,13 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
     """The rows of a batch, cut so that their number is a multiple.
 
     Args:
-        results: of the episodes.
-        multiple: the number of rows is a multiple of this.
-        ranks: OpenRLHF deals out the rows in this number of equal parts, each of which gets its share of rows without
+        results: the results of the episodes.
+        multiple: the number of rows becomes a multiple of this.
+        ranks: number of equal parts into which OpenRLHF divides the rows. Each part gets its share of rows without
             turns.
 
     Returns:
-        The rows and their turns, whose columns are OpenRLHF's: column `p` of its tables is about token `p + 1`.
+        The rows, and their turns in the columns of OpenRLHF's tables, where column `p` stands for token `p + 1`.
     """
     owned = [(number, one.summary.group, row) for number, one in enumerate(results) if one.summary for row in one.rows]
     parts = cut_rows([row for *_, row in owned], multiple)
@@ -45,29 +45,29 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
 
 
 class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
-    """OpenRLHF's, with one advantage per turn over the whole batch.
+    """OpenRLHF's experience maker, with one advantage per turn over the whole batch.
 
-    One process sees all rows, whatever the number of GPUs. The trainer passes the turns of each batch first (`expect`),
-    because rewards and masks of rows say nothing about turns and episodes.
+    One process has all rows, whatever the number of GPUs. The trainer passes the turns of each batch first (`expect`),
+    because rewards and masks of rows do not show turns and episodes.
     """
 
     metrics: dict[str, float]
-    """Of the last batch."""
+    """The metrics of the last batch."""
 
     def expect(self, turns: TurnTable) -> None:
         """Prepare for the batch that comes next."""
         self._turns = turns
 
     def make_experience(self, samples_list: list[Experience]) -> list[Experience]:
-        """OpenRLHF's, which averages over the tokens of each row."""
+        """OpenRLHF's method, which averages over the tokens of each row."""
         with safe_averages(experience_maker):
             return super().make_experience(samples_list)
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
-        """One number per turn, on the turn's own tokens and nowhere else.
+        """One advantage per turn, on the turn's own tokens only.
 
-        With a critic, `returns` is its target at first tokens and NaN elsewhere; see `workers.py`.
+        With a critic, `returns` has its targets at first tokens and NaN elsewhere; see `workers.py`.
 
         Raises:
             AdvantageError: as gem-core's estimator.
@@ -81,13 +81,13 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
         self._write(experiences, advantages, returns, only_first=critic)
         mean = float(divergence.sum() / turns.length.sum())
         for one in experiences:
-            # OpenRLHF averages over rows and adapts its coefficient to that; how rows are cut must not matter.
+            # OpenRLHF averages over rows and adapts its coefficient to the mean; how rows are cut must not matter.
             one.info["kl"] = torch.full((len(one.sequences),), mean)
             one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
         return experiences
 
     def _rewards(self) -> NDArray[np.float64]:
-        """The environment's, with what OpenRLHF's own flags do to a reward, for each turn as for a response."""
+        """The environment's rewards, after OpenRLHF's own flags for rewards, which apply to each turn as a response."""
         shaped = Experience(
             rewards=torch.from_numpy(self._turns.reward.copy()),
             response_length=torch.from_numpy(self._turns.length),
@@ -110,7 +110,7 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
         firsts = turns.spread(np.ones_like(returns), shapes, first_only=True)
         for one, advantage, later, first in zip(experiences, *tables, firsts, strict=True):
             one.advantages, one.returns = torch.from_numpy(advantage), torch.from_numpy(later)
-            # Of the first turn in a row, as OpenRLHF logs it.
+            # For the first turn in a row, as OpenRLHF logs it.
             begins = torch.from_numpy(first).argmax(dim=1, keepdim=True)
             one.info["return"] = one.returns.gather(1, begins).squeeze(1)
             if only_first:
@@ -118,7 +118,7 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
 
 
 def row_experience(row: Row) -> Experience:
-    """A row as one of OpenRLHF's samples, for which it logs the rewards of the row's turns."""
+    """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it."""
     reward = torch.tensor([sum(turn.reward for turn in row.turns)], dtype=torch.float64)
     ids: Any = torch.tensor([row.ids.tolist()])
     present: Any = torch.ones_like(ids)

@@ -1,4 +1,4 @@
-"""Starting OpenRLHF's own command line with environments."""
+"""Starts OpenRLHF's own command line with environments."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
+from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
 from gem_core.training.report import curve_at_the_end
 from gem_openrlhf.checks import check, check_agent, check_flags
@@ -31,16 +32,16 @@ DEFAULT_AGENT = Path(__file__).with_name("default_agent.py")
 
 
 def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None) -> None:
-    """Train as `python -m openrlhf.cli.train_ppo_ray` does; starts Ray unless the program has.
+    """Train as `python -m openrlhf.cli.train_ppo_ray` does. Starts Ray unless the program has started it.
 
     Args:
-        agent: a file with a class `AgentExecutor`, derived from `GemAgentExecutor`; as a rule `__file__`.
-        flags: the command line: OpenRLHF's flags and those of `--gem.*`. By default the program's own.
+        agent: a file with a class `AgentExecutor`, derived from `GemAgentExecutor`; usually `__file__`.
+        flags: the command line, with OpenRLHF's flags and `--gem.*`. By default the program's own.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
-        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, and where environments failed in
-            a way that is to stop the run.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, or for environment failures that
+            must stop the run.
     """
     flags = sys.argv[1:] if flags is None else [*flags]
     if {"-h", "--help"} & {*flags}:
@@ -53,6 +54,7 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
     check_agent(path)
     with ExitStack() as stack:
         if settings is not None:
+            clean_up_after_this_process()
             stack.enter_context(curve_at_the_end(settings.report, ", ".join(settings.train_weights)))
         stack.enter_context(own_errors())
         stack.enter_context(_in_place_of_openrlhfs(settings, path))
@@ -61,13 +63,13 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
 
 
 def check_command(flags: Sequence[str]) -> GemSettings:
-    """Check a command line as `launch` does, and train nothing.
+    """Check a command line as `launch` does, without training.
 
     Args:
-        flags: OpenRLHF's flags and those of `--gem.*`. A wrong or missing flag ends the program as argparse does.
+        flags: OpenRLHF's flags and `--gem.*`. A wrong or missing flag ends the program as argparse does.
 
     Returns:
-        What the flags of `--gem.*` say.
+        The settings from the flags `--gem.*`.
 
     Raises:
         SettingsError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `launch`.
@@ -80,7 +82,7 @@ def check_command(flags: Sequence[str]) -> GemSettings:
         check(settings, hierarchize(flat))
         raise _Checked
 
-    # OpenRLHF's parser is inside its command, which calls this with what it has parsed.
+    # OpenRLHF's parser is inside its command, which calls this function with the parsed flags.
     argv = [sys.argv[0], *rest]
     with patch.object(config, "hierarchize", checked), patch.object(sys, "argv", argv), suppress(_Checked):
         runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
@@ -93,7 +95,7 @@ class _Checked(Exception):
 
 @contextmanager
 def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterator[None]:
-    """OpenRLHF looks these up when its command runs, and sends the classes to Ray whole."""
+    """Replace the names that OpenRLHF looks up when its command runs; the classes are pickled by value for Ray."""
     from gem_openrlhf import trainer, workers
 
     swapped: list[tuple[Any, str, Any]] = [
@@ -117,14 +119,14 @@ def _prepare(
     """OpenRLHF's arguments, checked and completed from the flags `--gem.*`; OpenRLHF continues with these."""
     args = hierarchize(flat)
     settings = check(settings, args)
-    # The processes of a Ray cluster may have another working folder.
+    # The processes of a Ray cluster may have other working directories.
     named = {"report": settings.report, "recording": settings.recording}
     folders = {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
     args.train.agent_func_path = str(agent)
-    # OpenRLHF makes a critic for `gae`, and no estimator of its own is left at work.
+    # OpenRLHF creates a critic for `gae`. Its own estimators are not used.
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")

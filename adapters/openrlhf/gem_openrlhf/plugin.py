@@ -9,8 +9,8 @@ from gem_core.specs import AdapterSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
-# 0.11 is the first release whose flags are dotted and whose agents are executors; what is relied on is pinned down in
-# `tests/adapters/openrlhf/test_contract.py`, and 0.12 may move it.
+# 0.11 is the first release with dotted flags and with agents that are executors.
+# `tests/adapters/openrlhf/test_contract.py` checks the internals that the adapter uses; 0.12 may change them.
 OPENRLHF = AdapterSpec("openrlhf", "gem_openrlhf", distribution="openrlhf", supported=">=0.11,<0.12", extra="openrlhf")
 
 

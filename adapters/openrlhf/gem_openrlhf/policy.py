@@ -12,7 +12,7 @@ class EnginePolicy:
     """Samples the turns of an episode, token ids in and token ids out.
 
     Args:
-        engine: OpenRLHF's; the episode is played in its process.
+        engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
     """
 

@@ -1,4 +1,4 @@
-"""Episodes as what travels from OpenRLHF's engines to its trainer."""
+"""Episodes in the form in which OpenRLHF's engines send them to its trainer."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gem_core.training.results import EpisodeResult
 from gem_core.training.rows import Row, RowKind, rows_of
 
 RESULT = "gem"
-"""Key of an `EpisodeRows` in a response of OpenRLHF's, and later in `Experience.info`."""
+"""Key of an `EpisodeRows` in a response of OpenRLHF, and later in `Experience.info`."""
 
 
 class EpisodeRows(EpisodeResult, frozen=True):
-    """What became of an episode, and its rows to train on."""
+    """The result of an episode, and its training rows."""
 
     rows: Sequence[Row] = ()
 
     @classmethod
     def of(cls, episode: Episode | None, kind: RowKind) -> EpisodeRows:
-        """Those of an episode; `None` is one that was dropped."""
+        """The result and rows of an episode; `None` stands for a dropped episode."""
         return cls() if episode is None else cls(episode.summary(), rows=rows_of(episode, kind))
 
 
 def response(prompt: str, label: str, result: EpisodeRows) -> dict[str, Any]:
-    """What OpenRLHF expects of an agent.
+    """The response that OpenRLHF expects from an agent.
 
-    It has no tokens of its own, so a trainer that does not know turns cannot train on it.
+    The response itself has no tokens, so a trainer without support for turns cannot train on it.
     """
     summary = result.summary
     return {

@@ -1,4 +1,4 @@
-"""OpenRLHF's sampling, in the order of the tasks, with the rows of each episode beside its sample."""
+"""OpenRLHF's sampling, in the order of the tasks, with the rows of each episode attached to its sample."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gem_openrlhf.rows import RESULT, EpisodeRows
 
 
 class TurnSamplesGenerator(SamplesGenerator):
-    """OpenRLHF's; a sample is an episode, and its success is the score that OpenRLHF filters and evaluates by."""
+    """OpenRLHF's generator. A sample is an episode; OpenRLHF filters and evaluates by its success."""
 
     eval_metrics: dict[str, float]
-    """Of the last evaluation."""
+    """The results of the last evaluation."""
 
     @classmethod
     def instead_of(cls, other: SamplesGenerator) -> TurnSamplesGenerator:
-        """A generator with the same tasks, in the order in which they were written."""
+        """A generator with the same tasks as `other`, in the order in which they were written."""
         return cls(
             strategy=other.strategy,
             prompts_dataloader=_in_order(other.strategy, other.prompts_dataloader),
@@ -31,7 +31,7 @@ class TurnSamplesGenerator(SamplesGenerator):
         )
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
-        """The samples of an evaluation, with their success as the reward."""
+        """The samples of an evaluation, with success as the reward."""
         samples = super().generate_eval_samples(**generate_kwargs)
         found = result_metrics([sample.info[RESULT][0] for sample in samples])
         self.eval_metrics = {f"eval_{name}": value for name, value in found.items()}
@@ -48,7 +48,7 @@ class TurnSamplesGenerator(SamplesGenerator):
 
 
 def _in_order(strategy: Any, loader: StatefulDataLoader[Any]) -> StatefulDataLoader[Any]:
-    """OpenRLHF's loader shuffles, but tasks are random by their seeds already, and environments share each batch."""
+    """A loader without OpenRLHF's shuffling: tasks are random by their seeds, and environments share each batch."""
     return strategy.setup_dataloader(
         loader.dataset, 1, True, False, loader.collate_fn, num_workers=strategy.args.data.dataloader_num_workers
     )

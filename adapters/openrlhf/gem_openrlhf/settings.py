@@ -1,4 +1,4 @@
-"""The flags `--gem.*`, which come on top of OpenRLHF's own."""
+"""The flags `--gem.*`, in addition to OpenRLHF's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gem_core.training.settings import Count, RunSettings, json_object
 
 @dataclass(kw_only=True)
 class GemSettings(RunSettings):
-    """What the flags `--gem.*` say; `python -m gem_openrlhf --help` explains each."""
+    """The settings from the flags `--gem.*`; `python -m gem_openrlhf --help` explains each."""
 
     prefix: ClassVar[str] = "--gem."
     separator: ClassVar[str] = " "
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     kinds = get_type_hints(GemSettings)
     for name, one in GemSettings.offered().items():
         needed = name == "env" or (one.default is MISSING and one.default_factory is MISSING)
-        # Without its flag a setting keeps its default.
+        # Without its flag, a setting keeps its default.
         options: dict[str, Any] = {"required": needed, "default": argparse.SUPPRESS, "help": _help(one)}
         group.add_argument(f"--gem.{name}", **options, **_reading(kinds[name]))
     return parser
@@ -81,7 +81,7 @@ def _or_error(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
         try:
             return read(text)
-        except ValueError as error:  # argparse would not show it
+        except ValueError as error:  # argparse would not show its message
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return convert
@@ -91,5 +91,5 @@ def _or_none(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     def convert(text: str) -> Any:
         return None if text.lower() == "none" else kind(text)
 
-    convert.__name__ = kind.__name__  # what argparse calls it in a message
+    convert.__name__ = kind.__name__  # argparse shows this name in messages
     return convert

@@ -1,4 +1,4 @@
-"""Tasks: rows of the data set that OpenRLHF reads. A row says what to play."""
+"""Tasks: rows of the data set that OpenRLHF reads. Each row is a task to play."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PROMPT, LABEL = "prompt", "label"
 
 
 class TaskLabel(msgspec.Struct, frozen=True):
-    """A task to play. It travels as OpenRLHF's label, with everything that an engine needs."""
+    """A task to play, with everything that an engine needs. OpenRLHF carries it as the label."""
 
     split: Split
     task: Task
     max_concurrent: int
-    """Episodes that one engine plays at once."""
+    """Number of episodes that one engine plays at a time."""
     settings: GemSettings
 
     @classmethod
@@ -38,7 +38,7 @@ class TaskLabel(msgspec.Struct, frozen=True):
             return msgspec.json.decode(label, type=cls)
         except (msgspec.DecodeError, msgspec.ValidationError, TypeError) as error:
             raise SettingsError(
-                f"the label {label!r:.80} is not a task: start training with gem_openrlhf.launch, which writes them, "
+                f"the label {label!r:.80} is not a task: start training with gem_openrlhf.launch, which writes tasks, "
                 "and not with openrlhf.cli.train_ppo_ray"
             ) from error
 
@@ -47,12 +47,12 @@ def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, 
     """Write tasks in the order of play: batch by batch, in random order within each.
 
     Args:
-        path: of the JSON-lines file.
-        settings: the run's.
+        path: path of the JSON-lines file.
+        settings: the settings of the run.
         split: `train` or `eval`.
-        batch: tasks of a batch, which the environments share by their weights.
-        count: of tasks.
-        concurrent: episodes that one engine plays at once.
+        batch: number of tasks per batch; environments share a batch by their weights.
+        count: number of tasks.
+        concurrent: number of episodes that one engine plays at a time.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
@@ -66,6 +66,6 @@ def _tasks(settings: GemSettings, split: Split, batch: int, count: int) -> Itera
     table = TaskTable(settings.weights(split), batch)
     for start in range(0, count, batch):
         numbers = [*range(start, min(start + batch, count))]
-        # OpenRLHF deals tasks to its engines in turn; in the table's order an engine might play one environment only.
+        # OpenRLHF deals tasks to its engines in turn. In table order, an engine might play only one environment.
         random.Random(derive_seed(settings.seed, split, start)).shuffle(numbers)
         yield from (table[number] for number in numbers)

@@ -25,11 +25,11 @@ _GenerateSamplesActor = plain_class(ppo_trainer_async.GenerateSamplesActor)
 
 
 CLOSE_SECONDS = 30.0
-"""Time that engines may take to close their environments at the end."""
+"""Time limit in seconds for engines to close their environments at the end."""
 
 
 class _TurnTraining(ppo_trainer.BasePPOTrainer):
-    """What the synchronous and the asynchronous trainer share."""
+    """The common part of the synchronous and the asynchronous trainer."""
 
     args: Any
 
@@ -52,7 +52,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._announced = False
 
     def init_checkpoint_states(self) -> dict[str, Any]:
-        """OpenRLHF's, called first by both trainers; tells at which step a resumed run continues."""
+        """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
         states: dict[str, Any] = super().init_checkpoint_states()
         self._report = self.args.gem.open_report(self.args.gem.steps, states["global_step"])
         return states
@@ -81,7 +81,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
     def save_logs_and_checkpoints(
         self, global_step: int, logs_dict: dict[str, Any] | None = None, client_states: Any = None
     ) -> None:
-        """OpenRLHF's, which both trainers call with all metrics of a step."""
+        """OpenRLHF's method, which both trainers call with all metrics of a step."""
         if self._report is not None:
             numbers = {
                 name: float(value) for name, value in (logs_dict or {}).items() if isinstance(value, int | float)
@@ -90,13 +90,13 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
-        """OpenRLHF's, which both trainers call with the metrics of an evaluation."""
+        """OpenRLHF's method, which both trainers call with the metrics of an evaluation."""
         if self._report is not None:
             self._report.amend(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
 
     def _ranks(self) -> int:
-        """The number of equal parts in which OpenRLHF deals out rows, or a multiple where its models differ."""
+        """The number of equal parts into which OpenRLHF divides rows; a common multiple if its models differ."""
         args = self.args
         models = {"actor": self.actor_model_group, "critic": self.critic_model_group, "ref": self.reference_model_group}
         groups = [getattr(args, name) for name, group in models.items() if group is not None]
@@ -134,7 +134,7 @@ class TurnPPOTrainer(_TurnTraining, _PPOTrainer):
             _close_environments(self.vllm_engines)
 
     def evaluate(self, global_step: int, **generate_kwargs: Any) -> dict[str, float]:
-        """OpenRLHF's metrics of an evaluation, and those of the episodes."""
+        """OpenRLHF's metrics of an evaluation, and the metrics of its episodes."""
         logs = super().evaluate(global_step, **generate_kwargs)
         own = self.samples_generator.eval_metrics
         for logger in (self.wandb_logger, self.tensorboard_logger):

@@ -1,4 +1,4 @@
-"""OpenRLHF's workers on GPUs: updates per batch as its flags say, whatever the number of rows."""
+"""OpenRLHF's GPU workers, with the number of updates per batch that its flags set, whatever the number of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CriticModelActor = plain_class(ppo_critic.CriticModelActor)
 
 @ray.remote(num_gpus=1)
 class TurnPolicyActor(_PolicyModelActor):
-    """OpenRLHF's, with its number of updates."""
+    """OpenRLHF's policy actor, with a fixed number of updates per batch."""
 
     def fit(self, kl_ctl: float = 0) -> dict[str, Any]:
         """Train on the replay buffer."""
@@ -31,10 +31,10 @@ class TurnPolicyActor(_PolicyModelActor):
 
 @ray.remote(num_gpus=1)
 class TurnCriticActor(_CriticModelActor):
-    """OpenRLHF's, with its number of updates; the critic learns one value per turn, at the first token."""
+    """OpenRLHF's critic actor, with a fixed number of updates per batch and one value per turn, at the first token."""
 
     def append(self, experience: Any) -> None:
-        """Take rows into the replay buffer; their mask keeps only tokens where a value has a target."""
+        """Add rows to the replay buffer. The mask keeps only tokens whose value has a target."""
         known = ~experience.returns.isnan()
         experience.action_mask = experience.action_mask * known
         experience.returns = experience.returns.nan_to_num(0.0)
@@ -48,13 +48,13 @@ class TurnCriticActor(_CriticModelActor):
 
 
 def split_evenly(strategy: Any, engine: Any, buffer: NaiveReplayBuffer) -> None:
-    """Have DeepSpeed accumulate micro-batches so that this batch makes the number of updates that the flags say."""
+    """Make DeepSpeed accumulate micro-batches so that this batch has the number of updates that the flags set."""
     args = strategy.args
     updates = args.rollout.batch_size * args.rollout.n_samples_per_prompt // args.train.batch_size
     micro_batches = len(buffer) // args.train.micro_batch_size // updates
     if torch.distributed.get_rank() == 0 and micro_batches * args.train.micro_batch_size * updates != len(buffer):
         raise RuntimeError(f"{len(buffer)} rows cannot be divided into {updates} updates of full micro-batches")
     engine.set_train_batch_size(micro_batches * engine.train_micro_batch_size_per_gpu() * engine.dp_world_size)
-    engine.micro_steps = 0  # DeepSpeed steps at multiples of `micro_batches`, which the last batch had another of
+    engine.micro_steps = 0  # DeepSpeed updates at multiples of `micro_batches`, which differs between batches
     engine.optimizer.gradient_accumulation_steps = micro_batches  # the optimizer's own copy, for offloading
     strategy.accumulated_gradient = micro_batches

@@ -2,7 +2,7 @@
 
 python -m gem_roll examples/roll_guess_the_number_gpu.yaml gem.env=game:GuessTheNumber-v0-easy
 
-`train` does the same from Python. ROLL is on no package index: clone it and put the clone on the PYTHONPATH.
+`train` does the same from Python. ROLL is not on a package index: clone it and put the clone on PYTHONPATH.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m gem_roll`: ROLL's agentic pipeline with environments; ROLL's yaml stays what it is."""
+"""`python -m gem_roll`: ROLL's agentic pipeline with environments; every setting of ROLL keeps its meaning."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from gem_roll.completion import ALGORITHM, SAMPLING
 from gem_roll.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "token-mean")
-"""Aggregations with which each token of a batch counts the same, whatever the length of its row."""
+"""Aggregations that weight all tokens of a batch equally, whatever the length of their rows."""
 
 ESTIMATOR = "gem.advantage decides the advantages"
 
@@ -33,34 +33,34 @@ FIXED: dict[str, tuple[Any, str]] = {
     "reward_normalization.norm_std_type": (None, ESTIMATOR),
     "reward_normalization.global_scale_factor": (None, ESTIMATOR),
     "reward_normalization.global_shift_value": (None, ESTIMATOR),
-    "whiten_advantages": (False, f"{ESTIMATOR}; whitening weighs turns by their tokens"),
-    "whiten_rewards": (False, f"{ESTIMATOR}; whitening weighs turns by their tokens"),
+    "whiten_advantages": (False, f"{ESTIMATOR}; whitening weights turns by their number of tokens"),
+    "whiten_rewards": (False, f"{ESTIMATOR}; whitening weights turns by their number of tokens"),
     "advantage_clip": (None, ESTIMATOR),
     "reward_clip": (None, "it would have no effect; environments give the rewards"),
     "gamma": (
         ALGORITHM["gamma"],
-        "it discounts by the token, so that long answers count less; step_reward_gamma is per turn",
+        "it discounts per token, so that long answers count less; step_reward_gamma is per turn",
     ),
     "batch_adjust_mode": (
         ALGORITHM["batch_adjust_mode"],
-        "other modes take turns out of a batch at random; here copies of rows fill it up, and they train nothing",
+        "other modes remove turns from a batch at random; here copies of rows, which train nothing, fill the batch",
     ),
     "init_kl_coef": (0, "a penalty on rewards is not supported; see use_kl_loss"),
     "add_token_level_kl": (False, "a penalty on rewards is not supported; see use_kl_loss"),
     "use_opd": (False, "distillation replaces the advantages"),
     "is_pure_opd": (False, "distillation replaces the advantages"),
     "use_reward_scaling": (False, "it would have no effect"),
-    "critic_warmup": (0, "its batches would be played and not trained on, and there is no critic"),
-    "enable_old_logprobs_recompute": (True, "each pass or update would take its own policy for the one that sampled"),
+    "critic_warmup": (0, "warm-up batches would be played but not trained on, and there is no critic"),
+    "enable_old_logprobs_recompute": (True, "each pass or update would treat its own policy as the sampling policy"),
     "force_disable_old_logprobs_recompute": (False, "see enable_old_logprobs_recompute"),
-    "async_generation_ratio": (0, "episodes would be sampled with older weights than ROLL's loss believes"),
-    "actor_train.model_update_frequency": (1, "episodes would be sampled with older weights than ROLL's loss believes"),
-    "transfer_backend": (None, "rows would be sent before it is known which of them train"),
-    "rollout_mock": (None, "rollouts that were recorded elsewhere carry no turns"),
-    "custom_envs": ({}, "gem.env says what is played"),
-    "val_batch_size": (None, "gem.eval_episodes says how many tasks an evaluation has"),
-    "actor_train.training_args.gradient_accumulation_steps": (1, "gem.updates says how many updates a batch makes"),
-    "actor_train.apply_loss_scale": (True, "without it the loss depends on the number of micro-batches"),
+    "async_generation_ratio": (0, "episodes would be sampled with older weights than ROLL's loss assumes"),
+    "actor_train.model_update_frequency": (1, "episodes would be sampled with older weights than ROLL's loss assumes"),
+    "transfer_backend": (None, "rows would be sent before the adapter decides which rows train"),
+    "rollout_mock": (None, "recorded rollouts have no turns"),
+    "custom_envs": ({}, "gem.env sets the environments"),
+    "val_batch_size": (None, "gem.eval_episodes sets the number of tasks of an evaluation"),
+    "actor_train.training_args.gradient_accumulation_steps": (1, "gem.updates sets the number of updates per batch"),
+    "actor_train.apply_loss_scale": (True, "without it, the loss depends on the number of micro-batches"),
     "actor_train.use_dynamic_batching_in_train": (False, "it changes the number of updates"),
     "actor_train.use_sequence_packing": (False, "ROLL packs with Megatron only"),
     "actor_train.strategy_args.strategy_name": (
@@ -69,30 +69,30 @@ FIXED: dict[str, tuple[Any, str]] = {
     ),
     "actor_infer.generating_args": (None, "it would replace the settings of the evaluation; see train_env_manager"),
 }
-"""Settings of ROLL that must stay as `completed` leaves them: with another value the algorithm would change, or nothing
-would happen, without a message. Where `None` is needed, any value is refused."""
+"""Settings of ROLL that must stay as `completed` leaves them: another value would change the algorithm or do nothing,
+without a message. Where `None` is required, any value is refused."""
 
 OF_MANAGERS: dict[str, tuple[Any, str]] = {
-    "tags": (None, "gem.env says what is played"),
-    "num_groups_partition": (None, "gem.env_weights says how environments share a batch"),
+    "tags": (None, "gem.env sets the environments"),
+    "num_groups_partition": (None, "gem.env_weights sets the environments' shares of a batch"),
     "max_traj_per_env": (None, "it follows from the batch"),
     "format_penalty": (0, "environments give the rewards"),
-    "group_size_redundancy": (0, "keeping those of a group that end first favours short episodes"),
-    "llm_proxy.proxy_type": ("policy", "only ROLL's own engines answer with the ids that were sampled"),
-    "generating_args.num_beams": (1, "a beam is no sample"),
-    "generating_args.logprobs": (0, "one per token is needed"),
+    "group_size_redundancy": (0, "keeping the first episodes of a group that end favors short episodes"),
+    "llm_proxy.proxy_type": ("policy", "only ROLL's own engines return the sampled ids"),
+    "generating_args.num_beams": (1, "beam search does not sample"),
+    "generating_args.logprobs": (0, "one log-probability per token is needed"),
 }
 """The same for `train_env_manager` and `val_env_manager`."""
 
 ROLLS_SAMPLING = {"temperature": 0.95, "top_p": 0.7, "top_k": 50, "repetition_penalty": 1.0}
-"""ROLL's own sampler, which a setting of `null` means."""
+"""ROLL's default sampler, which `null` stands for."""
 
 UNREAD = (
     *("l2", "lambd", "target_kl", "use_reward_norm", "add_len_reward", "norm_mean_type", "norm_std_type"),
     *("use_token_reward", "dirty_data_mask", "val_sequence_length", "prompt_length", "response_length"),
     *("actor_train.training_args.max_steps", "train_env_manager.generating_args.do_sample"),
 )
-"""Settings of ROLL that its agentic pipeline does not read, or not with this adapter."""
+"""Settings of ROLL that its agentic pipeline does not read, at least not with this adapter."""
 
 NEED_EACH_OTHER = {
     "pg_clip_low": "use_pg_clip_range",
@@ -100,7 +100,7 @@ NEED_EACH_OTHER = {
     "kl_loss_coef": "use_kl_loss",
     "use_kl_loss": "kl_loss_coef",
 }
-"""Settings that do nothing unless another one is set."""
+"""Settings that have no effect unless another setting is set."""
 
 AT_LEAST_ONE = (
     "max_steps",
@@ -116,10 +116,10 @@ AT_LEAST_ONE = (
 
 
 def check(config: Mapping[str, Any]) -> GemSettings:
-    """The section `gem` of a whole configuration, once all of it can work.
+    """Check a whole configuration and return its section `gem`.
 
     Args:
-        config: as it is written, without ROLL's defaults.
+        config: the configuration as written, without ROLL's defaults.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
@@ -146,7 +146,7 @@ MANAGERS = ("train_env_manager", "val_env_manager")
 
 
 def _read(config: Mapping[str, Any], name: str) -> Any:
-    """The value of a dotted name; `None` where it is not set."""
+    """The value of a dotted name; `None` if it is not set."""
     value: Any = config
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -156,7 +156,7 @@ def _read(config: Mapping[str, Any], name: str) -> Any:
 
 
 def _has(config: Mapping[str, Any], name: str) -> bool:
-    """Whether it is written there, as what may be `null`."""
+    """Whether a dotted name is set, even to `null`."""
     above, _, last = name.rpartition(".")
     section = _read(config, above) if above else config
     return isinstance(section, Mapping) and last in section
@@ -169,28 +169,28 @@ def _spelled(name: str, value: Any) -> str:
 def _check_names(config: Mapping[str, Any]) -> None:
     for name in UNREAD:
         if _has(config, name):
-            raise SettingsError(f"{_spelled(name, _read(config, name))} does nothing in ROLL's agentic pipeline")
+            raise SettingsError(f"{_spelled(name, _read(config, name))} has no effect in ROLL's agentic pipeline")
     for name, other in NEED_EACH_OTHER.items():
         if _read(config, name) and not _read(config, other):
-            raise SettingsError(f"{_spelled(name, _read(config, name))} does nothing without {other}. Set both.")
+            raise SettingsError(f"{_spelled(name, _read(config, name))} has no effect without {other}. Set both.")
 
 
 def check_devices(config: Mapping[str, Any]) -> None:
-    """Refuse a configuration that does not say where to train and where to sample. Raises `SettingsError`."""
+    """Refuse a configuration without GPUs for training and for sampling. Raises `SettingsError`."""
     for name in ("actor_train", "actor_infer"):
         if not _read(config, f"{name}.device_mapping"):
-            raise SettingsError(f"{name}.device_mapping is not set: its GPUs, for example list(range(0,4))")
+            raise SettingsError(f"{name}.device_mapping is not set: give its GPUs, for example list(range(0,4))")
 
 
 def check_keys(config: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse keys that look misspelled, which ROLL would ignore; others may be there for `${...}`.
+    """Refuse keys that look misspelled, which ROLL would ignore. Other unknown keys may be used by `${...}`.
 
     Args:
-        config: as it is written.
+        config: the configuration as written.
         known: the names of ROLL's settings.
 
     Raises:
-        SettingsError: a key is no setting, and much like a setting.
+        SettingsError: a key is not a setting, but resembles one.
     """
     names = [*known]
     for key in config:
@@ -207,11 +207,11 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
         "train_env_manager.generating_args.max_new_tokens",
     ):
         if read(name) is None:
-            raise SettingsError(f"{name} is not set, and ROLL's own default is hardly what you mean")
+            raise SettingsError(f"{name} is not set, and ROLL's default is unlikely to be what you want. Set it.")
     check_counts([name for name in AT_LEAST_ONE if _has(config, name)], read, _spelled)
     if read("pretrain") in (None, "???"):
         raise SettingsError(
-            "pretrain is not set: the folder or name of the model, for example pretrain=Qwen/Qwen3-1.7B-Base"
+            "pretrain is not set: give the folder or name of the model, for example pretrain=Qwen/Qwen3-1.7B-Base"
         )
 
 
@@ -220,7 +220,7 @@ def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
     batch, size = config["rollout_batch_size"], read("train_env_manager.group_size") or 1
     width = (read("train_env_manager.num_env_groups") or batch // size or 1) * size
     at_once = f"num_env_groups * group_size = {width} of train_env_manager"
-    lost = "otherwise the slowest episodes of each batch would be thrown away"
+    lost = "otherwise the slowest episodes of each batch would be lost"
     check_multiple(batch, f"rollout_batch_size={batch}", width, at_once, lost)
     groups, tasks = read("val_env_manager.num_env_groups"), settings.eval_episodes
     if groups:
@@ -250,7 +250,7 @@ def _check_loss(settings: GemSettings, config: Mapping[str, Any]) -> None:
     mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
     check_aggregation(f"loss_agg_mode={mode}", mode, AGGREGATIONS)
     given = {"repetition_penalty": 1.0, **SAMPLING, **(read("train_env_manager.generating_args") or {})}
-    # What is set to null is ROLL's default. ROLL's trainers do not divide logits by the temperature.
+    # `null` stands for ROLL's default. ROLL's trainers do not divide logits by the temperature.
     sampler = {
         name: ROLLS_SAMPLING[name] if value is None else value
         for name, value in given.items()
@@ -273,12 +273,12 @@ def _silent_changes(config: Mapping[str, Any]) -> Iterator[str]:
     mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
     if mode == "token-mean" and (read("use_kl_loss") or read("entropy_loss_coef")):
         yield (
-            "loss_agg_mode=token-mean masks nothing, so use_kl_loss and entropy_loss_coef would count the tokens of "
+            "loss_agg_mode=token-mean masks nothing, so use_kl_loss and entropy_loss_coef would include the tokens of "
             "prompts. Use seq-mean-token-sum."
         )
     precision = read("actor_train.strategy_args.strategy_config.param_dtype")
     if precision in ("bf16", "bfloat16", "fp16", "float16", "half"):
         yield (
-            f"actor_train.strategy_args.strategy_config.param_dtype={precision} keeps the weights themselves in it, "
-            "and loses most steps of a small learning rate. Leave it out: ROLL computes in bfloat16 anyway."
+            f"actor_train.strategy_args.strategy_config.param_dtype={precision} stores the weights in this precision, "
+            "and loses most updates of a small learning rate. Leave it out: ROLL computes in bfloat16 anyway."
         )

@@ -9,21 +9,21 @@ from typing import Any
 from gem_roll.settings import GemSettings
 
 TAG = "gem"
-"""The only kind of environment that ROLL knows of; `gem.env` decides which are played."""
+"""The only environment type in ROLL's configuration; `gem.env` decides which environments are played."""
 
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-"""The sampler of the policy that is trained; see `check_sampling`. ROLL's defaults are 0.95, 0.7 and 50."""
+"""The sampler of the trained policy; see `check_sampling`. ROLL's defaults are 0.95, 0.7 and 50."""
 
 
 def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
-    """The whole configuration; given values stay.
+    """The completed configuration. Given values do not change.
 
     Args:
-        config: of ROLL, checked.
-        settings: its section `gem`.
+        config: ROLL's configuration, checked.
+        settings: the section `gem`.
     """
     whole = copy.deepcopy(config)
-    # The processes of a Ray cluster may have another working folder.
+    # The processes of a Ray cluster may have other working directories.
     named = {"report": settings.report, "recording": settings.recording}
     whole["gem"] |= {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     whole.setdefault("eval_steps", 0)
@@ -41,9 +41,9 @@ def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
     whole["custom_envs"] = {TAG: {"env_type": TAG, "env_manager_cls": "gem_roll.env_manager.TurnEnvManager"}}
     whole.setdefault("actor_train", {}).setdefault("worker_cls", "gem_roll.worker.TurnActorWorker")
     training = whole["actor_train"].setdefault("training_args", {})
-    # ROLL fills batches up to a multiple of this; `TurnActorWorker` knows the number of each batch.
+    # ROLL fills batches up to a multiple of this. `TurnActorWorker` sets the right number for each batch.
     training["gradient_accumulation_steps"] = settings.updates
-    # Otherwise ROLL takes the probabilities before each update, or finds them by a row's name, which copies share.
+    # Otherwise ROLL uses the probabilities before each update, or looks them up by a row's name, which copies share.
     whole["enable_old_logprobs_recompute"] = True
     for name, value in ALGORITHM.items():
         whole.setdefault(name, value)
@@ -52,11 +52,11 @@ def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
 
 
 ALGORITHM = {
-    "adv_estimator": "reinforce",  # its advantages are replaced
+    "adv_estimator": "reinforce",  # the adapter replaces its advantages
     "batch_adjust_mode": "copy",
     "loss_agg_mode": "seq-mean-token-sum",
     "init_kl_coef": 0.0,
     "gamma": 1.0,
     "step_reward_gamma": 0.95,  # ROLL's default
 }
-"""ROLL's choices that leave the algorithm to `gem.advantage`."""
+"""Settings of ROLL that leave the algorithm to `gem.advantage`."""

@@ -10,16 +10,16 @@ from roll.pipeline.agentic.agentic_config import AgenticConfig
 
 @dataclass
 class GemConfig(AgenticConfig):
-    """What ROLL hands to all its processes; it would drop a section of the yaml that it does not know."""
+    """The configuration for all ROLL processes. ROLL itself would drop the unknown section `gem` of the yaml."""
 
     gem: dict[str, Any] = field(default_factory=dict[str, Any])
     """See `GemSettings`."""
 
     def set_max_steps(self, max_steps: int) -> None:
-        """Tell workers how long the run is, by which they plan the learning rate.
+        """Set the length of the run, which workers need for the learning rate schedule.
 
         Args:
-            max_steps: batches. ROLL counts updates, and divides their number by that of the data-parallel ranks.
+            max_steps: number of batches. ROLL counts updates, and divides by the number of data-parallel ranks.
         """
         super().set_max_steps(max_steps)
         actor: Any = self.actor_train

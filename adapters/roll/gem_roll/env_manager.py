@@ -25,10 +25,10 @@ from gem_roll.shared_runner import SharedRunner, shared_runner
 
 
 class TurnEnvManager(BaseEnvManager):
-    """Plays through gem-core: the ids that are trained on are the ids that were sampled, and an environment that fails,
-    hangs or ends by truncation ends its own episode and nothing else.
+    """Plays through gem-core. The trained ids are the sampled ids. An environment that fails, hangs or truncates ends
+    only its own episode.
 
-    The arguments are those that ROLL's environment worker gives.
+    ROLL's environment worker gives the arguments.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class TurnEnvManager(BaseEnvManager):
         self._played = 0
 
     def run_rollout_loop(self, data: DataProto) -> None:
-        """Play until ROLL says that it is over.
+        """Play until ROLL ends the rollout.
 
         Args:
-            data: ROLL's; its seed is not used, as `gem.seed` decides the tasks.
+            data: ROLL's request. Its seed is not used, because `gem.seed` decides the tasks.
 
         Raises:
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy`.
+            EnvFailure: a failure that must stop the run; see `FailurePolicy`.
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, TemplateError: as `build_runner`.
         """
         self.running = True
@@ -98,13 +98,13 @@ class TurnEnvManager(BaseEnvManager):
 
     def _play(self, runner: SharedRunner, policy: RouterPolicy, task: int) -> DataProto:
         if self._split == "eval":
-            task %= self._tasks  # every evaluation plays the same
+            task %= self._tasks  # every evaluation plays the same tasks
         return self._rollout(runner.play(policy, self._table[task]), task)
 
     def _rollout(self, episode: Episode | None, task: int) -> DataProto:
         rows = training_rows(episode, self._settings.row)
         result = EpisodeResult(None if episode is None else episode.summary())
-        # A manager that is faster than its neighbours may play several episodes of a task.
+        # A manager that is faster than the others may play several episodes of a task.
         self._played += 1
         name = f"{self._split}-{task}"
         numbered = f"{name}-{self._env}-{self._played}"

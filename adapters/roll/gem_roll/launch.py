@@ -1,4 +1,4 @@
-"""Composing ROLL's configuration and training with it."""
+"""Composes ROLL's configuration and trains with it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import GemError
+from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
 from gem_roll.checks import check, check_devices, check_keys
 from gem_roll.completion import completed
@@ -22,7 +23,7 @@ def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
     """ROLL's configuration with the section `gem`.
 
     Args:
-        config: the path of a yaml, or what a yaml says.
+        config: the path of a yaml file, or its content.
         overrides: as on the command line, for example `["gem.seed=1", "+gem.row=turn"]`.
     """
     if isinstance(config, Mapping):
@@ -35,12 +36,12 @@ def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = (
 
 
 def train(config: DictConfig) -> None:
-    """Train as ROLL's `start_agentic_pipeline.py` does; starts Ray unless the program has.
+    """Train as ROLL's `start_agentic_pipeline.py` does. Starts Ray unless the program has started it.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
-        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, and where environments failed in
-            a way that is to stop the run.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`, or for environment failures that
+            must stop the run.
     """
     given = cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
     settings = check(given)
@@ -54,6 +55,7 @@ def train(config: DictConfig) -> None:
     from gem_roll.pipeline import TurnPipeline
 
     check_keys(given, GemConfig.__dataclass_fields__)
+    clean_up_after_this_process()
     whole = from_dict(data_class=GemConfig, data=completed(given, settings))
     if not ray.is_initialized():
         init()
@@ -62,7 +64,7 @@ def train(config: DictConfig) -> None:
 
 
 def command(arguments: Sequence[str]) -> None:
-    """The command line: a yaml, and overrides."""
+    """The command line: a yaml file and overrides."""
     if not arguments or arguments[0] in ("-h", "--help"):
         sys.exit(
             "python -m gem_roll CONFIG.yaml [key=value ...]: ROLL's agentic pipeline with environments; docs/roll.md"

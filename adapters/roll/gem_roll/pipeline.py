@@ -23,26 +23,26 @@ from gem_roll.settings import GemSettings
 from gem_roll.worker import ACCUMULATION, TurnActorWorker
 
 Batch = Any
-"""ROLL's `DataProto`, whose annotations are not what it holds."""
+"""ROLL's `DataProto`, whose annotations do not match its content."""
 
 ADVANTAGES = "gem_advantages"
 """Column of a batch: one number per token, kept apart until ROLL has computed its own advantages."""
 
 _EVALUATED = "eval_"
-"""What the names of an evaluation's metrics begin with."""
+"""Prefix of the names of evaluation metrics."""
 
 
 class TurnPipeline(AgenticPipeline):
-    """ROLL's pipeline; its own clusters, rollout, weight transfer and loss.
+    """ROLL's pipeline, with its own clusters, rollout, weight transfer and loss.
 
-    Advantages are computed as soon as a batch is complete, before rows are copied to fill it up. They replace ROLL's
-    when it trains. Copies train nothing.
+    Advantages are computed as soon as a batch is complete, before rows are copied to fill the batch. In training they
+    replace ROLL's advantages. Copies train nothing.
 
     Args:
         pipeline_config: as `gem_roll.train` completes it.
 
     Raises:
-        SettingsError: a training worker that does not know of turns.
+        SettingsError: a training worker that does not support turns.
     """
 
     def __init__(self, pipeline_config: GemConfig) -> None:
@@ -50,7 +50,7 @@ class TurnPipeline(AgenticPipeline):
         self._settings = GemSettings.of(pipeline_config.gem)
         self._announced = False
         super().__init__(pipeline_config)
-        # A resumed run logs all earlier steps again; the report has them already.
+        # A resumed run logs all earlier steps again, but the report already has them.
         wait(self.resume_futures)
         self._train_step = self.actor_train.train_step
         self.actor_train.train_step = self._train_on_turns
@@ -58,7 +58,7 @@ class TurnPipeline(AgenticPipeline):
         self.tracker = _Reporting(self.tracker, self._report)
 
     def run(self) -> None:
-        """Train. The report is written at the end, and after an error."""
+        """Train. The report is written at the end and after an error."""
         try:
             super().run()
         finally:
@@ -66,11 +66,11 @@ class TurnPipeline(AgenticPipeline):
                 self._report.save()
 
     def adjust_batch(self, data: Batch, mode: str = "copy") -> Batch:
-        """Compute advantages, and fill the batch up with copies that train nothing.
+        """Compute advantages, and fill the batch with copies that train nothing.
 
         Args:
             data: the rows of whole episodes.
-            mode: ROLL's; always `copy`.
+            mode: always `copy`.
         """
         metadata, metrics = _read(data)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
@@ -91,7 +91,7 @@ class TurnPipeline(AgenticPipeline):
         return filled
 
     def val(self, global_step: int, trace_meta: Any) -> dict[str, float]:
-        """Evaluate; the metrics, with the prefix `eval_`."""
+        """Evaluate. Returns the metrics, with the prefix `eval_`."""
         batch = DataProto(meta_info={"is_offload_states": False, "global_step": global_step, **trace_meta})
         scheduler: Any = self.val_rollout_scheduler
         played: Batch = ray.get(scheduler.get_batch.remote(batch, self.pipeline_config.val_batch_size))
@@ -99,7 +99,7 @@ class TurnPipeline(AgenticPipeline):
         DataProto.drop(played)
         found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
         if self._report is not None:
-            self._report.amend(global_step, found)  # the weights have had that many updates; this step's comes later
+            self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
@@ -114,17 +114,17 @@ class TurnPipeline(AgenticPipeline):
 
 
 class _Reporting:
-    """ROLL's tracker, and the report beside it."""
+    """ROLL's tracker, with the report."""
 
     def __init__(self, tracker: Any, report: RunReport | None) -> None:
         self._tracker = tracker
         self._report = report
 
     def log(self, values: dict[str, Any], step: int, **options: Any) -> None:
-        """Take the metrics of a step, counted from 0."""
+        """Log the metrics of a step, counted from 0."""
         self._tracker.log(values=values, step=step, **options)
         if self._report is not None:
-            # ROLL marks with `@` how a metric was averaged, and removes the mark as well.
+            # The part after `@` says how a metric was averaged; ROLL removes it, too.
             numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
             own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
             self._report.update(step + 1, own)
@@ -134,16 +134,16 @@ class _Reporting:
 
 
 def _check_worker(path: Any) -> None:
-    """Raises `SettingsError` for a worker that would make its own number of updates."""
+    """Raise `SettingsError` for a worker that would choose its own number of updates."""
     kind = safe_import_class(path)
     if kind is None or not issubclass(kind, TurnActorWorker):
         raise SettingsError(
-            f"actor_train.worker_cls={path} is no {TurnActorWorker.__name__}; derive from it, or leave it out"
+            f"actor_train.worker_cls={path} is not a {TurnActorWorker.__name__}. Derive from it, or leave it out."
         )
 
 
 def _read(batch: Batch) -> tuple[list[RowMetadata], dict[str, float]]:
-    """The metadata of each row, and the metrics over episodes, each counted once."""
+    """The metadata of each row, and the metrics of the episodes, each counted once."""
     metadata = [RowMetadata.decode(text) for text in batch.non_tensor_batch[METADATA]]
     by_episode = dict(zip(batch.non_tensor_batch["traj_id"], metadata, strict=True))
     return metadata, result_metrics(by_episode.values())

@@ -15,17 +15,17 @@ from gem_core.rollout import Completion
 
 
 class Stopped(Exception):
-    """ROLL ends the rollout; the episode under way is discarded."""
+    """ROLL ends the rollout; the unfinished episode is discarded."""
 
 
 class RouterPolicy:
     """Samples the turns of an episode, token ids in and token ids out.
 
     Args:
-        client: of ROLL's router.
+        client: client of ROLL's router.
         generating: ROLL's generation settings.
-        uid: number of the environment manager; the router keeps it with one engine, whose prefix cache then helps.
-        running: false once the rollout ends.
+        uid: number of the environment manager. The router sends its requests to one engine, to use its prefix cache.
+        running: returns false once the rollout ends.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class RouterPolicy:
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt.
 
-        ROLL aborts what is being sampled when weights change. The turn is then sampled again, with the new ones.
+        ROLL aborts running requests when weights change. The turn is then sampled again with the new weights.
 
         Raises:
             Stopped: the rollout ends.
@@ -55,7 +55,7 @@ class RouterPolicy:
     def _request(self, prompt: TokenIds) -> DataProto:
         ids = torch.tensor([prompt.tolist()])
         batch = TensorDict({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, batch_size=1)
-        # A copy each time, as the router writes into it.
+        # A copy each time, because the router modifies it.
         return DataProto(batch=batch, meta_info={"generation_config": dict(self._generating)})
 
 

@@ -1,4 +1,4 @@
-"""Episodes as the rows that ROLL trains on, and what a row carries through ROLL beside its tokens."""
+"""Episodes as ROLL's training rows, and the metadata that a row carries through ROLL."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gem_core.training.rows import Row, RowKind, TurnSpan, rows_of
 from gem_core.training.turn_table import TurnTable
 
 METADATA = "gem"
-"""Name of the column of encoded `RowMetadata`."""
+"""Name of the column with encoded `RowMetadata`."""
 
 Tensors = dict[str, torch.Tensor]
 Columns = dict[str, NDArray[np.object_]]
 
 
 class RowMetadata(EpisodeResult, frozen=True, kw_only=True):
-    """What a row carries: the result of its episode, and its turns."""
+    """The metadata of a row: the result of its episode, and its turns."""
 
     turns: list[TurnSpan]
 
 
-# One token, as attention to no token is NaN; any will do, and every vocabulary has this one.
+# One token, because attention to no token is NaN. Every vocabulary has this id.
 _SILENT = Row(as_token_ids([0]), 1, None, [])
 
 
@@ -34,18 +34,18 @@ def training_rows(episode: Episode | None, kind: RowKind) -> list[Row]:
     """The rows of an episode, at least one: ROLL waits for a row of every episode.
 
     Args:
-        episode: as it was played; `None` where it was dropped. Without turns, it has one row that trains nothing.
+        episode: a finished episode; `None` if it was dropped. An episode without turns has one row that trains nothing.
         kind: what a row is.
     """
     return (rows_of(episode, kind) if episode is not None else []) or [_SILENT]
 
 
 def turn_table(metadata: Sequence[RowMetadata], episodes: Sequence[str]) -> TurnTable:
-    """The turns of a batch. Column 0 is position 1 of a row: ROLL's tables leave out the first token, which predicts
-    nothing.
+    """The turns of a batch. ROLL's tables leave out the first token, which is not predicted, so column 0 is position 1
+    of a row.
 
     Args:
-        metadata: of each row.
+        metadata: the metadata of each row.
         episodes: the name of each row's episode.
     """
     tasks = [one.task for one in metadata]
@@ -56,13 +56,13 @@ def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
     """ROLL's tensors for these rows, padded on the right.
 
     Args:
-        rows: of at most `length` ids.
+        rows: rows of at most `length` ids.
         length: ROLL's `sequence_length`.
         pad: the padding id.
 
     Returns:
-        Of shape (rows, length): ids, three masks, positions, and `scores`, the row's rewards on its last id. Of shape
-        (rows, length - 1): `infer_logprobs`, shifted by one as ROLL has them, 0 where the engine gave none.
+        Of shape (rows, length): ids, three masks, positions, and `scores`, the sum of the row's rewards on its last id.
+        Of shape (rows, length - 1): `infer_logprobs`, shifted by one as in ROLL, 0 where the engine gave none.
     """
     count = len(rows)
     filled: Tensors = {
@@ -91,14 +91,14 @@ def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
 def columns(
     rows: Sequence[Row], result: EpisodeResult, *, env_id: str, env: int, group: int, episode: str, task: str
 ) -> Columns:
-    """The columns that ROLL needs beside the tensors, and the metadata of each row.
+    """The columns that ROLL needs besides the tensors, and the metadata of each row.
 
     Args:
-        rows: of one episode.
-        result: of the episode.
-        env_id: of the environment; ROLL logs evaluations by it.
+        rows: the rows of one episode.
+        result: the result of the episode.
+        env_id: id of the environment; ROLL logs evaluations by it.
         env, group: numbers of the environment manager and its group.
-        episode, task: unique names of both.
+        episode, task: unique names of the episode and its task.
     """
     total = sum(map(_reward, rows))
     entries = [

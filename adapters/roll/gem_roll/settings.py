@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from gem_core.training.settings import Count, RunSettings, Split, read_section, setting
 
 Mode = Literal["train", "val"]
-"""ROLL's word for a split."""
+"""ROLL's name of a split."""
 
 
 @dataclass(kw_only=True)
@@ -28,5 +28,5 @@ class GemSettings(RunSettings):
 
 
 def split_of(mode: Mode) -> Split:
-    """Our word for ROLL's."""
+    """The split of a mode."""
     return "train" if mode == "train" else "eval"

@@ -1,4 +1,4 @@
-"""The runner of an environment worker, which all its managers share."""
+"""The runner that all managers of an environment worker share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gem_core.vector import Task
 
 
 class SharedRunner:
-    """Plays episodes for many threads, in an event loop of its own.
+    """Plays episodes for many threads, in its own event loop.
 
     Args:
-        runner: plays them; `close` closes it.
+        runner: plays the episodes; `close` closes it.
     """
 
     def __init__(self, runner: EpisodeRunner) -> None:
@@ -27,7 +27,7 @@ class SharedRunner:
         self._thread.start()
 
     def play(self, policy: AsyncPolicy, task: Task) -> Episode | None:
-        """Play one episode; blocks. As `EpisodeRunner.run`, raises as that does."""
+        """Play one episode; blocks. Result and errors as `EpisodeRunner.run`."""
         playing = self._runner.run(policy, task)
         return asyncio.run_coroutine_threadsafe(playing, self._loop).result()
 
@@ -51,11 +51,11 @@ _lock = threading.Lock()
 
 @contextmanager
 def shared_runner(split: Split, build: Callable[[], EpisodeRunner]) -> Iterator[SharedRunner]:
-    """The runner of this process for a split: the first user builds it, the last one closes it.
+    """The runner of this process for a split. The first user builds the runner, the last one closes it.
 
     Args:
         split: training or evaluation.
-        build: makes the `EpisodeRunner`.
+        build: builds the `EpisodeRunner`.
     """
     with _lock:
         if split not in _leases:

@@ -1,7 +1,7 @@
-"""Tiny models built on the spot, so that every example and test trains on a CPU without a download.
+"""Tiny models built on the fly, so that every example and test trains on a CPU without a download.
 
-A tiny model is a randomly initialised Qwen3 of about 100k parameters with a tokenizer made of the words that its
-environments use. It is not a language model: without `warm_start` it does not even know the action format.
+A tiny model is a randomly initialized Qwen3 of about 100k parameters, with a tokenizer of the words that its
+environments use. It is not a language model: without `warm_start` it cannot even write the action format.
 """
 
 from gem_core.errors import MissingExtraError

@@ -1,4 +1,4 @@
-"""A randomly initialised model of a current architecture, small enough for one CPU core."""
+"""A randomly initialized model of a current architecture, small enough for one CPU core."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def tiny_model(
     """A Qwen3 with random weights.
 
     Args:
-        tokenizer: decides the vocabulary and the end-of-turn token.
+        tokenizer: gives the vocabulary and the end-of-turn token.
         hidden: width, a multiple of 64 (heads of 32, two heads per 64).
         layers: number of layers.
         context: longest sequence.
-        seed: of the weights.
+        seed: seed of the weights.
     """
     torch.manual_seed(seed)
     special: dict[str, Any] = {
@@ -33,7 +33,7 @@ def tiny_model(
         num_hidden_layers=layers,
         num_attention_heads=hidden // 32,
         num_key_value_heads=hidden // 64,
-        head_dim=32,  # vLLM's CPU kernels start at 32
+        head_dim=32,  # the minimum of vLLM's CPU kernels
         max_position_embeddings=context,
         initializer_range=0.1,  # the usual 0.02 suits widths of thousands; at 64 it slows the first steps tenfold
         tie_word_embeddings=True,

@@ -1,4 +1,4 @@
-"""Random play of environments, for what a tiny model reads before it is trained."""
+"""Random play of environments, as data for tiny models before training."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
 
 LONGEST_PLAY = 40
-"""Turns after which an episode is left: random play may find no end, and the form of an action is seen by then."""
+"""Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
 
 SECONDS = 60.0
-"""How long one reset or step may take."""
+"""Time limit of one reset or step, in seconds."""
 
 _ACTION = "gem_tiny_action"
 
 
 class RandomTurn(NamedTuple):
-    """What an environment showed, and the random valid action that followed; `None` after the last observation."""
+    """An observation, and the random valid action after it; `None` after the last observation."""
 
     observation: str
     info: Info
@@ -34,12 +34,12 @@ def random_play(
     env_kwargs: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Generator[list[RandomTurn], None, None]:
-    """Episodes without end, of one environment after the other. An episode whose environment fails is left out.
+    """An endless stream of episodes, alternating between environments. Episodes whose environment fails are left out.
 
     Args:
         env_ids: environments to play.
         wrappers, env_kwargs: as for `make_vec`.
-        seed: of the play.
+        seed: seed of the play.
 
     Yields:
         Episodes of up to `LONGEST_PLAY` turns; the last entry of each has no action.
@@ -64,7 +64,7 @@ def random_play(
 
 
 def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
-    """One episode of one environment; empty where the environment failed."""
+    """One episode of one environment; empty if the environment failed."""
     (observation,), (info,) = vec.reset(slots=[index])
     turns: list[RandomTurn] = []
     done = False
@@ -78,7 +78,7 @@ def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
 
 
 class _RandomPlayer(Wrapper):
-    """Plays a random valid action whatever it is told, and says in `info` which: only the environment knows them."""
+    """Plays a random valid action in place of the given one, and reports it in `info`."""
 
     def step(self, action: str) -> StepResult:
         own = self.env.sample_random_action()

@@ -1,4 +1,4 @@
-"""A tiny policy that is ready for reinforcement learning."""
+"""A tiny policy, ready for reinforcement learning."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def tiny_policy(
 ) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
     """A tiny model and its tokenizer, warm-started on random valid play.
 
-    From then on torch uses one thread in this process: with more, a model of this size costs several times the CPU and
-    is no faster.
+    Sets torch to one thread in this process: with more threads, a model of this size takes several times the CPU time
+    and is no faster.
 
     Args:
-        env_ids: the environment, or environments, whose words and action formats it learns.
+        env_ids: the environment or environments whose words and action formats the model learns.
         wrappers, env_kwargs: as for `make_vec`.
         warm_start_steps: see `warm_start`; 0 leaves the weights random.
         warm_start_episodes: see `warm_start`.
-        seed: of the weights and the play.
+        seed: seed of the weights and the play.
 
     Raises:
         EnvFailure: more than half of 40 episodes of an environment failed.
@@ -66,7 +66,7 @@ def saved_tiny_policy(settings: RunSettings, *, warm_start_steps: int = 800) -> 
     """`tiny_policy` in a temporary folder, for frameworks that load a model from its path.
 
     Args:
-        settings: of any adapter: which environments it knows, in training and evaluation, and the seed.
+        settings: the settings of any adapter: environments of training and evaluation, and the seed.
         warm_start_steps: see `warm_start`; 0 leaves the weights random.
 
     Yields:

@@ -18,7 +18,7 @@ _TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-# A number, the opening of a box and a word are one token each; whatever else is one character.
+# A number, the opening of a box and a word are one token each; other tokens are single characters.
 _PIECES = r"\d+|\\boxed\{| ?[A-Za-z]+|[\s\S]"
 
 
@@ -30,16 +30,16 @@ def tiny_tokenizer(
     episodes: int = 200,
     seed: int = 0,
 ) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer with a chat template, from what random play of the environments says.
+    """A word-level tokenizer with a chat template, from the text of random play of the environments.
 
     Args:
-        env_ids: environments to listen to.
+        env_ids: environments to play.
         wrappers, env_kwargs: as for `make_vec`.
-        episodes: episodes of random valid play of each environment.
-        seed: of that play.
+        episodes: number of episodes of random valid play per environment.
+        seed: seed of the play.
 
     Returns:
-        A tokenizer of a few dozen tokens. Words it has never met become `<|unknown|>`.
+        A tokenizer of a few dozen tokens. Unknown words become `<|unknown|>`.
 
     Raises:
         EnvFailure: more than half of 40 episodes of an environment failed.

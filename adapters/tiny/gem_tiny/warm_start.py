@@ -1,4 +1,4 @@
-"""Teaching a tiny model to speak: an environment's words and the form of an action, and nothing of its strategy."""
+"""Teaches a tiny model an environment's words and action format, but no strategy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gem_core.rollout import ChatTemplate, Conversation
 from gem_tiny.play import RandomTurn, random_play
 
 LONGEST_ROW = 512
-"""Tokens of an episode that are trained on, from its start: the cost of attention grows with the square."""
+"""Number of tokens of an episode that are trained on, from its start: attention costs the square of the length."""
 
 TOKENS_OF_A_STEP = 4096
-"""Where episodes are long, a step takes fewer of them: about this many tokens, padding included."""
+"""Token limit of a step, including padding: a step has fewer episodes if they are long."""
 
-_IGNORED = -100  # label that the loss of transformers leaves out
+_IGNORED = -100  # label that the loss of transformers ignores
 
 
 def warm_start(
@@ -40,22 +40,21 @@ def warm_start(
 ) -> None:
     """Next-token prediction on transcripts of random valid play.
 
-    The loss covers everything after the first message: the actions, drawn at random from the valid ones, and the
-    environment's answers. So the model learns the action format and which words belong together, but nothing that
-    makes one action better than another.
+    The loss covers everything after the first message: random valid actions, and the environment's answers. So the
+    model learns the action format and which words belong together, but not which action is better.
 
     Args:
         model: changed in place.
-        tokenizer: its tokenizer.
-        env_ids: environments to play in turn, each episode for up to `LONGEST_PLAY` turns.
+        tokenizer: tokenizer of the model.
+        env_ids: environments to play alternately, each episode for up to `LONGEST_PLAY` turns.
         wrappers, env_kwargs: as for `make_vec`.
-        steps: optimiser steps.
-        episodes: how many are played; then they are repeated, for environments that are slow. By default every step
-            sees new ones.
-        batch: episodes per step, and fewer where they are long: about `TOKENS_OF_A_STEP`.
-        learning_rate: of AdamW, falling linearly to zero.
-        seed: of the play.
-        on_step: gets the step and the loss.
+        steps: number of optimizer steps.
+        episodes: number of episodes to play and then repeat, for slow environments. By default every step has new
+            episodes.
+        batch: episodes per step; fewer if they are long, see `TOKENS_OF_A_STEP`.
+        learning_rate: learning rate of AdamW, falling linearly to zero.
+        seed: seed of the play.
+        on_step: called with the step and the loss.
 
     Raises:
         EnvFailure: more than half of 40 episodes of an environment failed.
@@ -97,7 +96,7 @@ def _transcript(
 
 
 def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:
-    """What one step is trained on."""
+    """The rows of one step."""
     rows = [next(transcripts)]
     while len(rows) < batch and len(rows) * max(len(ids) for ids, _ in rows) < TOKENS_OF_A_STEP:
         rows.append(next(transcripts))

@@ -22,31 +22,31 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
     """`GRPOConfig` for environments of many turns; every field of TRL keeps its meaning.
 
     Each process plays `per_device_train_batch_size * steps_per_generation` episodes for a batch, one in each
-    environment. `max_completion_length` limits one response, not the episode. Without an accelerator it runs on the
-    CPU in float32 and keeps activations instead of computing them again.
+    environment. `max_completion_length` limits one response, not the episode. Without an accelerator, training runs on
+    the CPU in float32 and stores activations instead of computing them again.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
     """
 
-    # TRL's own fields of the same name: keyword-only, or they would come before `output_dir`.
+    # TRL's own fields of the same names: keyword-only, otherwise they would come before `output_dir`.
     seed: int = field(default=GRPOConfig.seed, kw_only=True, metadata=_DECLARED["seed"].metadata)
     chat_template_kwargs: dict[str, Any] | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
         default_factory=dict[str, Any], kw_only=True, metadata=_DECLARED["chat_template_kwargs"].metadata
     )
-    # As text on a command line.
+    # A string on a command line.
     env_kwargs: dict[str, Any] | str | None = field(  # pyright: ignore[reportIncompatibleVariableOverride]
         default_factory=dict[str, Any], kw_only=True, metadata=_DECLARED["env_kwargs"].metadata
     )
-    # TRL's defaults that would change the algorithm.
-    loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normaliser."})
+    # Other defaults than TRL's, which would change the algorithm.
+    loss_type: str = field(default="dr_grpo", metadata={"help": "Sum over tokens with a constant normalizer."})
     num_generations: int | None = field(
         default=2, metadata={"help": "Episodes per task, for the estimators that compare them (grpo, drgrpo, rloo)."}
     )
     num_generations_eval: int | None = field(default=1, metadata={"help": "Episodes per task in an evaluation."})
     vllm_importance_sampling_mode: str = field(
         default="token_truncate",
-        metadata={"help": "Correction for vLLM's log-probabilities; per token, as a row holds many responses."},
+        metadata={"help": "Correction for vLLM's log-probabilities; per token, because a row has many responses."},
     )
 
     def __post_init__(self) -> None:
@@ -63,12 +63,12 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
     def response_tokens(self) -> int:
         """Token limit of one response."""
         if self.max_completion_length is None:
-            raise SettingsError("max_completion_length is not set: say how many tokens one response may have")
+            raise SettingsError("max_completion_length is not set: give the token limit of one response")
         return self.max_completion_length
 
     @property
     def episodes_per_process(self) -> int:
-        """Episodes that one process plays for a batch."""
+        """Number of episodes that one process plays for a batch."""
         return self.per_device_train_batch_size * (self.steps_per_generation or 1)
 
     @property
@@ -77,10 +77,10 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         return self.num_generations if advantage_spec(self.advantage).needs_groups and self.num_generations else 1
 
     def _check_groups(self) -> None:
-        # Before TRL's own check, whose message speaks of prompts that do not exist here.
+        # Before TRL's own check, whose message is about prompts, which do not exist here.
         episodes = self.generation_batch_size or self.episodes_per_process
         if not advantage_spec(self.advantage).needs_groups:
-            # TRL insists on groups; without them any size that divides the batch will do.
+            # TRL requires groups; if the estimator has none, any size that divides the batch works.
             self.num_generations = next((size for size in range(2, episodes + 1) if episodes % size == 0), 2)
             return
         self.check_groups(self.num_generations or 1, f"num_generations={self.num_generations}")
@@ -95,24 +95,24 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         self.check()
         if self.episodes_per_process % self.group_size:
             raise SettingsError(
-                f"groups do not span processes, and {self.episodes_per_process} episodes of one process cannot be "
+                f"groups cannot span processes, and {self.episodes_per_process} episodes of one process cannot be "
                 f"divided into groups of num_generations={self.num_generations}"
             )
         if self.max_steps <= 0:
             raise SettingsError(
-                f"max_steps={self.max_steps}: environments have no epochs, so say how many updates to make"
+                f"max_steps={self.max_steps}: environments have no epochs, so give the number of updates"
             )
         check_aggregation(f"loss_type={self.loss_type!r}", self.loss_type, _LOSS_TYPES)
         self._check_sampling()
         self._check_rows()
         if self.mask_truncated_completions:
             raise SettingsError(
-                "mask_truncated_completions=True leaves out a whole row for its last response. Truncated responses are "
-                f"invalid actions here, and the environment's reward says so. {SILENT}"
+                "mask_truncated_completions=True drops a whole row because of its last response. Truncated responses "
+                f"are invalid actions here, which the environment's reward reflects. {SILENT} Leave it out."
             )
         if self.scale_rewards != "group":
             raise SettingsError(
-                f"scale_rewards={self.scale_rewards!r} has no effect, as the estimator decides the scale. "
+                f"scale_rewards={self.scale_rewards!r} has no effect, because the estimator decides the scale. "
                 f"Use advantage='drgrpo' for GRPO without the standard deviation. {SILENT}"
             )
 
@@ -123,8 +123,8 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         check_sampling(options, lambda name, value: f"generation_kwargs={{{name!r}: {value!r}}}", scaled=True)
         if options.get("temperature", self.temperature) != self.temperature:
             raise SettingsError(
-                f"temperature={self.temperature} is what the trainer divides its logits by, and generation_kwargs has "
-                f"{options['temperature']}. {SILENT} Set temperature only."
+                f"the trainer divides its logits by temperature={self.temperature}, but generation_kwargs has "
+                f"temperature {options['temperature']}. {SILENT} Set temperature only."
             )
 
     def _check_rows(self) -> None:
@@ -137,4 +137,4 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         check_rows(self, across)
         for name in ("beta", "log_completions"):
             if self.row == "turn" and (value := getattr(self, name)):
-                raise SettingsError(f"{name}={value!r} counts rows, and each turn is one. {SILENT} Use row='episode'.")
+                raise SettingsError(f"{name}={value!r} counts rows, and a row is a turn. {SILENT} Use row='episode'.")

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class TrainerPolicy:
-    """Samples with whatever the trainer generates with: transformers, vLLM colocated, or a vLLM server.
+    """Samples with the trainer's engine: transformers, colocated vLLM, or a vLLM server.
 
-    TRL's shared engines (a vLLM server, tensor parallelism) take the prompts of all processes in one call and hand them
-    back by position, so each process must send as many as the others. But processes play episodes of different lengths.
-    So the processes first agree on a number, a process with fewer prompts adds placeholders, and a process that has
-    finished its episodes sends nothing else.
+    TRL's shared engines (a vLLM server, tensor parallelism) take the prompts of all processes in one call and return
+    completions by position, so all processes must send the same number. But processes play episodes of different
+    lengths. So the processes first agree on a number. A process with fewer prompts adds placeholders, and a process
+    that has finished its episodes sends only placeholders.
 
     Args:
-        trainer: generates.
-        limit: tokens of a completion; one of that length without an end token was cut off.
+        trainer: the trainer whose engine samples.
+        limit: token limit of a completion. A completion of that length without an end token was cut off.
     """
 
     def __init__(self, trainer: GRPOTrainer, limit: int) -> None:
@@ -51,7 +51,7 @@ class TrainerPolicy:
 
     def _generate(self, prompts: list[list[int]]) -> list[Completion]:
         trainer = self._trainer
-        # The one private method used: TRL has no public one that serves all its engines (huggingface/trl#5194).
+        # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
         ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
         ends = set(trainer.eos_token_ids)
         return [
@@ -64,5 +64,5 @@ class TrainerPolicy:
 
 
 def _known(logprobs: Sequence[float | None]) -> list[float]:
-    """TRL has `None` where vLLM could not say; NaN says the same as a number, and TRL leaves it out of its ratios."""
+    """NaN in place of TRL's `None` for an unknown log-probability; TRL ignores NaN in its ratios."""
     return [math.nan if one is None else one for one in logprobs]

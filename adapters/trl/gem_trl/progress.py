@@ -14,10 +14,10 @@ class ProgressCallback(TrainerCallback):
 
     The files are in the folder `args.report`, by default the output folder.
 
-    Needs `logging_steps=1` to see every update.
+    Set `logging_steps=1` to include every update.
 
     Args:
-        title: shown beside the progress bar and above the curve.
+        title: shown next to the progress bar and above the curve.
     """
 
     def __init__(self, title: str) -> None:
@@ -27,7 +27,7 @@ class ProgressCallback(TrainerCallback):
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the display."""
         first = state.is_world_process_zero
-        # Files are for one process to write.
+        # Only one process writes files.
         folder = (getattr(args, "report", None) or args.output_dir) if first else None
         self.report = RunReport(state.max_steps, self._title, done=state.global_step, live=first, folder=folder)
         self.report.__enter__()
@@ -40,7 +40,7 @@ class ProgressCallback(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: Any,
     ) -> None:
-        """Take the metrics of a training log or an evaluation; the closing summary is neither."""
+        """Add the metrics of a training log or an evaluation; the final summary is neither."""
         if self.report is None or not logs:
             return
         numbers = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}

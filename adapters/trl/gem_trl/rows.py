@@ -15,7 +15,7 @@ def batch_rows(episodes: Sequence[Episode], kind: RowKind) -> tuple[list[Row], T
     """The rows of a batch, and its turns in tables whose first column is the first token of a row's completion.
 
     Args:
-        episodes: of this process.
+        episodes: the episodes of this process.
         kind: what a row is.
     """
     rows = [(number, row) for number, episode in enumerate(episodes) for row in rows_of(episode, kind)]
@@ -29,13 +29,13 @@ def batch_rows(episodes: Sequence[Episode], kind: RowKind) -> tuple[list[Row], T
 
 
 def pad_rows(rows: Sequence[Row], count: int, pad_id: int) -> list[Row]:
-    """Fill up to `count` rows with rows of one completion token that is masked out of the loss."""
+    """Fill up to `count` rows with rows of one completion token, which the loss masks."""
     padding = Row(as_token_ids([pad_id, pad_id]), 1, as_logprobs([0.0, 0.0]), [])
     return [*rows, *[padding] * (count - len(rows))]
 
 
 def rollout_output(rows: Sequence[Row], *, with_logprobs: bool) -> dict[str, Any]:
-    """What TRL's `rollout_func` returns."""
+    """The return value of TRL's `rollout_func`."""
     return {
         "prompt_ids": [row.prompt_ids for row in rows],
         "completion_ids": [row.completion_ids for row in rows],
@@ -45,6 +45,6 @@ def rollout_output(rows: Sequence[Row], *, with_logprobs: bool) -> dict[str, Any
 
 
 def _logprobs(row: Row) -> list[float]:
-    """TRL leaves tokens whose log-probability is NaN out of its ratios."""
+    """Log-probabilities for TRL, which ignores tokens with NaN in its ratios."""
     known = row.completion_logprobs
     return [math.nan] * (len(row.ids) - row.prompt_length) if known is None else known

@@ -1,4 +1,4 @@
-"""`GRPOTrainer` with environments for prompts and one advantage per turn."""
+"""`GRPOTrainer` with environments in place of prompts, and one advantage per turn."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
+from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.metrics import announcement
 from gem_core.training.playing import build_collector, prepare_process
 from gem_core.training.rows import Row
@@ -43,12 +44,12 @@ ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
 class TurnGRPOTrainer(GRPOTrainer):
     """Plays environments with the policy and trains it on per-turn advantages, in `GRPOTrainer`'s own loop.
 
-    Public seams of TRL carry everything but two things: sampling (`TrainerPolicy`), and the exchange of the
-    advantages in `_generate_and_score_completions`, whose result `_compute_loss` takes with one number per token.
+    The trainer uses public interfaces of TRL, with two exceptions: sampling (`TrainerPolicy`), and replacing the
+    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
-    and `max_completion_length`, whichever `row` is chosen.
+    and `max_completion_length`, for either `row`.
 
     Args:
         model: a model, a path or a hub id, as for `GRPOTrainer`.
@@ -79,6 +80,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         _check_values(args, value_function)
+        clean_up_after_this_process()
         prepare_process(args)
         tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
         args.check_environments(tasks, f"per_device_train_batch_size={args.per_device_train_batch_size}")
@@ -92,7 +94,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
-        # TRL's note that rollout_func may change is for those who write one; here a test pins it down.
+        # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
             model=model,
@@ -110,14 +112,14 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
-        self._settings.template(self.processing_class)  # a tokenizer that will not do shows before the first batch
+        self._settings.template(self.processing_class)  # an unsuitable tokenizer fails before the first batch
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
     # -- public methods of the Hugging Face trainer -----------------------------------------------------------------
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Train as `GRPOTrainer.train` does; environments are closed at the end, whatever it is."""
+        """Train as `GRPOTrainer.train` does. Environments are closed at the end, also after an error."""
         error: BaseException | None = None
         try:
             return super().train(*args, **kwargs)
@@ -129,10 +131,10 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._close("train", error)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Play `args.eval_episodes` episodes, the same ones each time; metrics start with `eval_`.
+        """Play `args.eval_episodes` episodes, the same tasks each time. Metrics start with `eval_`.
 
         Raises:
-            SettingsError: they do not fill whole batches.
+            SettingsError: the episodes do not fill whole batches.
         """
         self._check_eval_batches()
         self._close("eval")
@@ -141,14 +143,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         finally:
             self._close("eval")
 
-    # -- TRL's public seams -----------------------------------------------------------------------------------------
+    # -- TRL's public interfaces ------------------------------------------------------------------------------------
 
     def episode_return(
         self, prompts: list[str], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float | None]:
-        """The reward function that TRL logs: the mean return, and with it every metric of the batch.
+        """The reward function for TRL's log: the mean return, and all metrics of the batch.
 
-        TRL's own advantages, made from it, are replaced afterwards.
+        TRL computes its own advantages from it, which are replaced afterwards.
         """
         metrics = batch_metrics(self._batch)
         padding = sum(not row.turns for row in self._rows)
@@ -161,7 +163,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         return self.rollout(len(prompts))
 
     def rollout(self, count: int) -> dict[str, Any]:
-        """Play `count` episodes; what TRL's `rollout_func` returns."""
+        """Play `count` episodes. Returns the value of TRL's `rollout_func`."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
         policy = TrainerPolicy(self, self.args.response_tokens)
@@ -178,7 +180,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     # -- the one override of a private method -----------------------------------------------------------------------
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        self._training = self.model.training  # some of TRL's engines switch it on the way
+        self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
         completions = output["completion_ids"]
         if not self._training:
@@ -192,7 +194,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         )
         [table] = self._turns.spread(advantages, [completions.shape])
         if self.loss_type == "dr_grpo":
-            # The loss divides by rows; this makes it episodes, a constant that does not depend on turns or padding.
+            # The loss divides by rows. This factor makes it divide by episodes, whatever the turns and padding.
             table *= len(self._rows) / len(inputs)
         output["advantages"] = torch.from_numpy(table).to(completions.device)
         self._adapter_seconds += time.perf_counter() - started
@@ -215,20 +217,20 @@ class TurnGRPOTrainer(GRPOTrainer):
             width=count,
             group_size=group_size,
             shard=(rank, self.accelerator.num_processes),
-            # A resumed run plays new tasks instead of repeating those before the checkpoint.
+            # A resumed run plays new tasks instead of repeating the tasks before the checkpoint.
             first_episode=self._rounds_played() if train else 0,
             min_batch=args.min_generation_batch,
             wrappers=self._wrappers,
         )
 
     def _rounds_played(self) -> int:
-        """Batches of episodes that the updates so far were made of."""
+        """Number of batches of episodes in the updates so far."""
         args = self.args
         updates = self.state.global_step * args.gradient_accumulation_steps
         return -(-updates // ((args.steps_per_generation or 1) * self.num_iterations))
 
     def _check_shares(self, mode: Split, tasks: int) -> None:
-        """Raise `SettingsError` unless every environment gets a task of a batch; warn of unequal shares."""
+        """Raise `SettingsError` unless every environment gets a task of a batch; warn about unequal shares."""
         weights, everyone = self.args.weights(mode), tasks * self.accelerator.num_processes
         try:
             share_slots(weights, everyone)
@@ -248,8 +250,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         per_batch = self.args.per_device_eval_batch_size * self.accelerator.num_processes
         if self.args.eval_episodes % per_batch:
             raise SettingsError(
-                f"eval_episodes={self.args.eval_episodes} is no multiple of the global evaluation batch of {per_batch} "
-                "(per_device_eval_batch_size x processes); change one so that it is"
+                f"eval_episodes={self.args.eval_episodes} is not a multiple of the global evaluation batch of "
+                f"{per_batch} (per_device_eval_batch_size x processes). Change one of them."
             )
 
     def _context_limit(self) -> int | None:
@@ -262,14 +264,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         return min((limit for limit in limits if limit), default=None)
 
     def _make_rows(self, episodes: int) -> None:
-        """Make the rows of the batch, as many on each process, in parts that `split_tensor_dict` drops nothing of."""
+        """Make the rows of the batch: the same number on each process, without a rest for `split_tensor_dict`."""
         args, alone = self.args, self.accelerator.num_processes == 1
         rows, self._turns = batch_rows(self._batch.episodes, args.row)
         counting = [name for name in ("beta", "log_completions") if getattr(args, name)]
         if counting and len(rows) > sum(bool(episode.turns) for episode in self._batch.episodes):
             raise AdapterError(
                 f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and an episode has several rows here, "
-                "because its list of tools changed. Leave the setting out, or keep the list the same."
+                "because its list of tools changed. Leave the setting out, or keep the list of tools constant."
             )
         most = len(rows) if alone else max(gather_object([len(rows)]))
         parts = (args.steps_per_generation or 1) if self._training else 1
@@ -282,7 +284,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         episodes = self._batch.episodes
         values = self._value_function(episodes)
         if [len(one) for one in values] != [len(episode.turns) for episode in episodes]:
-            raise AdvantageError("value_function must give one value for each turn of each episode")
+            raise AdvantageError("value_function must return one value for each turn of each episode")
         return np.array([value for one in values for value in one], dtype=np.float64)
 
     def _gather(self, array: np.ndarray) -> list[np.ndarray]:
@@ -298,7 +300,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
 
     def _end_progress(self) -> None:
-        # The Hugging Face trainer ends its callbacks only after a whole run; an interrupted one keeps its curve too.
+        # The Hugging Face trainer ends its callbacks only after a whole run, but an interrupted run needs a curve, too.
         for callback in self._progress_callbacks():
             callback.on_train_end(self.args, self.state, self.control)
 
@@ -312,7 +314,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
 
 def _placeholder_prompts(count: int) -> Dataset:
-    # TRL wants a data set; environments are the source of prompts.
+    # TRL requires a data set, but environments write the prompts.
     return Dataset.from_dict({"prompt": [""] * count})
 
 

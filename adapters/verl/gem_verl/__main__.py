@@ -1,4 +1,4 @@
-"""`python -m gem_verl`: verl's `main_ppo` with environments; every flag of verl's stays what it is."""
+"""`python -m gem_verl`: verl's `main_ppo` with environments; every flag of verl keeps its meaning."""
 
 from __future__ import annotations
 

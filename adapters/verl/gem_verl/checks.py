@@ -22,7 +22,7 @@ from gem_core.training.checks import (
 from gem_verl.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
-"""Aggregations with which each token of a batch counts the same, whatever the length of its row."""
+"""Aggregations that weight all tokens of a batch equally, whatever the length of their rows."""
 
 LOSSES = ("vanilla", "gpg", "gspo", "clip_cov", "kl_cov", "cispo", "dppo_tv", "dppo_kl", "dro", "bypass_mode")
 """Losses that follow `loss_agg_mode`; `sapo` and `geo_mean` average each row by its own length."""
@@ -32,21 +32,21 @@ FIXED = {
     "data.val_files": ("eval", "rows come from environments, not from files"),
     "data.custom_cls.path": ("pkg://gem_verl.tasks", "rows come from environments, not from another data set"),
     "data.shuffle": (False, "tasks are in random order by their seeds"),
-    "data.gen_batch_size": (None, "a batch is played at once"),
-    "data.train_max_samples": (-1, "environments have no end; see trainer.total_training_steps"),
+    "data.gen_batch_size": (None, "a batch is played as a whole"),
+    "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),
     "data.val_max_samples": (-1, "see gem.eval_episodes"),
-    "data.filter_overlong_prompts": (False, "episodes that outgrow their context end truncated"),
+    "data.filter_overlong_prompts": (False, "episodes that exceed the context end truncated"),
     "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
     "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),
     "reward.reward_model.enable": (False, "it would replace the rewards of the environments"),
     "reward.custom_reward_function.path": (None, "environments give the rewards"),
-    "trainer.use_v1": (True, "only verl's V1 trainer knows turns"),
-    "trainer.v1.trainer_mode": ("gem", "verl's own modes know no turns, and asynchronous ones are not supported"),
-    "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size says how many updates"),
+    "trainer.use_v1": (True, "only verl's V1 trainer supports turns"),
+    "trainer.v1.trainer_mode": ("gem", "verl's own modes lack turns, and asynchronous training is not supported"),
+    "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size decides the updates"),
     "distillation.enabled": (False, "it replaces the loss"),
 }
-"""Settings of verl that must stay as `conf/gem.yaml` has them: with another value the algorithm would change, or
-nothing would happen, without a message."""
+"""Settings of verl that must stay as in `conf/gem.yaml`: another value would change the algorithm or do nothing,
+without a message."""
 
 AT_LEAST_ONE = (
     "data.train_batch_size",
@@ -63,7 +63,7 @@ AT_LEAST_ONE = (
 
 
 def check(config: DictConfig) -> GemSettings:
-    """The section `gem` of a whole configuration, once all of it can work.
+    """Check a whole configuration and return its section `gem`.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
@@ -72,7 +72,7 @@ def check(config: DictConfig) -> GemSettings:
     settings = GemSettings.of(config.gem)
     settings.import_modules()
     for name, theirs in settings.owned.items():
-        # By value: before verl's trainer starts, verl replaces our references to its settings by their values.
+        # Compared by value, because verl replaces our references to its settings by values before its trainer starts.
         if config.gem[name] != OmegaConf.select(config, theirs):
             raise SettingsError(f"gem.{name} cannot be set here. Use {theirs}.")
     given = {name: rule for name, rule in FIXED.items() if OmegaConf.select(config, name) is not None}
@@ -95,7 +95,7 @@ def _spelled(name: str, value: Any) -> str:
 def _check_numbers(config: DictConfig) -> None:
     if OmegaConf.select(config, "trainer.total_training_steps") is None:
         raise SettingsError(
-            "trainer.total_training_steps is not set: environments have no epochs, so say how many steps to make"
+            "trainer.total_training_steps is not set: environments have no epochs, so give the number of steps"
         )
     check_counts(AT_LEAST_ONE, partial(OmegaConf.select, config), _spelled)
     for name in ("actor_rollout_ref.actor", "critic"):
@@ -110,8 +110,8 @@ def _check_settings(settings: GemSettings, config: DictConfig) -> None:
     tokens, prompt, rest = settings.max_response_tokens, config.data.max_prompt_length, config.data.max_response_length
     if tokens > rest:
         raise SettingsError(
-            f"gem.max_response_tokens={tokens} is more than data.max_response_length={rest}, which limits all that "
-            "follows the first prompt of an episode"
+            f"gem.max_response_tokens={tokens} is more than data.max_response_length={rest}, which limits all tokens "
+            "after the first prompt of an episode"
         )
     limits = f"gem.max_response_tokens={tokens} with data.max_prompt_length={prompt}, data.max_response_length={rest}"
     settings.rollout(tokens, prompt + rest, limits=limits)
@@ -148,23 +148,23 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
     actor, algorithm = config.actor_rollout_ref.actor, config.algorithm
     if actor.policy_loss.loss_mode not in LOSSES:
         yield (
-            f"actor_rollout_ref.actor.policy_loss.loss_mode={actor.policy_loss.loss_mode} is not known to weigh all "
-            f"tokens alike. Use one of {', '.join(LOSSES)}."
+            f"actor_rollout_ref.actor.policy_loss.loss_mode={actor.policy_loss.loss_mode} is not known to weight all "
+            f"tokens equally. Use one of {', '.join(LOSSES)}."
         )
     scale = actor.loss_scale_factor
     if actor.loss_agg_mode == "seq-mean-token-sum-norm" and not (isinstance(scale, int | float) and scale > 0):
         yield (
-            f"actor_rollout_ref.actor.loss_scale_factor={scale} is no constant divisor (null is the longest row "
-            "of each micro-batch). Leave it out, for gem.max_response_tokens, or give a number above 0."
+            f"actor_rollout_ref.actor.loss_scale_factor={scale} is not a constant divisor (null is the longest row "
+            "of each micro-batch). Leave it out to use gem.max_response_tokens, or give a number above 0."
         )
     if not algorithm.norm_adv_by_std_in_grpo:
         yield (
-            "algorithm.norm_adv_by_std_in_grpo=False has no effect, as the estimator decides the scale. Use "
+            "algorithm.norm_adv_by_std_in_grpo=False has no effect, because the estimator decides the scale. Use "
             "algorithm.adv_estimator=drgrpo for GRPO without the standard deviation."
         )
     if algorithm.filter_groups and algorithm.filter_groups.enable and config.actor_rollout_ref.rollout.n < 2:
         yield (
-            "algorithm.filter_groups.enable=True takes out groups without differences, and with "
+            "algorithm.filter_groups.enable=True removes groups without differences, and with "
             "actor_rollout_ref.rollout.n=1 a group is one episode. Use at least 2."
         )
 
@@ -173,6 +173,6 @@ def _turn_row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str
     filters = config.algorithm.filter_groups
     if settings.row == "turn" and filters and filters.enable and filters.metric == "reward":
         yield (
-            "algorithm.filter_groups.metric=reward compares rows, and each turn is one. Use "
+            "algorithm.filter_groups.metric=reward compares rows, and a row is a turn. Use "
             "algorithm.filter_groups.metric=return, or gem.row=episode."
         )

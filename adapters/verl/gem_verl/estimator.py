@@ -13,14 +13,14 @@ from gem_core.advantages import advantages_and_returns
 from gem_core.training.turn_table import TurnTable
 
 ESTIMATOR = "gem"
-"""Its name in verl's registry; `algorithm.adv_estimator` names the estimator of gem-core that it calls."""
+"""Name in verl's registry. `algorithm.adv_estimator` names the gem-core estimator that it calls."""
 
 
 class TurnEstimator:
-    """One number per turn, on the turn's own tokens and nowhere else.
+    """One advantage per turn, on the turn's own tokens only.
 
-    verl gives an estimator the rewards and masks of rows, which say nothing about turns and episodes. So the trainer
-    announces each batch first (`expect`). One process sees the whole batch, whatever the number of GPUs.
+    verl gives an estimator the rewards and masks of rows, which do not show turns and episodes. So the trainer passes
+    the turns of each batch first (`expect`). One process has the whole batch, whatever the number of GPUs.
     """
 
     def __init__(self) -> None:
@@ -29,30 +29,30 @@ class TurnEstimator:
         self._table = TurnTable.of([], [], [])
         self._values: NDArray[np.float64] | None = None
         self.metrics: dict[str, float] = {}
-        """Of the last batch."""
+        """The metrics of the last batch."""
 
     def expect(
         self, table: TurnTable, name: str, *, gamma: float, lam: float, values: NDArray[np.float64] | None = None
     ) -> None:
-        """Prepare for the batch that verl asks about next.
+        """Prepare for the next batch.
 
         Args:
-            table: its N turns.
-            name: gem-core's estimator.
-            gamma, lam: per turn.
-            values: (N,), the critic's, where the estimator needs them.
+            table: the N turns of the batch.
+            name: name of the gem-core estimator.
+            gamma, lam: discount and lambda, per turn.
+            values: (N,), the values of the critic, if the estimator needs them.
         """
         self._table, self._name, self._gamma, self._lam, self._values = table, name, gamma, lam, values
 
     def __call__(
         self, token_level_rewards: torch.Tensor, response_mask: torch.Tensor, **_: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Advantages and returns (rows, width), as verl's estimators give them.
+        """Advantages and returns (rows, width), as verl's estimators return them.
 
         Args:
-            token_level_rewards: (rows, width); the reward of a turn is the sum over its tokens, which includes verl's
-                penalty for divergence.
-            response_mask: (rows, width), 1 for tokens that are trained on.
+            token_level_rewards: (rows, width). The reward of a turn is the sum over its tokens, including verl's KL
+                penalty.
+            response_mask: (rows, width), 1 for trained tokens.
 
         Raises:
             AdvantageError: as gem-core's estimator.

@@ -1,4 +1,4 @@
-"""Composing verl's configuration and starting verl with it."""
+"""Composes verl's configuration and starts verl with it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from verl.utils.device import auto_set_device
 
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
+from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
 from gem_core.training.report import curve_at_the_end
 from gem_verl.checks import check
@@ -38,14 +39,15 @@ def compose(overrides: Sequence[str] = ()) -> DictConfig:
 
 
 def train(config: DictConfig) -> None:
-    """Train as verl's `main_ppo` does; starts Ray unless the program has.
+    """Train as verl's `main_ppo` does. Starts Ray unless the program has started it.
 
     Raises:
         SettingsError: settings that cannot work, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
-        AdapterError: environments failed in a way that is to stop the run.
+        AdapterError: an environment failure that must stop the run.
     """
     settings = check(config)
+    clean_up_after_this_process()
     auto_set_device(config)
     validate_config(
         config,
@@ -65,16 +67,16 @@ def command(config: DictConfig) -> None:
         sys.exit(f"{type(error).__name__}: {error}")
 
 
-# What is under verl's `@ray.remote`.
+# The class under verl's `@ray.remote`.
 _TaskRunner: Any = TaskRunnerV1.__ray_metadata__.modified_class  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @ray.remote
 class TaskRunner(_TaskRunner):
-    """verl's, which knows the trainer `gem` as well."""
+    """verl's task runner, with the trainer `gem` registered."""
 
     def run(self, config: DictConfig) -> None:
         """Train in this process."""
-        import gem_verl.trainer  # noqa: F401  registers it, here only: it takes 150 MB that workers need not spend
+        import gem_verl.trainer  # noqa: F401  registers the trainer; here only, because it takes 150 MB
 
         super().run(config)

@@ -26,27 +26,27 @@ NAME = "gem"
 
 @register(NAME)
 class EnvironmentLoop(AgentLoopBase):
-    """Plays one episode of the task in a row of `EnvTasks`; verl makes one of these per episode.
+    """Plays one episode of the task in a row of `EnvTasks`; verl creates one loop per episode.
 
-    An exception here would not stop verl, which trains on the other episodes. So a fatal error travels in a row, and
+    An exception here would not stop verl, which would train on the other episodes. So a row carries a fatal error, and
     the trainer raises it.
     """
 
     def __init__(
         self, trainer_config: DictConfigWrap, server_manager: LLMServerClient, tokenizer: Any, **kwargs: Any
     ) -> None:
-        # Not the base class's: it prepares verl's own multi-turn tokenization, which refuses some tokenizers and is not
-        # used, as `gem_core` keeps the token ids.
+        # The base constructor is skipped: it prepares verl's multi-turn tokenization, which refuses some tokenizers and
+        # is not needed, because `gem_core` keeps the token ids.
         self.config = trainer_config.config
         self._client = server_manager
         self._tokenizer = tokenizer
 
-    # verl takes a list as well, though its signature does not say so.
+    # verl accepts a list as well, although its signature does not show it.
     async def run(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sampling_params: dict[str, Any], **row: Any
     ) -> list[AgentLoopOutput]:
-        """The rows of one episode; at least one, whatever happens."""
-        # A row without a sampled token claims the newest weights, so that verl does not take it for stale.
+        """The rows of one episode; at least one in all cases."""
+        # A row without sampled tokens gets the newest version of weights, so that verl does not treat it as stale.
         version = int(row["global_steps"]) - 1
         try:
             return await self._play(sampling_params, row, version)
@@ -73,11 +73,11 @@ class EnvironmentLoop(AgentLoopBase):
 
 
 def _reason(error: Exception) -> str:
-    # Errors of gem-core say what happened and what to do next; other errors need their trace.
+    # Errors of gem-core explain themselves; other errors need their traceback.
     trace = "" if isinstance(error, GemError) else "\n" + "".join(traceback.format_exception(error))
     return f"{type(error).__name__}: {error}{trace}"
 
 
 def _versions(versions: list[int]) -> dict[str, int]:
-    """Under the names by which verl asks how old the weights were."""
+    """The oldest and newest version of weights, under verl's names."""
     return {"min_global_steps": min(versions), "max_global_steps": max(versions)}

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 
 def even_order(trains: Sequence[bool], ranks: int, updates: int) -> list[int]:
-    """Rows in an order in which every update of every rank has the same number of rows that train, give or take one.
+    """An order of rows in which every update of every rank has the same number of rows that train, give or take one.
 
-    Each rank takes an equal part of the rows, and cuts it into equal parts for its updates. verl appends the rows that
-    fill a batch up, so without this order the last updates would be empty and the others too large.
+    Each rank takes an equal part of the rows, and divides it into equal parts for its updates. verl appends padding
+    rows to a batch, so without this order the last updates would be empty and the others too large.
 
     Args:
-        trains: for each row whether it has a turn; their number is a multiple of `ranks * updates`.
-        ranks: number of parts that the rows are cut into first; every part keeps its rows.
-        updates: number of parts that the rows of a rank are cut into.
+        trains: for each row, whether it has a turn. The number of rows is a multiple of `ranks * updates`.
+        ranks: number of ranks. Rows are divided among ranks first, and stay on their rank.
+        updates: number of updates per rank.
 
     Returns:
         The positions of the rows.

@@ -9,8 +9,8 @@ from gem_core.specs import AdapterSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
-# 0.9 is the first release whose default trainer takes several rows per episode; what is relied on is pinned down in
-# `tests/adapters/verl/test_contract.py`, and 0.10 may move it.
+# 0.9 is the first release whose default trainer takes several rows per episode. `tests/adapters/verl/test_contract.py`
+# checks the internals that the adapter uses; 0.10 may change them.
 VERL = AdapterSpec("verl", "gem_verl", distribution="verl", supported=">=0.9,<0.10", extra="verl")
 
 

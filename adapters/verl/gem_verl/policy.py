@@ -17,12 +17,12 @@ class ServerPolicy:
     """Samples the turns of one episode, token ids in and token ids out.
 
     Args:
-        client: verl's; it sends all turns of an episode to one server, whose prefix cache then helps.
+        client: verl's client, which sends all turns of an episode to one server, to use its prefix cache.
         sampling: verl's sampling parameters.
-        max_tokens: limit of one response.
+        max_tokens: token limit of one response.
         ends: token ids that end a turn.
-        episode: names the episode.
-        seed: for engines that sample with a seed per request; `None` for none.
+        episode: name of the episode.
+        seed: seed for engines that take a seed per request; `None` for no seed.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class ServerPolicy:
         self._episode = episode
         self._seed = seed
         self.versions: list[int] = []
-        """Of the weights that sampled each turn."""
+        """The version of the weights that sampled each turn."""
         self.seconds = 0.0
-        """Spent on sampling."""
+        """Seconds spent on sampling."""
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
         seed = {}
         if self._seed is not None:
-            # 31 bits: engines keep seeds in a signed 32-bit number.
+            # 31 bits, because engines store seeds in a signed 32-bit integer.
             seed["seed"] = derive_seed(self._seed, self._episode, len(self.versions)) >> 32
         started = time.perf_counter()
         output = await self._client.generate(
@@ -58,6 +58,6 @@ class ServerPolicy:
         self.seconds += time.perf_counter() - started
         self.versions.append(int(output.extra_fields["global_steps"]))
         ids = list(output.token_ids)
-        # verl's servers call both ends of a response, its own and the limit, "completed".
+        # verl's servers report "completed" both at an end token and at the limit.
         cut = len(ids) >= self._sampling["max_tokens"] and ids[-1] not in self._ends
         return Completion(ids, list(output.log_probs) if output.log_probs else None, cut)

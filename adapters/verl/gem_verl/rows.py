@@ -1,4 +1,4 @@
-"""Episodes as the rows that verl trains on, and what a row carries through verl beside its tokens."""
+"""Episodes as verl's training rows, and the metadata that a row carries through verl."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TURNS = "turns"
 
 
 class TurnOutput(AgentLoopOutput):
-    """A row in which each turn has its own reward, on its last token."""
+    """A row with the reward of each turn on the turn's last token."""
 
     token_rewards: list[float]
-    """One per response token."""
+    """One reward per response token."""
 
     def as_dict(self) -> dict[str, Any]:
-        """verl's fields, with one reward per token where verl has one for the row."""
+        """verl's fields, with one reward per token in place of one per row."""
         fields = super().as_dict()
         fields["rm_scores"] = torch.tensor(fields.pop("token_rewards"), dtype=torch.float32)
         return fields
@@ -42,10 +42,10 @@ def episode_rows(
     """The rows of an episode with turns.
 
     Args:
-        episode: as it was played.
+        episode: a finished episode.
         kind: what a row is.
         fields: `extra_fields` that verl needs in every row.
-        metrics: verl's own.
+        metrics: metrics of verl.
     """
     summary = episode.summary()
     info = {"acc": float(summary.success), "return": summary.total_reward, RESULT: EpisodeResult(summary).encode()}
@@ -68,20 +68,20 @@ def episode_rows(
 def report_row(result: EpisodeResult, fields: Mapping[str, Any]) -> AgentLoopOutput:
     """A row that trains nothing and carries the result of an episode without turns.
 
-    Without such a row verl would hear nothing of the episode, and a batch without any row stops verl.
+    Without such a row, verl would lose the episode, and a batch without rows stops verl.
     """
-    # NaN for a fatal error: verl's filter of groups whose numbers are all equal must not remove the row.
+    # NaN for a fatal error, so that verl's filter of groups with equal numbers does not remove the row.
     nothing = math.nan if result.fatal else 0.0
     summary = result.summary
     success, total = (summary.success, summary.total_reward) if summary else (nothing, nothing)
     info: dict[str, Any] = {"acc": float(success), "return": total, RESULT: result.encode()}
     return AgentLoopOutput(
-        prompt_ids=[0],  # any token will do, and every vocabulary has this one
+        prompt_ids=[0],  # an arbitrary token that every vocabulary has
         response_ids=[0],
         response_mask=[0],
         response_logprobs=[0.0],
         reward_score=nothing,
-        num_turns=0,  # its default would be left out, and verl then finds the column in no row
+        num_turns=0,  # with the default, verl would drop the field and then miss the column
         metrics=AgentLoopMetrics(),
         extra_fields={**fields, TURNS: [], "reward_extra_info": info},
     )
@@ -91,8 +91,8 @@ def batch_results(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> lis
     """The results of a batch, one per episode.
 
     Args:
-        batch: names the rows, `<task>_<episode of the task>_<row of the episode>`.
-        extra: the extra fields of each row; empty for a row that verl added to fill the batch up.
+        batch: has the names of the rows, `<task>_<episode of the task>_<row of the episode>`.
+        extra: the extra fields of each row; empty for padding rows of verl.
     """
     rows = zip(_episodes(batch), extra, strict=True)
     return [_result(fields) for fields in {episode: fields for episode, fields in rows if fields}.values()]

@@ -1,4 +1,4 @@
-"""The environments of an agent worker, which all its episodes share."""
+"""The environments that all episodes of an agent worker share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> Epi
     Args:
         config: verl's whole configuration.
         split: `train` or `eval`.
-        tokenizer: the policy's.
+        tokenizer: the tokenizer of the policy.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -40,7 +40,7 @@ async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> Epi
 
 
 def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
-    """A runner of its own; arguments and errors as `shared_runner`."""
+    """A new runner; arguments and errors as `shared_runner`."""
     settings = GemSettings.of(config.gem)
     return build_runner(
         settings,
@@ -56,7 +56,7 @@ def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
     """The token ids that the inference engines stop at.
 
     Args:
-        model: its path.
+        model: path of the model.
         tokenizer_end: the end-of-sequence token of the tokenizer.
     """
     ends = getattr(get_generation_config(copy_to_local(model)), "eos_token_id", None)
@@ -71,12 +71,12 @@ def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> 
         if split == "train"
         else (settings.eval_episodes, rollout.val_kwargs.n)
     )
-    # verl hands out tasks, each with all its episodes.
+    # verl distributes whole tasks, each with all its episodes.
     return math.ceil(tasks / rollout.agent.num_workers) * episodes
 
 
 def _context_limit(config: DictConfig) -> int:
-    """Tokens of a prompt and its response that the engine takes at most."""
+    """Token limit of the engine for a prompt and its response."""
     model = AutoConfig.from_pretrained(
         copy_to_local(config.actor_rollout_ref.model.path),
         trust_remote_code=config.actor_rollout_ref.model.trust_remote_code,

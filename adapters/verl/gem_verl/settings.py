@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class GemSettings(RunSettings):
-    """`RunSettings`, with verl's own settings for what verl decides."""
+    """`RunSettings`, with verl's names for verl's own settings."""
 
     prefix: ClassVar[str] = "gem."
     owned: ClassVar[Mapping[str, str]] = {
@@ -25,7 +25,7 @@ class GemSettings(RunSettings):
     }
 
     max_response_tokens: Count = setting(
-        512, "Token limit of one response; `data.max_response_length` limits all that follows the first prompt."
+        512, "Token limit of one response; `data.max_response_length` limits all tokens after the first prompt."
     )
 
     @classmethod
@@ -41,7 +41,7 @@ class GemSettings(RunSettings):
 
     @classmethod
     def defaults(cls) -> DictConfig:
-        """The section as verl's configuration gets it; what verl decides is read from verl's own settings."""
+        """The section as it is added to verl's configuration, with references to verl's own settings."""
         from omegaconf import OmegaConf
 
         values = {
@@ -49,6 +49,6 @@ class GemSettings(RunSettings):
             for name, one in cls.declared().items()
         }
         section = OmegaConf.create(values | {name: f"${{{theirs}}}" for name, theirs in cls.owned.items()})
-        # Otherwise Hydra takes the names of an environment's arguments for unknown settings.
+        # Otherwise Hydra would refuse the names of an environment's arguments as unknown settings.
         OmegaConf.set_struct(section.env_kwargs, False)
         return section

@@ -1,4 +1,4 @@
-"""TransferQueue, where verl keeps the rows of a batch; all that this adapter does with it is here."""
+"""TransferQueue, where verl keeps the rows of a batch. Only this module of the adapter uses it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def write(batch: KVBatchMeta, fields: TensorDict) -> None:
 
 
 def extra_fields(batch: KVBatchMeta) -> list[dict[str, Any]]:
-    """What each row carries beside its tensors; empty for the rows with which verl fills a batch up."""
+    """The extra fields of each row besides its tensors; empty for padding rows of verl."""
     found: list[Any] = [*read(batch, "extra_fields")["extra_fields"]]
-    # They are copies of the first row.
+    # Padding rows are copies of the first row.
     return [{} if tag.get("is_padding") else one for tag, one in zip(batch.tags, found, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Environments instead of a data set: each row is a task."""
+"""Environments in place of a data set: each row is a task."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gem_verl.loop import NAME
 from gem_verl.settings import GemSettings
 
 ENDLESS = 1 << 40
-"""Number of training rows: more than any run reads. A row is made when it is read."""
+"""Number of training rows, more than any run reads. Rows are made on access."""
 
 
 class EnvTasks(Dataset[dict[str, Any]]):
-    """The tasks of training or validation; what verl calls with `data.custom_cls`.
+    """The tasks of training or validation, for verl's `data.custom_cls`.
 
-    Row `i` names an environment and a task number, from which agent workers derive the seed. Environments share each
-    batch by their weights, and each counts its own `row`, so that one over a data set leaves out none.
+    Row `i` has an environment and a task number, from which agent workers derive the seed. Environments share each
+    batch by their weights. Each environment counts its own `row`, so that an environment over a data set skips no row.
 
     Args:
         data_files: `train` or `eval`.
-        config: the section `data`, with `gem` in it.
+        config: the section `data`, including `gem`.
         kwargs: other arguments of verl, not used.
     """
 
@@ -46,7 +46,7 @@ class EnvTasks(Dataset[dict[str, Any]]):
         return self._length
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        """One task, as verl wants a row."""
+        """One task, in the form of verl's rows."""
         task = self._tasks[index]
         return {
             "agent_name": NAME,
@@ -54,7 +54,7 @@ class EnvTasks(Dataset[dict[str, Any]]):
             "env_id": task.env_id,
             "task": index,
             "row": task.index,
-            # What verl reads: the columns of a prompt, and the name under which it logs a validation.
+            # Columns that verl reads: the prompt, and the name under which verl logs validation.
             "data_source": task.env_id,
             "index": index,
             "raw_prompt": [],

@@ -1,4 +1,4 @@
-"""verl's trainer with environments for prompts and one advantage per turn."""
+"""verl's trainer with environments in place of prompts, and one advantage per turn."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ from gem_core.training.results import EpisodeResult, result_metrics
 from gem_core.training.turn_table import TurnTable
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
+from gem_verl.liveness import Liveness
 from gem_verl.order import even_order
 from gem_verl.rows import RESULT, TURNS, batch_results, batch_table
 from gem_verl.runner import RUNNERS
 from gem_verl.storage import extra_fields, nested, read, write
 
 CLOSE_SECONDS = 30.0
-"""How long agent workers may take to close their environments at the end."""
+"""Time limit in seconds for agent workers to close their environments at the end."""
 
 POLL_SECONDS = 0.5
-"""How often to ask whether a batch is complete: two seconds, as verl has it, are most of a small model's step."""
+"""How often to check whether a batch is complete. verl's two seconds are most of a small model's step."""
 
 
 @register_trainer("gem")
 class TurnTrainer(PPOTrainerSync):
-    """verl's synchronous trainer; its own loop, workers and weight transfer.
+    """verl's synchronous trainer, with its own loop, workers and weight transfer.
 
-    Rows may be more or fewer than episodes, so a batch is split into the same number of mini-batches
-    (`train_batch_size / ppo_mini_batch_size`), not into ones of the same size, and the loss is still divided by
-    episodes. The critic learns one value per turn, at its first token.
+    The number of rows differs from the number of episodes. So a batch is split into a fixed number of mini-batches
+    (`train_batch_size / ppo_mini_batch_size`), not into mini-batches of a fixed size, and the loss is still divided by
+    the number of episodes. The critic learns one value per turn, at its first token.
 
     Args:
         config: verl's configuration with the section `gem`.
@@ -58,11 +59,14 @@ class TurnTrainer(PPOTrainerSync):
         self._announced = False
         self._table = TurnTable.of([], [], [])
         with open_dict(config):
-            # verl compares this name to tell whether rollouts and updates take turns.
+            # verl compares this name to decide whether rollouts and updates alternate.
             config.trainer.v1.trainer_mode = "sync"
             config.critic.enable = advantage_spec(self._advantage).needs_values
         super().__init__(config)
         self.replay_buffer.poll_interval = POLL_SECONDS
+        self._liveness = Liveness()
+        self._wait: Callable[[str, float], float] = self.replay_buffer._wait_for_next_poll
+        self.replay_buffer._wait_for_next_poll = self._wait_for_next_poll
 
     # -- verl's public methods --------------------------------------------------------------------------------------
 
@@ -74,9 +78,10 @@ class TurnTrainer(PPOTrainerSync):
             self.critic_wg.train_mini_batch = self._split_evenly(self.critic_wg.train_mini_batch, "critic")
 
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
-        """Train. At the end, and after an error, environments are closed and the report is written."""
+        """Train. At the end or after an error, environments are closed and the report is written."""
         if not self.config.trainer.get("val_only", False):
             self._report = self._settings.open_report(self.total_training_steps, self.global_steps)
+        self._liveness = Liveness(agent_loop_manager.agent_loop_workers)
         try:
             super().fit(agent_loop_manager)
         finally:
@@ -86,6 +91,10 @@ class TurnTrainer(PPOTrainerSync):
                 self._report.save()
 
     # -- overrides of private methods -------------------------------------------------------------------------------
+
+    def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
+        self._liveness.check()
+        return self._wait(partition_id, last_debug_time)
 
     def _balance_batch(self, batch: KVBatchMeta, *args: Any, **kwargs: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, *args, **kwargs)
@@ -100,7 +109,7 @@ class TurnTrainer(PPOTrainerSync):
         metrics.update(result_metrics(batch_results(batch, extra)))
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
         if not len(table):
-            # verl's rollout correction refuses a batch without a sampled token. The masks are all zeros, as wanted.
+            # verl's rollout correction refuses a batch without sampled tokens. The masks are all zeros, as needed.
             zeros = read(batch, "response_mask")["response_mask"].float()
             write(batch, TensorDict({"advantages": zeros, "returns": zeros}, batch_size=len(batch)))
             return batch
@@ -108,7 +117,7 @@ class TurnTrainer(PPOTrainerSync):
         values = None
         if self.use_critic:
             values = table.firsts([read(batch, "values")["values"].to_padded_tensor(0.0).double().numpy()])
-        # verl calls it by its name in the registry, with nothing but rewards and masks.
+        # verl looks the estimator up in its registry, and passes only rewards and masks.
         TURN_ESTIMATOR.expect(table, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
         algorithm.adv_estimator = ESTIMATOR
         try:
@@ -122,7 +131,7 @@ class TurnTrainer(PPOTrainerSync):
     def _update_critic(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         if not len(self._table):
             return batch
-        # Both, as the loss takes one mask and the number of tokens that it is divided by comes from the other.
+        # Both masks: the loss uses one, and its divisor, a number of tokens, comes from the other.
         masks = read(batch, "response_mask", "loss_mask")
         padded: Any = masks["response_mask"].to_padded_tensor(0)
         [marks] = self._table.spread(np.ones(len(self._table)), [padded.shape], first_only=True)
@@ -136,7 +145,7 @@ class TurnTrainer(PPOTrainerSync):
             write(batch, masks)
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        # Without a sampled token a mean over tokens is no number.
+        # Without sampled tokens, a mean over tokens is NaN.
         return super()._update_actor(batch, metrics) if len(self._table) else batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
@@ -163,7 +172,7 @@ class TurnTrainer(PPOTrainerSync):
         results = [EpisodeResult.decode(text) for text in reward_extra_infos_dict.pop(RESULT, []) if text]
         own = {f"eval_{name}": value for name, value in result_metrics(results).items()}
         found = super()._val_metrics_update(data_sources, sample_uids, reward_extra_infos_dict, *args, **kwargs)
-        if self._report is not None:  # one before the first step is not among verl's metrics of a step
+        if self._report is not None:  # an evaluation before the first step is in no step's metrics
             self._report.amend(self.global_steps, {name: float(value) for name, value in {**found, **own}.items()})
         return {**found, **own}
 

@@ -1,4 +1,4 @@
-"""A path that forks: the way out is marked, and a wrong turn has to be walked back."""
+"""A path with forks: the way out is marked, and after a wrong turn the agent must walk back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIDES = ("left", "right")
 
 
 class Fork(Env):
-    """Follow one colour through a row of forks.
+    """Follow one color through a row of forks.
 
     Observation: `follow red: left blue, right red` at a fork, `dead end` after a wrong turn, `out` behind the last
     fork. Action: one word, white space around it ignored: `left` or `right` at a fork, `back` in a dead end.
@@ -38,7 +38,7 @@ class Fork(Env):
         self.max_turns = max_turns
 
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        """Choose the colour to follow and hang the signs."""
+        """Choose the color to follow and hang the signs."""
         super().reset(seed=seed)
         self.colour = self.rng.choice(COLOURS)
         others = [colour for colour in COLOURS if colour != self.colour]
@@ -66,11 +66,11 @@ class Fork(Env):
         return self.render(), reward, out, not out and self.turn >= self.max_turns, info
 
     def sample_random_action(self) -> str:
-        """A move that is possible here."""
+        """A random possible move."""
         return self.rng.choice(self._moves())
 
     def render(self) -> str:
-        """What is to be seen here."""
+        """The signs at this place."""
         if self.passed == self.forks:
             return "out"
         if self.lost:

@@ -1,4 +1,4 @@
-"""What this package registers. Importing this module must stay cheap: the environment is named, not imported."""
+"""The plugin of this package. Importing this module must stay cheap: the environment is named, not imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gem_core import EnvSpec, hookimpl
 
 GEM_PLUGIN_API = ">=1,<2"
-"""The plugin API that this was written for; another release of gem-core refuses it with a clear message."""
+"""The plugin API that this plugin needs. A release of gem-core with another API refuses it with a clear message."""
 
 
 @hookimpl

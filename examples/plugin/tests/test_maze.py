@@ -1,4 +1,4 @@
-"""The example's tests: what gem-core asks of every environment, and this one's own rules."""
+"""The example's tests: what gem-core requires of every environment, and the rules of this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TestLongFork(EnvConformance):
 
 
 def marked_way(observation: str) -> str:
-    """What a reader of the signs does."""
+    """The direction that the signs show."""
     if observation == "dead end":
         return "back"
     rule, _, signs = observation.partition(": ")
@@ -50,13 +50,13 @@ def test_a_wrong_turn_costs_two_turns() -> None:
     assert env.step(right) == ("out", 1.0, True, False, {"success": True})
 
 
-def test_what_is_no_move_costs_a_tenth_and_the_turn() -> None:
+def test_an_invalid_move_costs_a_tenth_and_the_turn() -> None:
     env = gem_core.make("maze:Fork-v0", forks=1, max_turns=1)
     fork, _ = env.reset(seed=0)
     assert env.step("back") == (fork, -0.1, False, True, {"success": False, "invalid_action": True})
 
 
-def test_a_maze_nobody_can_leave_is_refused() -> None:
+def test_a_maze_without_a_way_out_is_refused() -> None:
     with pytest.raises(EnvError, match="forks=5 and max_turns=4"):
         gem_core.make("maze:Fork-v0", forks=5, max_turns=4)
 

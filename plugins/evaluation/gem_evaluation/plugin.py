@@ -1,7 +1,8 @@
 """What this package registers: splits to evaluate on, in the order of the data.
 
 Ids, data sets and columns are those of gem-llm 0.1.0, so that published results can be compared. With a file of
-one's own as `dataset`, `split=None` belongs to it.
+one's own as `dataset`, `split=None` belongs to it. The ids without a version repeat published numbers, so their
+verdicts are the published ones; those of `-v1` are ours.
 """
 
 from __future__ import annotations
@@ -34,15 +35,21 @@ _SEARCH = {
 
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
-    """Upstream's 14 splits."""
+    """Upstream's 14 splits, each with two versions of its verdicts, but for code."""
     for name, split in _MATH.items():
-        yield _spec(name, "math", "gem_math.env:MathEnv", {"dataset": "axon-rl/math-eval", "split": split}, "math")
+        yield from _versions(name, "math", "gem_math.env:MathEnv", {"dataset": "axon-rl/math-eval", "split": split})
     code = {"dataset": "axon-rl/CodeContest", "split": "test"}
     yield _spec("CodeContest", "code", "gem_code.env:CodeEnv", code, "data")
     open_questions = {"dataset": "google-research-datasets/nq_open", "split": "validation"}
-    yield _spec("QaOpen", "qa", "gem_qa.env:QaEnv", open_questions, "data")
+    yield from _versions("QaOpen", "qa", "gem_qa.env:QaEnv", open_questions)
     for name, split in _SEARCH.items():
-        yield _spec(name, "qa", "gem_qa.env:QaEnv", {"dataset": "axon-rl/search-eval", "split": split}, "data")
+        yield from _versions(name, "qa", "gem_qa.env:QaEnv", {"dataset": "axon-rl/search-eval", "split": split})
+
+
+def _versions(name: str, category: str, entry_point: str, kwargs: Mapping[str, Any]) -> Iterable[EnvSpec]:
+    extra = {"math": "math", "qa": "data"}[category]
+    yield _spec(name, category, entry_point, {**kwargs, "published": True}, extra)
+    yield _spec(f"{name}-v1", category, entry_point, kwargs, extra)
 
 
 def _spec(name: str, category: str, entry_point: str, kwargs: Mapping[str, Any], extra: str) -> EnvSpec:

@@ -1,7 +1,7 @@
 """Grading answers outside of the process that trains: `grade("package.module:function", *arguments)`.
 
 Some graders evaluate what they grade, and any of them can hang or eat memory on what a policy writes. A call of `grade`
-runs in a process of its own that is killed at its time limit; what it does to itself ends with it.
+runs in a process of its own, which the kernel confines to computing and kills at its time limit.
 
 The names below are loaded on first use: this package is imported in the server process, which needs few of them.
 """
@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gem_grading.grading import Evaluated as Evaluated
     from gem_grading.grading import Grade as Grade
     from gem_grading.grading import GradingError as GradingError
     from gem_grading.grading import close_server as close_server
     from gem_grading.grading import grade as grade
 
-__all__ = ["Grade", "GradingError", "close_server", "grade"]
+__all__ = ["Evaluated", "Grade", "GradingError", "close_server", "grade"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ server.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -14,14 +15,15 @@ import resource
 import select
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from gem_grading.confinement import RULES
 from gem_grading.messages import Call, framed, receive, send
-from gem_grading.permissions import Watch, seal
+from gem_sandbox.messages import BROKEN, Report
 from gem_sandbox.serving import FILES, address_space
 
-_DESK = 3
+DESK = 3
 _FILES = socket.CMSG_SPACE(8 * 4)
 """Room for the file descriptors of a call."""
 _OPEN_FILES = 64
@@ -36,18 +38,15 @@ class Duty(NamedTuple):
     function: Callable[..., Any]
     limits: dict[int, int]
     """Of its resources, by `resource.RLIMIT_*`; it cannot raise them again."""
-    watch: Watch
-    """Audit hook."""
+    steps: Sequence[Callable[[], None]]
+    """They confine it."""
 
 
 def limits(call: Call) -> dict[int, int]:
     """See `Duty`."""
     return {
         resource.RLIMIT_CPU: call.cpu,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: _OPEN_FILES,
-        resource.RLIMIT_NPROC: 0,  # neither processes nor threads; root has no such limit
         resource.RLIMIT_AS: address_space() + call.memory,
     }
 
@@ -61,30 +60,46 @@ def run(duty: Duty, file: int) -> NoReturn:
     """
     try:
         os.setsid()
-        arguments, results = _received(file)
-        for which, limit in duty.limits.items():
-            resource.setrlimit(which, (limit, limit))
-        values = pickle.loads(receive(arguments))
-        _end_with_the_call(arguments)
-        seal(duty.watch)
+        call, arguments, results = _received(file)
+        values = _prepared(duty, call, arguments)
         send(results, framed(_outcome(duty.function, values)))
     finally:
         os._exit(0)
 
 
-def _received(file: int) -> tuple[int, int]:
-    """The file descriptors of the arguments and of the pipe; all others but the standard ones are closed."""
+def _received(file: int) -> tuple[int, int, int]:
+    """File descriptors of the caller's socket, the arguments, and the pipe for the result.
+
+    All others are closed but the standard ones and the rules.
+    """
     os.dup2(1, 2)  # the server's standard output goes nowhere
-    os.dup2(file, _DESK)
-    os.closerange(_DESK + 1, FILES)
+    os.dup2(file, DESK)
+    os.closerange(RULES + 1, FILES)
     # As `socket.recv_fds` does, with fewer pages touched.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _DESK) as desk:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, DESK) as desk:
         _, handed, _, _ = desk.recvmsg(1, _FILES)
     if not handed:  # there will be no call
         os._exit(0)
     call, arguments, results = memoryview(handed[0][2]).cast("i")
-    os.close(call)
-    return arguments, results
+    return call, arguments, results
+
+
+def _prepared(duty: Duty, call: int, arguments: int) -> tuple[Any, ...]:
+    """Read the arguments, and confine this process. Where that fails, it says why and ends: no answer is graded."""
+    try:
+        values = pickle.loads(receive(arguments))
+        _end_with_the_call(arguments)
+        for which, limit in duty.limits.items():
+            resource.setrlimit(which, (limit, limit))
+        for step in duty.steps:
+            step()
+        os.close(RULES)
+        os.close(call)
+    except BaseException as error:
+        with contextlib.suppress(OSError), socket.socket(fileno=call) as caller:  # it may have given up
+            caller.send(Report(BROKEN, f"{type(error).__name__}: {error}").encoded())
+        os._exit(0)
+    return values
 
 
 def _end_with_the_call(file: int) -> None:

@@ -24,6 +24,8 @@ _KEY = __name__
 _DAY = 86_400
 _MOST_MEMORY = 1 << 44
 _CHUNK = 1 << 16
+_NAMESPACES = True
+"""Whether the server makes use of them where there are any; tests try without."""
 
 
 class GradingError(EnvError):
@@ -39,8 +41,24 @@ class Grade(NamedTuple):
     """Why it did not: the time limit, the memory limit, it died, or what it raised; `None` where all went well."""
 
 
+class Evaluated(NamedTuple):
+    """An argument of `grade` that code of an answer's may compute: what a function returns, in a process before.
+
+    That process has these arguments and nothing else. So it knows of no accepted answer and has no say in the grade:
+    the function that grades sees plain data, in a process in which none of an answer's code has run.
+    """
+
+    function: str
+    """As of `grade`."""
+    arguments: tuple[Any, ...]
+    """What it is called with; no accepted answer belongs here."""
+
+
 def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 << 30) -> Grade:
     """Call a function on an answer, in a process of its own that cannot do harm to this one.
+
+    The process can compute, import what is installed, and nothing else (`gem_grading.confinement`). Where the function
+    evaluates an answer as code, that code decides what the function returns: give it to `Evaluated`.
 
     Several calls run at once, one per core; the others wait, and their clocks with them. Safe in threads, in worker
     processes, in Ray's actors and after `os.fork`; each process that grades has one server process, which ends with
@@ -49,8 +67,8 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
     Args:
         function: `"package.module:name"`; imported once, in the server, before the clock starts. It returns plain
             data: `None`, a bool, number or string, or lists and dicts (with strings for keys) of them.
-        arguments: plain data, pickled.
-        timeout: seconds it may take, without those that it waits for a core.
+        arguments: plain data, pickled; or `Evaluated`, which is computed first. Where that fails, so does the grade.
+        timeout: seconds it may take, without those that it waits for a core; each `Evaluated` has as many.
         memory: bytes it may take, on top of what its module needed when it was imported.
 
     Raises:
@@ -62,6 +80,24 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
             f"a call needs seconds (up to {_DAY}) and a whole number of bytes (up to {_MOST_MEMORY}), not "
             f"timeout={timeout!r} and memory={memory!r}"
         )
+    given: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Evaluated):
+            computed = grade(argument.function, *argument.arguments, timeout=timeout, memory=memory)
+            if computed.error is not None:
+                return computed
+            argument = computed.value
+        given.append(argument)
+    return _graded(function, tuple(given), timeout, memory)
+
+
+def close_server() -> None:
+    """End this process's server, if there is one; the next `grade` starts another. Calls under way fail or retry."""
+    if known := known_keeper(_KEY):
+        known.close()
+
+
+def _graded(function: str, arguments: tuple[Any, ...], timeout: float, memory: int) -> Grade:
     try:
         pickled = pickle.dumps(arguments, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
@@ -73,13 +109,9 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
         grade = _keeper().converse(lambda server: _talk(server, call, pickled, timeout))
     except CannotStart as error:
         raise GradingError(f"there is no process to grade in: {error}") from None
-    return grade or Grade(None, "died: the process that grading processes are forked from, twice")
-
-
-def close_server() -> None:
-    """End this process's server, if there is one; the next `grade` starts another. Calls under way fail or retry."""
-    if known := known_keeper(_KEY):
-        known.close()
+    if grade is None:
+        raise GradingError("the process that grading processes are forked from was lost again and again")
+    return grade
 
 
 def _keeper() -> Keeper:
@@ -88,8 +120,9 @@ def _keeper() -> Keeper:
 
 def _start() -> ForkServer:
     path = json.dumps(_search_path())
-    environment = {**os.environ, **THREADS}
-    return ForkServer(lambda file: [sys.executable, "-c", _BOOT, path, str(file)], environment, {})
+    settings = {"namespaces": _NAMESPACES, "threads": THREADS}
+    # With an empty environment: what is in this one is no business of an answer's.
+    return ForkServer(lambda file: [sys.executable, "-c", _BOOT, path, str(file)], {}, settings)
 
 
 def _talk(server: ForkServer, call: Call, arguments: bytes, timeout: float) -> Grade:

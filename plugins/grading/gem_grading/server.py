@@ -6,8 +6,12 @@ it.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
+import json
+import os
+import resource
 import socket
 import sys
 from collections.abc import Callable
@@ -15,8 +19,9 @@ from functools import partial
 from typing import Any
 
 from gem_grading import child
+from gem_grading.confinement import RULES, enter_namespaces, steps
 from gem_grading.messages import UNKNOWN, Call
-from gem_grading.permissions import watcher
+from gem_sandbox import kernel, seccomp
 from gem_sandbox.messages import MESSAGE_BYTES, READY, Report
 from gem_sandbox.serving import Group, Job, Refused, Server, limit_files
 
@@ -26,16 +31,16 @@ class Functions:
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._watch = watcher(sys.path)
+        self._steps = steps()
 
     def job(self, request: bytes) -> Job:
-        """What a process does for a `Call`. Raises `Refused` where the function cannot be imported."""
+        """What a process does for a `Call`. Raises `OSError`, and `Refused` where the function cannot be imported."""
         call = Call.decoded(request)
         try:
             function = self._function(call)
         except (Exception, SystemExit) as error:  # a module that is a script exits
             raise Refused(Report(UNKNOWN, f"{type(error).__name__}: {error}")) from None
-        duty = child.Duty(function, child.limits(call), self._watch)
+        duty = child.Duty(function, child.limits(call), self._steps)
         return Job(Group(), partial(child.run, duty))
 
     def _function(self, call: Call) -> Callable[..., Any]:
@@ -43,8 +48,9 @@ class Functions:
             sys.path[:] = call.path
             importlib.invalidate_caches()
             module, _, name = call.function.partition(":")
-            self._functions[call.function] = getattr(importlib.import_module(module), name)
-            self._watch = watcher(sys.path)
+            function = getattr(importlib.import_module(module), name)
+            self._steps = steps()
+            self._functions[call.function] = function
             gc.collect()
             gc.freeze()  # so that the processes' collections leave these pages shared
         return self._functions[call.function]
@@ -52,9 +58,34 @@ class Functions:
 
 def main() -> None:
     """Serve the process whose end of the socket is the file descriptor that the command line names."""
-    limit_files()
-    with socket.socket(fileno=int(sys.argv[2])) as control:
-        control.recv(MESSAGE_BYTES)  # there are no settings
+    os.environ.clear()  # Python has put the encoding there
+    with socket.socket(fileno=_moved(int(sys.argv[2]))) as control:
+        settings: dict[str, Any] = json.loads(control.recv(MESSAGE_BYTES))
+        if problem := seccomp.unavailable():
+            control.send(problem.encode())
+            return
+        if settings["namespaces"]:
+            enter_namespaces()
+        _settle(settings["threads"])
+        functions = Functions()
         control.send(READY)
         # No spares: each would hold memory, and a call waits for its grader longer than for the fork.
-        Server(control, Functions().job, spares=False).serve()
+        Server(control, functions.job, spares=False).serve()
+
+
+def _moved(file: int) -> int:
+    """A file descriptor above those that a grading process has its own use for, which are taken until then."""
+    moved = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, RULES + 1)
+    for reserved in (child.DESK, RULES):
+        os.dup2(0, reserved)
+    if file > RULES:
+        os.close(file)
+    return moved
+
+
+def _settle(threads: dict[str, str]) -> None:
+    limit_files()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    for name, value in threads.items():
+        os.putenv(name, value)  # for libraries; `os.environ` remains empty

@@ -1,24 +1,16 @@
-"""Mathematical questions: answers are compared as texts, numbers and values first, by math-verify where that leaves it
-open."""
+"""Mathematical questions: an answer is right if it means what the reference means, or by the published verdict."""
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
-from collections.abc import Sequence
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
-from gem_grading import grade
-from gem_math import exact, values
-from gem_math.degenerate import is_degenerate
 from gem_questions import checks
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
 from gem_questions.extraction import last_box
 from gem_questions.rows import Row
-
-_GRADER = "gem_math.verification:any_equal"
 
 
 class MathEnv(QuestionEnv):
@@ -28,24 +20,35 @@ class MathEnv(QuestionEnv):
 
     | answer | reward |
     | --- | --- |
-    | equal to one of the accepted ones: the same text, number or value, or the same for math-verify | 1 |
-    | another, longer than 1,000 characters, degenerate, or one that exceeds a limit of the grader | 0 |
+    | means the same as one of the accepted ones | 1 |
+    | means something else, cannot be read, or is longer than 1,000 characters | 0 |
     | none | `format_reward` |
 
-    Degenerate are brackets that do not close or nest more than 40 deep, towers of more than two powers, and more than
-    three factorials in a row. Where the grader fails or takes too long, `info["grading_error"]` says why.
+    Two answers mean the same if they are equal as numbers, expressions, points, intervals, sets, lists, matrices,
+    equations or words:
+
+    - Numbers are exact. `0.50` is `1/2`, and `0.0` is not `1.6e-19`. Where the reference is a decimal of three digits
+      or more, a more precise answer may round to it. Eight digits stand for a number that no decimal is equal to.
+    - A plain number has to be carried out: `17-29` is no answer for `-12`. One power or factorial is carried out
+      enough, a piece of the question is not.
+    - Units, percent and words like million are factors: `100 cm` is `1 m`, `50%` is `1/2`, `5 million` is not `5`. A
+      unit or percent may be left out where the question names it.
+    - `101_2` is no number in base ten. A base may be left out where the question names it.
+    - Order matters in points and in runs of letters. In lists it does where the question asks for an order.
+    - The name in `x = 5` may be left out, but not be another one.
 
     Args:
         answer: the column of the answer: a text, a number, or a list of them of which any will do. A text with a box
             counts by what is in it.
-        verify: compare values too (`gem_math.values`), and ask math-verify where that leaves it open. Without it, only
-            texts and plain numbers are compared, and nothing needs to be installed.
-        timeout: seconds that math-verify may take; ordinary answers take 0.05 to 0.3 on a free core.
+        published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify
+            where they leave it open. It accepts some wrong answers (docs/environments.md).
+        timeout: seconds that math-verify may take for a published verdict; where it fails or takes longer,
+            `info["grading_error"]` says why.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.
 
     Raises:
-        MissingExtraError: `verify`, and math-verify is not installed.
+        MissingExtraError: math-verify is not installed, or mpmath, which comes with it.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class MathEnv(QuestionEnv):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
-        verify: bool = True,
+        published: bool = False,
         timeout: float = 3.0,
     ) -> None:
         super().__init__(
@@ -74,15 +77,17 @@ class MathEnv(QuestionEnv):
             shuffle_seed=shuffle_seed,
             streaming=streaming,
         )
-        if verify and importlib.util.find_spec("math_verify") is None:
+        needed = "math_verify" if published else "mpmath"
+        if importlib.util.find_spec(needed) is None:
             raise MissingExtraError(
-                "grading mathematics needs the module 'math_verify', which is not installed. "
-                'Next: pip install "gem-core[math]", or verify=False, which compares texts and plain numbers only'
+                f"grading mathematics needs the module {needed!r}, which is not installed. "
+                'Next: pip install "gem-core[math]"'
             )
-        self.verify, self.timeout = verify, checks.seconds("timeout", timeout)
+        self.published, self.timeout = published, checks.seconds("timeout", timeout)
 
     def begin(self, row: Row) -> Info:
-        """Read the accepted answers."""
+        """Read the question and the accepted answers."""
+        self.asked: str = row[self.columns[0]]
         self.golds = [_unboxed(str(each)) for each in as_list(self.answer)]
         return {}
 
@@ -91,41 +96,23 @@ class MathEnv(QuestionEnv):
         given = last_box(action)
         if given is None:
             return self.no_answer
-        compare = _compared if self.verify else exact.equal
-        outcomes = [compare(given, gold) for gold in self.golds]
-        if True in outcomes:
-            return RIGHT
-        unclear = [gold for gold, outcome in zip(self.golds, outcomes, strict=True) if outcome is None]
-        if not self.verify or not unclear or not given.strip() or len(given) > exact.MAX_CHARACTERS:
-            return WRONG
-        return WRONG if is_degenerate(given) else self._verified(given, unclear)
+        if self.published:
+            return self._published(given)
+        from gem_math.verdicts import is_right
+
+        return RIGHT if any(is_right(given, gold, self.asked) for gold in self.golds) else WRONG
 
     def sample_random_action(self) -> str:
         """A number in a box."""
         return f"\\boxed{{{self.rng.randrange(100)}}}"
 
-    def _verified(self, given: str, golds: Sequence[str]) -> Verdict:
+    def _published(self, given: str) -> Verdict:
+        from gem_math import published
+
         try:
-            return RIGHT if _are_equal(given, tuple(golds), self.timeout) else WRONG
-        except _Ungraded as failure:
+            return RIGHT if published.is_right(given, self.golds, self.timeout) else WRONG
+        except published.Ungraded as failure:
             return Verdict(0.0, info={"grading_error": str(failure)})
-
-
-class _Ungraded(Exception):
-    """The grader came to no verdict."""
-
-
-@functools.lru_cache(maxsize=4096)  # the answers of a group repeat each other; failures are raised, so not kept
-def _are_equal(given: str, golds: tuple[str, ...], timeout: float) -> bool:
-    equal, error = grade(_GRADER, given, list(golds), timeout=timeout)
-    if error is not None:
-        raise _Ungraded(error)
-    return equal is True
-
-
-def _compared(given: str, gold: str) -> bool | None:
-    outcome = exact.equal(given, gold)
-    return values.equal(given, gold) if outcome is None else outcome
 
 
 def _unboxed(gold: str) -> str:

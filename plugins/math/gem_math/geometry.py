@@ -39,7 +39,7 @@ class GeometryEnv(MathEnv):
         format_reward: float = 0.0,
         shuffle_seed: int | None = 0,
         streaming: bool = False,
-        verify: bool = True,
+        published: bool = False,
         timeout: float = 3.0,
     ) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class GeometryEnv(MathEnv):
             format_reward=format_reward,
             shuffle_seed=shuffle_seed,
             streaming=streaming,
-            verify=verify,
+            published=published,
             timeout=timeout,
         )
         self.images = images

@@ -1,11 +1,13 @@
 """What this package registers: ids and data sets, as data.
 
-Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over. With `-v0` the verdicts are
+the published ones, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
@@ -31,7 +33,13 @@ def gem_envs() -> Iterable[EnvSpec]:
     yield EnvSpec("math:Dataset", _CLASS, tags=(*_TAGS, "any-dataset"), extra="math")
     yield EnvSpec("math:Sample", _CLASS, {"dataset": "package:gem_math/sample.jsonl"}, (*_TAGS, "bundled"), "math")
     for name, dataset in _HUB.items():
-        yield EnvSpec(f"math:{name}", _CLASS, {"dataset": dataset}, (*_TAGS, dataset), "math")
+        yield from _versions(f"math:{name}", _CLASS, {"dataset": dataset}, (*_TAGS, dataset))
     geometry = {"dataset": "axon-rl/geometry3k", "split": "train"}
     tags = (*_TAGS, "images", "axon-rl/geometry3k")
-    yield EnvSpec("math:Geometry3K", "gem_math.geometry:GeometryEnv", geometry, tags, "math")
+    yield from _versions("math:Geometry3K", "gem_math.geometry:GeometryEnv", geometry, tags)
+
+
+def _versions(name: str, entry_point: str, kwargs: Mapping[str, Any], tags: tuple[str, ...]) -> Iterable[EnvSpec]:
+    """Our verdict under the plain id, the published one under `-v0`."""
+    yield EnvSpec(name, entry_point, kwargs, tags, "math")
+    yield EnvSpec(f"{name}-v0", entry_point, {**kwargs, "published": True}, tags, "math")

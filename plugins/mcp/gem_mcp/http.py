@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,8 +11,9 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
+from gem_core.errors import ToolError
 from gem_mcp.config import HttpServer
-from gem_mcp.stdio import MOST_BYTES
+from gem_mcp.traffic import MOST_BYTES, Traffic, too_long
 
 _CONNECT_SECONDS = 30.0
 _DAY = 86400.0
@@ -20,15 +22,20 @@ _DAY = 86400.0
 
 @asynccontextmanager
 async def http_transport(
-    server: HttpServer, lost: Callable[[str], None], expired: Callable[[], None]
+    server: HttpServer, traffic: Traffic, lost: Callable[[str], None], expired: Callable[[], None]
 ) -> AsyncGenerator[Any]:
     """A connection to a server, in the form that the SDK's client takes.
 
     Args:
         server: which one.
-        lost: called with the reason if the server refuses the headers.
+        traffic: checks its messages.
+        lost: called with the reason if the server refuses the headers, or sends too much.
         expired: called when the server no longer knows the session.
     """
+
+    async def leave(request: httpx2.Request) -> None:
+        if request.method == "POST":
+            traffic.leaves(await request.aread())
 
     async def look(response: httpx2.Response) -> None:
         request = response.request
@@ -36,17 +43,66 @@ async def http_transport(
             lost(f"answered HTTP {response.status_code} {response.reason_phrase}; check its headers")
         if response.status_code == 404 and request.method == "POST" and MCP_SESSION_ID in request.headers:
             expired()
+        response.stream = _Checked(response, traffic, lost)
+
+    def client(headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            # A compressed message would be larger than what was counted.
+            headers={**server.headers, **(headers or {}), "Accept-Encoding": "identity"},
+            timeout=timeout or httpx2.Timeout(_CONNECT_SECONDS, read=_DAY, pool=_DAY),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            event_hooks={"request": [leave], "response": [look]},
+        )
 
     if server.transport == "sse":
-        async with sse_client(server.url, server.headers, _CONNECT_SECONDS, _DAY) as streams:
+        async with sse_client(server.url, None, _CONNECT_SECONDS, _DAY, httpx_client_factory=client) as streams:
             yield streams
         return
-    client = httpx2.AsyncClient(
-        headers=server.headers,
-        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_DAY, pool=_DAY),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
-        event_hooks={"response": [look]},
-    )
-    messages = streamable_http_client(server.url, http_client=client, max_sse_event_size=MOST_BYTES)
-    async with client, messages as streams:
+    http = client()
+    async with http, streamable_http_client(server.url, http_client=http, max_sse_event_size=MOST_BYTES) as streams:
         yield streams
+
+
+class _Checked(httpx2.AsyncByteStream):
+    """The body of a response, message by message, each of them checked before anybody reads it."""
+
+    def __init__(self, response: httpx2.Response, traffic: Traffic, lost: Callable[[str], None]) -> None:
+        self._body: Any = response.stream
+        self._events = response.headers.get("content-type", "").startswith("text/event-stream")
+        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+        self._traffic = traffic
+        self._lost = lost
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for message in self._messages():
+                yield message
+        except ToolError as error:
+            self._lost(str(error))
+            raise httpx2.StreamError(str(error)) from error
+
+    async def _messages(self) -> AsyncIterator[bytes]:
+        if self._compressed:
+            raise ToolError("sent a compressed message, which it was asked not to")
+        unread = bytearray()
+        async for chunk in self._body:
+            searched = max(0, len(unread) - _LONGEST_END)
+            unread += chunk
+            while self._events and (end := _EVENT_END.search(unread, searched)):
+                event = bytes(unread[: end.end()])
+                self._traffic.arrives(b"".join(line[5:] for line in event.splitlines() if line.startswith(b"data:")))
+                yield event
+                del unread[: end.end()]
+                searched = 0
+            if len(unread) > MOST_BYTES:
+                raise too_long()
+        if unread and not self._events:
+            self._traffic.arrives(bytes(unread))
+        yield bytes(unread)
+
+    async def aclose(self) -> None:
+        """Close the body."""
+        await self._body.aclose()
+
+
+_EVENT_END, _LONGEST_END = re.compile(rb"\r\n\r\n|\n\n|\r\r"), 4

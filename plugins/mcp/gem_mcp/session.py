@@ -18,10 +18,12 @@ from gem_core.errors import ToolError
 from gem_mcp.config import HttpServer, ServerConfig
 from gem_mcp.http import http_transport
 from gem_mcp.stdio import stdio_transport
+from gem_mcp.traffic import Traffic
 
 MOST_STARTS, WITHIN_SECONDS = 10, 60.0
 """The most starts of one server, and the seconds that they are counted over."""
-_MOST_TOOLS = 10_000
+_MOST_TOOLS, _MOST_LISTED = 10_000, 32 << 20
+"""Tools of a server, and bytes of all that it sends until it has listed them."""
 _CLIENT = types.Implementation(name="gem-core", version=__version__)
 
 
@@ -139,6 +141,7 @@ class Session:
         self._name = name
         self._config = config
         self._start_timeout = start_timeout
+        self._traffic = Traffic()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
         self._scope = anyio.CancelScope()
@@ -183,7 +186,10 @@ class Session:
 
     async def _open(self) -> None:
         async with Client(self._transport(), cache=None, client_info=_CLIENT) as client:
-            self.tools = await _all_tools(client)
+            # The SDK would check answers with the server's own schemas, whose patterns may take for ever, under
+            # Python's lock. Nothing here relies on them: an answer is text for a model.
+            client.session.validate_tool_result = _as_it_is
+            self.tools = await _all_tools(client, self._traffic)
             self.client = client
             self.cause = "was closed"
             self._scope.deadline = math.inf
@@ -192,14 +198,18 @@ class Session:
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         if isinstance(self._config, HttpServer):
-            return http_transport(self._config, self.abandon, self._expire)
-        return stdio_transport(self._name, self._config, self.abandon)
+            return http_transport(self._config, self._traffic, self.abandon, self._expire)
+        return stdio_transport(self._name, self._config, self._traffic, self.abandon)
 
     def _expire(self) -> None:
         self.expired = True
 
 
-async def _all_tools(client: Client) -> list[types.Tool]:
+async def _as_it_is(name: str, result: types.CallToolResult) -> None:
+    pass
+
+
+async def _all_tools(client: Client, traffic: Traffic) -> list[types.Tool]:
     tools: list[types.Tool] = []
     cursor: str | None = None
     while True:
@@ -207,6 +217,8 @@ async def _all_tools(client: Client) -> list[types.Tool]:
         tools += page.tools
         if len(tools) > _MOST_TOOLS:
             raise ToolError(f"has more than {_MOST_TOOLS:,} tools")
+        if traffic.bytes > _MOST_LISTED:
+            raise ToolError(f"describes its tools in more than {_MOST_LISTED >> 20} MiB")
         if page.next_cursor is None or page.next_cursor == cursor:
             return tools
         cursor = page.next_cursor

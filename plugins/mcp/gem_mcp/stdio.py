@@ -25,9 +25,8 @@ from mcp.types import jsonrpc_message_adapter
 from gem_core.errors import ToolError
 from gem_mcp import guard
 from gem_mcp.config import StdioServer
+from gem_mcp.traffic import MOST_BYTES, Traffic, too_long
 
-MOST_BYTES = 32 << 20
-"""Limit on one message of a server."""
 _LOGGED_LINES, _LOGGED_CHARACTERS = 1000, 500
 """Lines of one process, and characters of one line, that are logged."""
 _GRACE_SECONDS = 2.0
@@ -37,23 +36,28 @@ _GUARD_SECONDS = 30.0
 _LAST_WORDS, _LAST_WORDS_SECONDS = 500, 0.5
 """Bytes of the last output to report, and seconds to wait for them."""
 _CHUNK = 1 << 16
+_NOISE_BYTES, _NOISE_SECONDS = 1 << 18, 0.01
+"""Once its last line was logged, a process's noise is read in such pieces and at such intervals."""
 
 _log = logging.getLogger("gem_mcp")
 
 
 @asynccontextmanager
-async def stdio_transport(name: str, server: StdioServer, lost: Callable[[str], None]) -> AsyncGenerator[Any]:
+async def stdio_transport(
+    name: str, server: StdioServer, traffic: Traffic, lost: Callable[[str], None]
+) -> AsyncGenerator[Any]:
     """Start a server and give the streams of both directions, in the form that the SDK's client takes.
 
     Args:
         name: of the server, for the log.
         server: how to start it.
+        traffic: checks its messages.
         lost: called with the reason when the server ended, closed its streams, or sent too much.
 
     Raises:
         ToolError: it cannot be started.
     """
-    process = _ServerProcess(name, await _started(server), lost)
+    process = _ServerProcess(name, await _started(server), traffic, lost)
     arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
     patience = 0.0
@@ -96,13 +100,16 @@ async def _started(server: StdioServer) -> asyncio.subprocess.Process:  # pyrigh
 class _ServerProcess:
     """A server under its guard."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str, process: asyncio.subprocess.Process, traffic: Traffic, lost: Callable[[str], None]
+    ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._process = process
         self._name = name
+        self._traffic = traffic
         self._lost = lost
         self._ending = False
         self._lines_left = _LOGGED_LINES
@@ -116,8 +123,10 @@ class _ServerProcess:
                 while line := await self._stdout.readline():
                     await self._arrive(line, arriving)
                 self._give_up(await self._cause_of_death())
+            except ToolError as error:
+                self._give_up(str(error))
             except ValueError:  # a line over the limit
-                self._give_up(f"sent a message of more than {MOST_BYTES >> 20} MiB")
+                self._give_up(str(too_long()))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session is closed
                 while await self._stdout.read(_CHUNK):  # otherwise it would block on a write and never end
                     pass
@@ -128,6 +137,7 @@ class _ServerProcess:
             try:
                 async for message in leaving:
                     text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    self._traffic.leaves(text.encode())
                     self._stdin.write(text.encode() + b"\n")
                     await self._stdin.drain()
             except OSError:
@@ -137,9 +147,11 @@ class _ServerProcess:
     async def listen(self) -> None:
         """Read everything that it writes to stderr, so that it never blocks."""
         rest = b""
-        while chunk := await self._stderr.read(_CHUNK):
+        while chunk := await self._stderr.read(_CHUNK if self._lines_left else _NOISE_BYTES):
             self._hear(chunk)
-            if self._lines_left:
+            if not self._lines_left:
+                await asyncio.sleep(_NOISE_SECONDS)
+            else:
                 *lines, rest = (rest[-_CHUNK:] + chunk).split(b"\n")
                 for line in lines:
                     self._note(line)
@@ -160,6 +172,7 @@ class _ServerProcess:
         self._process._transport.close()  # pyright: ignore
 
     async def _arrive(self, line: bytes, arriving: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        self._traffic.arrives(line)
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:

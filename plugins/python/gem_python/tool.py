@@ -18,7 +18,8 @@ class PythonTool(Tool):
 
     A call succeeds where the program ends with exit code 0. What it wrote to standard error is shown after what it
     printed. Where calls share nothing, a program that uses a well-known name without importing it (`np`, `sqrt`,
-    `Counter`) is run again with the import, as upstream does, all within its time limit.
+    `Counter`) is run again with the import, as upstream does, all within its time limit. A sandbox that fails itself is
+    no observation: the turn fails.
 
     Args:
         timeout: seconds that a program may run. Waiting for a free place in the sandbox does not count.
@@ -34,7 +35,8 @@ class PythonTool(Tool):
         last_error_line: of standard error, show the last line only.
 
     Raises:
-        SandboxError: limits that are none; at the first reset, where no backend works on this machine.
+        SandboxError: limits that are none; at the first reset, where no backend works on this machine; by a call, where
+            the machine has no room for a program.
     """
 
     keeps_time = True
@@ -108,6 +110,8 @@ class PythonTool(Tool):
         return "\n".join(filter(None, parts)) or "The program printed nothing."
 
     def _end(self, execution: Execution) -> str:
+        if execution.exceeded_memory:
+            return "Error: the program was stopped: its processes together used more memory than they may."
         if execution.ending == "timeout":
             return f"Error: the program was stopped after {self.timeout:g} seconds."
         if execution.ending == "killed" and execution.exit_code is not None:

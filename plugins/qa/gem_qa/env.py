@@ -1,11 +1,11 @@
-"""Questions that a few words answer, graded by exact match after normalisation."""
+"""Questions that a few words answer, graded by exact match of what carries meaning."""
 
 from __future__ import annotations
 
 import os
-import re
-import string
+from typing import Any
 
+from gem_qa.verdicts import is_right, is_right_in_squad
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
 from gem_questions.extraction import last_box, last_tag
 
@@ -17,8 +17,6 @@ TAGGED = (
 BOXED = "Think first. Then give the answer alone in a box, for example \\boxed{True}.\n\nQuestion: {question}\n"
 """How questions are shown whose answer stands in a box."""
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _WORDS = ("Paris", "1969", "oxygen", "Marie Curie", "True", "the Nile")
 
 
@@ -29,12 +27,17 @@ class QaEnv(QuestionEnv):
 
     | answer | reward |
     | --- | --- |
-    | one of the accepted, up to case, punctuation, articles and white space | 1 |
-    | another | 0 |
+    | the words, numbers and signs of one of the accepted | 1 |
+    | others, or none of them | 0 |
     | none | `format_reward` |
+
+    Case, white space, articles before a word, and punctuation that belongs to no number or name do not matter: `the
+    Nile!` is `Nile`, but `15` is not `1.5`, `C` is not `C++`, and nothing is not `A`.
 
     Args:
         boxed: the answer stands in a box.
+        published: compare the normal forms of SQuAD, as published results do: without any punctuation and article.
+            They accept some wrong answers (docs/environments.md).
         template: `None` asks for the format that is graded.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`. The answer column holds a text, a number, or a list
@@ -54,6 +57,7 @@ class QaEnv(QuestionEnv):
         shuffle_seed: int | None = 0,
         streaming: bool = False,
         boxed: bool = False,
+        published: bool = False,
     ) -> None:
         super().__init__(
             dataset,
@@ -67,14 +71,15 @@ class QaEnv(QuestionEnv):
             streaming=streaming,
         )
         self.boxed = boxed
+        self.published = published
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
         given = (last_box if self.boxed else last_tag)(action)
         if given is None:
             return self.no_answer
-        text = normalised(given)
-        return RIGHT if any(text == normalised(str(each)) for each in as_list(self.answer)) else WRONG
+        compare = is_right_in_squad if self.published else is_right
+        return RIGHT if any(compare(given, _text(each)) for each in as_list(self.answer)) else WRONG
 
     def sample_random_action(self) -> str:
         """Some words."""
@@ -82,7 +87,6 @@ class QaEnv(QuestionEnv):
         return f"\\boxed{{{words}}}" if self.boxed else f"<answer>{words}</answer>"
 
 
-def normalised(text: str) -> str:
-    """Lower case, without punctuation, articles and repeated white space, as in the evaluation of SQuAD."""
-    bare = text.lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLE.sub(" ", bare).split())
+def _text(answer: Any) -> str:
+    """A number that a file holds as 1969.0 is 1969."""
+    return str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer)

@@ -1,6 +1,7 @@
 """What this package registers for conclusions from rules: ids and data sets, as data.
 
-Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over. With `-v0` the verdicts are
+the published ones, too.
 """
 
 from __future__ import annotations
@@ -21,4 +22,6 @@ def gem_envs() -> Iterable[EnvSpec]:
     for depth in (0, 1, 2, 3, 5):
         dataset = f"axon-rl/RuleTaker-d{depth}-70k"
         kwargs = {"dataset": dataset, "split": "train", "boxed": True}
-        yield EnvSpec(f"logic:RuleTaker-d{depth}", "gem_qa.env:QaEnv", kwargs, (*_TAGS, dataset), "data")
+        name, tags = f"logic:RuleTaker-d{depth}", (*_TAGS, dataset)
+        yield EnvSpec(name, "gem_qa.env:QaEnv", kwargs, tags, "data")
+        yield EnvSpec(f"{name}-v0", "gem_qa.env:QaEnv", {**kwargs, "published": True}, tags, "data")

@@ -1,6 +1,7 @@
 """What this package registers for questions from an encyclopedia: ids and data sets, as data.
 
-Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over.
+Ids, data sets and columns are those of gem-llm 0.1.0, so that published recipes carry over. With `-v0` the verdicts are
+the published ones, too.
 """
 
 from __future__ import annotations
@@ -24,4 +25,6 @@ def gem_envs() -> Iterable[EnvSpec]:
     for name in ("NaturalQuestions", "HotpotQA"):
         dataset = f"axon-rl/{name}"
         kwargs = {"dataset": dataset, "split": "train", "question": "problem"}
-        yield EnvSpec(f"qa:{name}", _CLASS, kwargs, (*_TAGS, dataset), "data")
+        tags = (*_TAGS, dataset)
+        yield EnvSpec(f"qa:{name}", _CLASS, kwargs, tags, "data")
+        yield EnvSpec(f"qa:{name}-v0", _CLASS, {**kwargs, "published": True}, tags, "data")

@@ -55,7 +55,7 @@ class Definition:
                 instead = f" Give {_OURS[key]}." if key in _OURS else near_matches(key, known)
                 raise EnvKwargsError(
                     f"rg:{name} has no argument {key!r} (given {settings[key]!r}).{instead} "
-                    f"It takes: {', '.join(['data_seed', *known])}"
+                    f"It takes: {', '.join(['data_seed', 'published', *known])}"
                 )
         definition = cls(name, pickle.dumps(sorted(settings.items())))
         definition.config(0)

@@ -36,9 +36,29 @@ class ReasoningGym(Env):
     | nothing | the next number |
     | `index=k` | number `k`, for evaluation |
 
-    Scores are reasoning-gym's, with its quirks: some data sets pay 0.01 to 0.25 for any text in a box, and those that
-    compare text pay a part for an answer that merely contains the right one. game_of_life_halting, where any text was
-    right, is fixed: it takes True or False.
+    No answer is evaluated: numbers, tables and formulas are parsed.
+
+    Most scores are reasoning-gym's: some data sets pay up to 0.05 for any text in a box, and those that compare text
+    pay a part for an answer that merely contains the right one. Where reasoning-gym pays more than that for answers
+    that solve nothing, `rg:<name>` has a score of our own, and `rg:<name>-v0` keeps reasoning-gym's, for comparison
+    with
+    published results. game_of_life_halting, where any text was right, takes True or False.
+
+    - countdown, puzzle24: the numbers of the question, each once, have to give the exact value; all else pays 0. `-v0`
+      pays 0.01 or 0.05 for it, and in puzzle24 all for any four numbers.
+    - coin_flip: 0.0001 off at most, and 1 % of the probability. `-v0` takes 0 for a small probability, and pays for
+      the digits that an answer begins with.
+    - complex_arithmetic: nan is wrong. `-v0` takes it for right.
+    - game_of_life: pays for live cells that are right, as a part of those that are live on either board. `-v0` pays
+      for dead cells, which most are.
+    - polynomial_equations: where there is no solution, the answer is empty. `-v0` takes any text then.
+    - propositional_logic: a conclusion of two letters at most, when none that says more follows. `-v0` takes any that
+      follows, a premise and `(P or Q)` among them.
+    - spell_backward: text after the word is wrong, and less than half of the letters pay nothing.
+    - arc_agi, calendar_arithmetic, emoji_mystery, figlet_font, fraction_simplification, futoshiki, knights_knaves,
+      letter_jumble, mini_sudoku, pool_matrix, prime_factorization, rearc, rectangle_count, sentence_reordering,
+      sudoku, time_intervals, tsumego, word_ladder, word_sorting: what answers earn that solve nothing is taken off
+      (`gem_reasoning_gym.scorers`), and the rest scaled to 1.
 
     Entries are the same in every process, but for isomorphic_strings, knight_swap, polynomial_multiplication,
     ransom_note and word_ladder: reasoning-gym makes them in the order of sets of text, so set `PYTHONHASHSEED`.
@@ -46,6 +66,7 @@ class ReasoningGym(Env):
     Args:
         dataset: its name in reasoning-gym.
         data_seed: the data set's own seed; another one gives other entries.
+        published: pay what reasoning-gym does, also where an answer that solves nothing earns it.
         settings: fields of the data set's configuration, for example its difficulty.
 
     Raises:
@@ -55,11 +76,11 @@ class ReasoningGym(Env):
 
     takes_task = True
 
-    def __init__(self, dataset: str, *, data_seed: int = 42, **settings: Any) -> None:
+    def __init__(self, dataset: str, *, data_seed: int = 42, published: bool = False, **settings: Any) -> None:
         if not 0 <= data_seed < HIGHEST:
             raise EnvError(f"data_seed must be from 0 to {HIGHEST - 1}, not {data_seed!r}")
         self._definition = Definition.of(dataset, settings)
-        self._grader = function_name(self._definition)
+        self._grader = function_name(self._definition, published)
         self._data_seed = data_seed
         self._next = 0
         self._entry: Entry = {"question": "", "answer": None}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
-from gem_core.specs import EnvSpec
-from gem_reasoning_gym.names import names
+from gem_core.specs import Boundary, EnvSpec
+from gem_reasoning_gym.names import VERSIONED, names
 
 GEM_PLUGIN_API = ">=1,<2"
 
@@ -15,8 +15,21 @@ _ENTRY_POINT = "gem_reasoning_gym.env:ReasoningGym"
 
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
-    """`rg:<name>` for every data set; those of a known release where reasoning-gym is not installed."""
+    """`rg:<name>` for every data set; those of a known release where reasoning-gym is not installed.
+
+    `rg:<name>-v0` pays what reasoning-gym does, where we pay otherwise.
+    """
     for name, category in sorted(names().items()):
-        yield EnvSpec(
-            f"rg:{name}", _ENTRY_POINT, {"dataset": name}, ("reasoning", "single-turn", category), "reasoning-gym"
-        )
+        tags = ("reasoning", "single-turn", category)
+        yield EnvSpec(f"rg:{name}", _ENTRY_POINT, {"dataset": name}, tags, "reasoning-gym")
+        if name in VERSIONED:
+            published = {"dataset": name, "published": True}
+            yield EnvSpec(f"rg:{name}-v0", _ENTRY_POINT, published, tags, "reasoning-gym")
+
+
+@hookimpl
+def gem_doctor(boundaries: list[Boundary]) -> None:
+    """What confines answers here."""
+    from gem_grading.boundary import boundary
+
+    boundaries.append(boundary())

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from gem_core.specs import Ability
+from gem_core.specs import Ability, Boundary
 from gem_sandbox import backends, choice, landlock
 from gem_sandbox import seccomp as filters
 from gem_sandbox.errors import SandboxError
@@ -17,6 +17,21 @@ _LIMITS = ("AS", "CPU", "FSIZE", "NOFILE", "NPROC")
 def abilities() -> list[Ability]:
     """What can confine programs here. Runs an empty one in each of the safe backends, and leaves nothing behind."""
     return [*map(_backend, backends.SAFE), _unsafe(), seccomp(), _landlock(), resource_limits(), cgroup_v2(), _choice()]
+
+
+def boundary() -> Boundary:
+    """What confines programs here, in words."""
+    confined = "programs that a policy wrote"
+    try:
+        backend = choice.chosen("auto", allow_unsafe=False)
+    except SandboxError as error:
+        return Boundary(confined, False, f"Programs do not run: {error}")
+    return Boundary(
+        confined,
+        True,
+        f"{backend}: each program has its own processes, files in memory, and no network; seccomp filters its system "
+        "calls, and a watcher ends it above its memory limit",
+    )
 
 
 def seccomp(status: Path = Path("/proc/self/status")) -> Ability:

@@ -14,9 +14,16 @@ from typing import NamedTuple
 from gem_sandbox.forkserver import ForkServer, ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.messages import BROKEN, KILL, MESSAGE_BYTES, Ended, Report, Start
-from gem_sandbox.output import Output
+from gem_sandbox.output import CHUNK, Output
+from gem_sandbox.source import reread
 
-_KILL_SECONDS = 10.0
+_KILL_SECONDS = 60.0
+"""A busy machine is not taken for a dead server, with which all sessions end."""
+_GATHER_MILLISECONDS = 2
+
+
+class NotStarted(OSError):
+    """The server is there, but the system refuses it a process for the call; the message says why."""
 
 
 class Turn(NamedTuple):
@@ -27,8 +34,6 @@ class Turn(NamedTuple):
     """How it ended; `None` where the session continues."""
     report: Report | None = None
     """What the process said of itself."""
-    problem: str | None = None
-    """Why the sandbox could not start it."""
     late: bool = False
     """Whether its time was up."""
 
@@ -59,24 +64,34 @@ class Call:
             self._end = weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all())
             self._end.atexit = False
         self.stdout, self.stderr = Output(stdout, limits.output), Output(stderr, limits.output)
-        self._poll = select.poll()
-        for file in (stdout, stderr, self._call.fileno(), *[self._channel.fileno()] * session):
-            self._poll.register(file, select.POLLIN)
+        ends = (self._call.fileno(), *[self._channel.fileno()] * session)
+        self._poll, self._ends = _poll(stdout, stderr, *ends), _poll(*ends)
 
     def give(self, code: int, stdin: int) -> bool:
         """Send a program: file descriptors of its code and its stdin, which remain the caller's.
 
+        Its stdin begins at the beginning, also where another process has read it before.
+
         Returns:
             Whether there is a process to run it.
+
+        Raises:
+            OSError: the system refuses to send file descriptors.
         """
-        try:
-            socket.send_fds(self._channel, [b"P"], [code, stdin], socket.MSG_DONTWAIT)
-        except OSError:
-            return False
-        return not select.select([self._call], [], [], 0)[0]
+        sent = True
+        with reread(stdin) as stdin:
+            try:
+                socket.send_fds(self._channel, [b"P"], [code, stdin], socket.MSG_DONTWAIT)
+            except (ConnectionError, BlockingIOError):
+                sent = False
+        if not select.select([self._call], [], [], 0)[0]:
+            return sent
+        if not _received(self._call, socket.MSG_PEEK):
+            raise ServerLost
+        return False
 
     def wait(self) -> Turn:
-        """Read what it writes until it has ended, or reported; end it when its time is up."""
+        """Read what it writes until it has ended, or reported; end it when its time is up. Raises `NotStarted`."""
         begin = time.monotonic()
         deadline, late = begin + self._wall, False
         while True:
@@ -85,9 +100,7 @@ class Call:
             # What has ended in time is not late, however late this thread is.
             if turn := self._heard(ready):
                 return turn._replace(seconds=time.monotonic() - begin, late=late)
-            for output in (self.stdout, self.stderr):
-                if output.file in ready and not output.read():
-                    self._poll.unregister(output.file)
+            self._read(ready)
             if time.monotonic() >= deadline:
                 if late:
                     raise ServerLost  # it answers at once, if it can
@@ -98,13 +111,23 @@ class Call:
         """End the process, if it has not ended."""
         self._end()
 
+    def _read(self, ready: dict[int, int]) -> None:
+        """Read what it has written. Where that is little, let more come together before the next look: a program that
+        writes one byte after the other would keep this process busy, too."""
+        sizes = {output.file: output.read() for output in (self.stdout, self.stderr) if output.file in ready}
+        for file, size in sizes.items():
+            if size == 0:
+                self._poll.unregister(file)
+        if any(size is None or 0 < size < CHUNK for size in sizes.values()):
+            self._ends.poll(_GATHER_MILLISECONDS)
+
     def _heard(self, ready: dict[int, int]) -> Turn | None:
         if self._call.fileno() in ready:
             message = _received(self._call)
             if not message:
                 raise ServerLost
             if message[:1] == BROKEN:
-                return Turn(0.0, problem=Report.decoded(message).detail)
+                raise NotStarted(Report.decoded(message).detail)
             ended = Ended.decoded(message)
         elif self._channel.fileno() in ready:
             ended = None
@@ -112,7 +135,8 @@ class Call:
             return None
         report = Report.decoded(_received(self._channel))
         if not ended and not report.kind:  # it has closed its end, and is yet to end itself
-            self._poll.unregister(self._channel)
+            for poll in (self._poll, self._ends):
+                poll.unregister(self._channel)
             return None
         self.stdout.read_rest()
         self.stderr.read_rest()
@@ -130,11 +154,18 @@ def _kill(call: socket.socket) -> None:
         call.send(KILL, socket.MSG_DONTWAIT)
 
 
-def _received(channel: socket.socket) -> bytes:
+def _received(channel: socket.socket, flags: int = 0) -> bytes:
     try:
-        return channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT)
+        return channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT | flags)
     except OSError:
         return b""
+
+
+def _poll(*files: int) -> select.poll:
+    poll = select.poll()
+    for file in files:
+        poll.register(file, select.POLLIN)
+    return poll
 
 
 def _sockets(mine: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[socket.socket, socket.socket]:

@@ -15,6 +15,8 @@ from gem_sandbox.messages import BROKEN, FINISHED, MESSAGE_BYTES, OUT_OF_MEMORY,
 from gem_sandbox.serving import FILES
 
 _OPEN_FILES = 256
+_TIMERS = 256
+"""Timers and signals that wait, at one time."""
 _CHANNEL = 3
 NAME = "program.py"
 """Of the file that a program is in."""
@@ -58,17 +60,22 @@ def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
         os._exit(1)
 
 
-def _limits(start: Start, address_space: int, processes: int) -> dict[int, tuple[int, int]]:
-    """By `resource.RLIMIT_*`: soft and hard."""
-    hard = {
-        resource.RLIMIT_AS: address_space + start.memory,
-        resource.RLIMIT_FSIZE: start.disk,
-        resource.RLIMIT_NPROC: processes,
-        resource.RLIMIT_NOFILE: _OPEN_FILES,
-    }
-    # Of a session, each run has its own.
-    cpu = {} if start.session else {resource.RLIMIT_CPU: (start.cpu, start.cpu + 1)}
-    return {**{which: (limit, limit) for which, limit in hard.items()}, **cpu}
+def _set_limits(start: Start, address_space: int, processes: int) -> None:
+    _lower(resource.RLIMIT_AS, address_space + start.memory)
+    _lower(resource.RLIMIT_FSIZE, start.disk)
+    _lower(resource.RLIMIT_NPROC, processes)
+    _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+    _lower(resource.RLIMIT_SIGPENDING, _TIMERS)
+    if not start.session:  # of a session, each run has its own
+        _lower(resource.RLIMIT_CPU, start.cpu, start.cpu + 1)
+
+
+def _lower(which: int, soft: int, hard: int | None = None) -> None:
+    """Set a limit, `resource.RLIMIT_*`; where the caller's own is lower, that one holds."""
+    callers = resource.getrlimit(which)[1]
+    most = soft if hard is None else hard
+    most = most if callers == resource.RLIM_INFINITY else min(most, callers)
+    resource.setrlimit(which, (min(soft, most), most))
 
 
 def _keep_desk(file: int) -> socket.socket:
@@ -119,8 +126,7 @@ def _prepare(duty: Duty, cell: Confining) -> str:
     os.chdir(work)
     os.environ["HOME"] = box + "/home"
     os.environ["TMPDIR"] = box + "/tmp"
-    for which, limit in _limits(duty.start, duty.address_space, processes).items():
-        resource.setrlimit(which, limit)
+    _set_limits(duty.start, duty.address_space, processes)
     kernel.drop_capabilities()
     seccomp.install(processes=duty.may_fork)
     sys.path.insert(0, work)

@@ -5,26 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import shutil
 import sys
 import threading
 
+from gem_core.errors import OUT_OF_ROOM
 from gem_sandbox import seccomp
 from gem_sandbox.backends import BACKENDS, SAFE
-from gem_sandbox.call import Call
+from gem_sandbox.call import Call, NotStarted
 from gem_sandbox.errors import SandboxError
 from gem_sandbox.forkserver import ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.pool import ProgramServer, Settings
+from gem_sandbox.serving import LEAST_FILES
 from gem_sandbox.source import sealed
 
 _TRIAL_SECONDS = 30.0
 _OLDEST_KERNEL = (5, 14)
 """The first that counts processes per user namespace."""
 _ADVICE = (
-    "Install bubblewrap (0.5 or newer), or allow user namespaces (kernel.unprivileged_userns_clone=1, "
-    "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0, a container's seccomp profile), "
-    "or use a remote sandbox. allow_unsafe=True accepts one that keeps out accidents only."
+    "Where it is namespaces that are missing: install bubblewrap (0.5 or newer), or allow user namespaces "
+    "(kernel.unprivileged_userns_clone=1, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0, "
+    "a container's seccomp profile), or use a remote sandbox. allow_unsafe=True accepts one that keeps out accidents "
+    "only."
 )
 _found: dict[str, str | None] = {}
 _lock = threading.Lock()
@@ -60,7 +64,11 @@ def chosen(backend: str, *, allow_unsafe: bool) -> str:
 
 
 def problems(backend: str) -> str | None:
-    """Why a backend does not work here, found out by running a program in it once; `None` where it does."""
+    """Why a backend does not work here, found out by running a program in it once; `None` where it does.
+
+    Raises:
+        OSError: the machine has no room to find out now.
+    """
     with _lock:
         if backend not in _found:
             _found[backend] = _needs(backend) or _try(backend)
@@ -70,6 +78,9 @@ def problems(backend: str) -> str | None:
 def _needs(backend: str) -> str | None:
     if sys.platform != "linux":
         return "needs Linux"
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
+        return f"needs {LEAST_FILES} file descriptors, and this process may have {hard}: raise its limit (ulimit -Hn)"
     if problem := seccomp.unavailable():
         return problem
     if backend in SAFE and _kernel_version() < _OLDEST_KERNEL:
@@ -83,6 +94,8 @@ def _try(backend: str) -> str | None:
     try:
         server = ProgramServer(Settings(backend, (), 1))
     except (SandboxError, OSError) as error:
+        if isinstance(error, OSError) and error.errno in OUT_OF_ROOM:
+            raise
         return str(error)
     try:
         with (
@@ -91,7 +104,9 @@ def _try(backend: str) -> str | None:
         ):
             call.give(nothing, nothing)
             turn = call.wait()
-            return turn.problem or (None if turn.ended and turn.ended.status == 0 else call.stderr.take())
+            return None if turn.ended and turn.ended.status == 0 else call.stderr.take()
+    except NotStarted as error:
+        return str(error)
     except ServerLost:
         return "its server died"
     finally:

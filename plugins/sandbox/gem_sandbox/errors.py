@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from gem_core.errors import GemError
+import contextlib
+from collections.abc import Generator
+
+from gem_core.errors import EnvError
 
 
-class SandboxError(GemError):
-    """No sandbox can be had as asked: no safe backend here, a module that cannot be preloaded, limits that are none."""
+class SandboxError(EnvError):
+    """There is no sandbox to run a program in: no safe backend here, a module that cannot be preloaded, limits that are
+    none, or a machine without room. It says nothing about the program."""
+
+
+@contextlib.contextmanager
+def machine_trouble() -> Generator[None]:
+    """Turn what the system refuses to this process into a `SandboxError`."""
+    try:
+        yield
+    except OSError as error:
+        raise SandboxError(
+            f"the machine refuses what a program needs: {error}. Close sessions, run fewer at one time, or allow more "
+            "(ulimit -n, ulimit -u, memory)."
+        ) from error

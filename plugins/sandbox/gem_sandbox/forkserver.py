@@ -18,10 +18,13 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import IO, Any, TypeVar
 
+from gem_core.waiting import turn_at
 from gem_sandbox.messages import MESSAGE_BYTES, READY
 
 _T = TypeVar("_T")
 _END_SECONDS = 2.0
+_ATTEMPTS = 4
+"""Number of servers that may die under a call before it is given up."""
 # A core for each process: threads of a library would be missing after the fork.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 TUNING = {
@@ -90,10 +93,11 @@ class ForkServer:
 
         Raises:
             ServerLost: the server has died.
+            OSError: the system refuses to send file descriptors.
         """
         try:
             socket.send_fds(self._control, [request], files)
-        except OSError as error:
+        except ConnectionError as error:
             raise ServerLost from error
 
     def end(self) -> None:
@@ -144,13 +148,13 @@ class Keeper:
             user: on whose behalf; the server stays until all users have left.
 
         Returns:
-            What `talk` returned; `None` where two servers were lost.
+            What `talk` returned; `None` where one server after the other was lost.
 
         Raises:
             CannotStart: see `ForkServer`.
         """
-        with self._turns:
-            for _ in range(2):
+        with turn_at(self._turns):
+            for _ in range(_ATTEMPTS):
                 server = self._present(user)
                 try:
                     return talk(server)

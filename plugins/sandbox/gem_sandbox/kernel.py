@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 CLONE_VM, CLONE_FILES = 0x100, 0x400
-CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
@@ -20,12 +20,33 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_SIGPROCMASK = {"x86_64": 14, "aarch64": 135}
+_SIG_BLOCK, _SIG_SETMASK = 0, 2
 _MOUNT_SETATTR = 442
+_SIGNAL_BYTES = 8
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
+
+
+class Prepared:
+    """A call of the C library whose arguments are ready: a fork makes it at a third of the time, as it touches little.
+
+    Args:
+        function: its name.
+        arguments: of C's types, or bytes.
+        kept: what the arguments point to.
+    """
+
+    def __init__(self, function: str, *arguments: Any, kept: object = None) -> None:
+        self._function = getattr(_libc, function)
+        self._arguments = arguments
+        self._kept = kept
+
+    def __call__(self) -> None:
+        _checked(self._function(*self._arguments))
 
 
 def unshare(flags: int) -> None:
@@ -65,19 +86,28 @@ def syscall(number: int, *arguments: Any) -> int:
     return _checked(_libc.syscall(ctypes.c_long(number), *arguments))
 
 
+def set_host_name(name: bytes) -> None:
+    """Of this process's host name namespace."""
+    _checked(_libc.sethostname(name, ctypes.c_size_t(len(name))))
+
+
 def prctl(option: int, first: int, second: int = 0) -> None:
     """As prctl(2)."""
     _checked(_libc.prctl(option, *map(ctypes.c_ulong, (first, second, 0, 0))))
 
 
+def no_capabilities() -> Prepared:
+    """Keep none."""
+    return Prepared("capset", struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
+
+
 def drop_capabilities() -> None:
     """Keep none."""
-    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    _checked(_libc.capset(header, bytes(24)))
+    no_capabilities()()
 
 
 def clone_paused(flags: int, stack: ctypes.Array[ctypes.c_char]) -> int:
-    """A process that does nothing, ever.
+    """A process that does nothing, ever. All signals are blocked in it, so that no handler of this process runs there.
 
     Args:
         flags: `CLONE_*`, and the signal that tells of its end.
@@ -87,7 +117,18 @@ def clone_paused(flags: int, stack: ctypes.Array[ctypes.c_char]) -> int:
         Its id.
     """
     top = (ctypes.addressof(stack) + len(stack)) & ~15
-    return _checked(_libc.clone(_pause, ctypes.c_void_p(top), flags, None))
+    # Not by the C library, which leaves two signals of its own unblocked.
+    mask = ctypes.create_string_buffer(b"\xff" * _SIGNAL_BYTES, _SIGNAL_BYTES)
+    before = ctypes.create_string_buffer(_SIGNAL_BYTES)
+    _set_signal_mask(_SIG_BLOCK, mask, before)
+    try:
+        return _checked(_libc.clone(_pause, ctypes.c_void_p(top), flags, None))
+    finally:
+        _set_signal_mask(_SIG_SETMASK, before, None)
+
+
+def _set_signal_mask(how: int, mask: ctypes.Array[ctypes.c_char], before: ctypes.Array[ctypes.c_char] | None) -> None:
+    syscall(_SIGPROCMASK[os.uname().machine], how, mask, before, ctypes.c_size_t(_SIGNAL_BYTES))
 
 
 def _checked(result: int, what: str | None = None) -> int:

@@ -36,22 +36,37 @@ def version() -> int:
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Keep this process, and all that it will start, to these files and folders, for good. Nothing without Landlock."""
-    found = version()
-    if not found:
+    if not version():
         return
+    rules = ruleset(readable, writable)
+    try:
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        enforcing(rules)()
+    finally:
+        os.close(rules)
+
+
+def ruleset(readable: Iterable[str], writable: Iterable[str]) -> int:
+    """File descriptor of the rules that allow these files and folders, and nothing else. Only with Landlock."""
+    found = version()
     rights = (1 << _KNOWN_RIGHTS[min(found, len(_KNOWN_RIGHTS) - 1)]) - 1
     fields = [rights, *[_TCP] * (found >= 4), *[_SCOPES] * (found >= 6)]
-    rules = struct.pack(f"{len(fields)}Q", *fields)
-    ruleset = kernel.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(len(rules)), 0)
+    attributes = struct.pack(f"{len(fields)}Q", *fields)
+    rules = kernel.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     try:
         for path in readable:
-            _allow(ruleset, path, rights & _READ)
+            _allow(rules, path, rights & _READ)
         for path in writable:
-            _allow(ruleset, path, rights)
-        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        kernel.syscall(_RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
+            _allow(rules, path, rights)
+    except BaseException:
+        os.close(rules)
+        raise
+    return rules
+
+
+def enforcing(rules: int) -> kernel.Prepared:
+    """Keep this process, which can have no new privileges already, and all that it will start, to these rules."""
+    return kernel.Prepared("syscall", *map(ctypes.c_long, (_RESTRICT_SELF, rules, 0)))
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from gem_sandbox import choice, pool
-from gem_sandbox.call import Call, Turn
-from gem_sandbox.errors import SandboxError
+from gem_sandbox.call import Call, NotStarted, Turn
+from gem_sandbox.errors import SandboxError, machine_trouble
 from gem_sandbox.execution import Ending, Execution
 from gem_sandbox.forkserver import ForkServer, Keeper, ServerLost
 from gem_sandbox.limits import Limits
@@ -19,6 +20,9 @@ from gem_sandbox.messages import OUT_OF_MEMORY
 from gem_sandbox.pool import Settings
 from gem_sandbox.sandbox import Sandbox, Session
 from gem_sandbox.source import sealed
+
+_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt where the system refuses what a call needs."""
 
 
 class LocalSandbox(Sandbox):
@@ -85,9 +89,26 @@ class LocalSandbox(Sandbox):
             self._leave = None
 
     def converse(self, talk: Callable[[ForkServer], Execution]) -> Execution:
-        """Hand a server to a function that may raise `ServerLost`, and another one if it does."""
-        lost = Execution("", "lost: the process that programs are forked from died, twice", None, "lost", 0.0)
-        return self._pool().converse(talk, id(self)) or lost
+        """Hand a server to a function that may raise `ServerLost`, and another one if it does; and do so again after a
+        pause where the system refuses what is needed (`OSError`).
+
+        Raises:
+            SandboxError: it is all in vain.
+        """
+        for pause in _PAUSES:
+            with contextlib.suppress(OSError):
+                return self._attempt(talk)
+            time.sleep(pause)
+        with machine_trouble():
+            return self._attempt(talk)
+
+    def _attempt(self, talk: Callable[[ForkServer], Execution]) -> Execution:
+        done = self._pool().converse(talk, id(self))
+        if done is None:
+            raise SandboxError(
+                "the process that programs are forked from was killed again and again. Is the machine out of memory?"
+            )
+        return done
 
     def __getstate__(self) -> dict[str, Any]:
         return self._asked
@@ -120,47 +141,75 @@ class LocalSession(Session):
         self._call: Call | None = None
         self._owner = os.getpid()
         self._ended = False
+        self._has_state = False
 
     def run(self, code: str, *, stdin: str = "") -> Execution:
         with sealed(code) as source, sealed(stdin) as text:
             return self._sandbox.converse(lambda server: self._run(server, source, text))
 
     def close(self) -> None:
-        if self._call is not None:
-            self._call.close()
-        self._call, self._ended = None, False
+        self._drop()
+        self._ended = False
 
     def _run(self, server: ForkServer, code: int, stdin: int) -> Execution:
         if self._owner != os.getpid():  # a fork: the process is its parent's
-            self._call, self._owner, self._ended = None, os.getpid(), True
+            self._owner = os.getpid()
+            self._end()
+        call = self._continued(code, stdin) or self._begun(server, code, stdin)
         try:
-            if self._call is not None and not self._call.give(code, stdin):
-                self._end()  # it has ended since
-            if self._call is None:
-                self._call = Call(server, self._limits, session=True)
-                self._call.give(code, stdin)
-            call = self._call
             turn = call.wait()
         except ServerLost:
-            self._end()
+            self._lose()
+            raise
+        except NotStarted:
+            self._drop()
             raise
         done = _execution(call, turn, self._limits)._replace(restarted=self._ended)
         self._ended = False
-        if turn.report is None or turn.ended or turn.problem is not None:
+        self._has_state = True
+        if turn.ended:
             self._end()
         return done
 
+    def _continued(self, code: int, stdin: int) -> Call | None:
+        """The call of the runs before, with this one, if it is still there."""
+        try:
+            if self._call is not None and not self._call.give(code, stdin):
+                self._end()
+        except ServerLost:
+            self._lose()
+        return self._call
+
+    def _begun(self, server: ForkServer, code: int, stdin: int) -> Call:
+        self._call = Call(server, self._limits, session=True)
+        self._call.give(code, stdin)
+        return self._call
+
     def _end(self) -> None:
         """The process has ended: the next run says so."""
-        self.close()
+        self._drop()
         self._ended = True
+
+    def _drop(self) -> None:
+        if self._call is not None:
+            self._call.close()
+        self._call, self._has_state = None, False
+
+    def _lose(self) -> None:
+        """The server has died, through no fault of this session. Raises `SandboxError` where runs have left something,
+        which cannot be had again."""
+        if self._has_state:
+            self._end()
+            raise SandboxError(
+                "the process that sessions are forked from was killed, and with it this session's interpreter with all "
+                "that was defined in it. The next run starts another. Is the machine out of memory?"
+            )
+        self._drop()
 
 
 def _execution(call: Call, turn: Turn, limits: Limits) -> Execution:
     cut = call.stdout.truncated, call.stderr.truncated
     stdout, stderr = call.stdout.take(), call.stderr.take()
-    if turn.problem is not None:
-        return Execution("", f"lost: the sandbox could not start the program: {turn.problem}", None, "lost", 0.0)
     code, ending = _ending(turn, limits)
     return Execution(stdout, stderr, code, ending, turn.seconds, *cut)
 
@@ -171,6 +220,8 @@ def _ending(turn: Turn, limits: Limits) -> tuple[int | None, Ending]:
         assert turn.report is not None
         return _exit_code(turn.report.detail), "memory" if out_of_memory else "exit"
     code = os.waitstatus_to_exitcode(turn.ended.status)
+    if turn.ended.too_large:
+        return None, "memory"
     if code >= 0:
         return code, "memory" if out_of_memory and code == 1 else "exit"
     if code == -signal.SIGKILL and turn.late:

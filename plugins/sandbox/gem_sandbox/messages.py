@@ -64,6 +64,8 @@ class Ended(NamedTuple):
     """As of `os.waitpid`."""
     cpu: float
     """Seconds that it used, with its children."""
+    too_large: bool = False
+    """Whether it was ended because all its processes together used too much memory."""
 
     def encoded(self) -> bytes:
         """As one message."""
@@ -116,5 +118,5 @@ BROKEN = b"B"
 """Through the call's own socket: the process cannot start; why. From the server, or from the process, which has that
 socket until its program starts."""
 
-_ENDED = struct.Struct("<id")
+_ENDED = struct.Struct("<id?")
 _AGE = struct.Struct("<d")

@@ -15,10 +15,12 @@ import ctypes
 import functools
 import os
 import signal
+from collections.abc import Sequence
 from typing import NoReturn
 
 from gem_sandbox import kernel
 from gem_sandbox.launcher import map_user
+from gem_sandbox.memory import children, id_in_proc
 from gem_sandbox.messages import Start
 from gem_sandbox.view import BOX, PACKAGE_FOLDER
 
@@ -33,8 +35,9 @@ def enter() -> None:
     _lose_root()
     uid, gid = os.getuid(), os.getgid()
     spaces = kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWNET
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | spaces)
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWCGROUP | spaces)
     map_user(uid, uid, gid, gid)
+    kernel.set_host_name(b"sandbox")
     child = os.fork()
     if child:
         _wait(child)
@@ -75,6 +78,10 @@ class Cell:
             kernel.setns(_own(), kernel.CLONE_NEWPID)
         return child
 
+    def others(self) -> Sequence[int]:
+        """Those that have lost their parents are children of its first process, which shares all with the server."""
+        return [*children(id_in_proc(self.file))]
+
     def confine(self, start: Start) -> tuple[str, int]:
         """Confine this process to a user and a file system of its own; returns the folder it may write to, and the
         limit of processes."""
@@ -85,9 +92,11 @@ class Cell:
         files = start.disk // _BYTES_PER_FILE
         kernel.mount("tmpfs", BOX, "tmpfs", harmless, f"size={start.disk},nr_inodes={files},mode=700")
         try:
-            kernel.mount("proc", "/proc", "proc", harmless | kernel.MS_NOEXEC, "subset=pid,hidepid=2")
+            # Read-only: a program could ask the kernel here to end others first when memory runs out.
+            harmless |= kernel.MS_RDONLY | kernel.MS_NOEXEC
+            kernel.mount("proc", "/proc", "proc", harmless, "subset=pid,hidepid=2")
         except OSError:  # as in containers that hide parts of their own
-            kernel.mount("tmpfs", "/proc", "tmpfs", harmless | kernel.MS_RDONLY)
+            kernel.mount("tmpfs", "/proc", "tmpfs", harmless)
         kernel.unshare(kernel.CLONE_NEWUSER)
         map_user(_USER, uid, _USER, gid, own)
         os.close(own)

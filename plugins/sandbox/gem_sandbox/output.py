@@ -7,7 +7,7 @@ import fcntl
 import os
 import termios
 
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
 
 
 class Output:
@@ -31,14 +31,14 @@ class Output:
         """Whether something was left out."""
         return self._total > self._limit
 
-    def read(self) -> bool:
-        """What there is, or a part of it; whether there can be more."""
+    def read(self) -> int | None:
+        """What there is, or a part of it; how many bytes that was, none at the end, `None` where it was taken back."""
         try:
-            chunk = os.read(self.file, _CHUNK)
-        except BlockingIOError:  # it was taken back
-            return True
+            chunk = os.read(self.file, CHUNK)
+        except BlockingIOError:
+            return None
         self._keep(chunk)
-        return bool(chunk)
+        return len(chunk)
 
     def read_rest(self) -> None:
         """What there is by now. What is written meanwhile is not read, or it might never end."""
@@ -47,7 +47,7 @@ class Output:
         left = waiting[0]
         while left > 0:
             try:
-                chunk = os.read(self.file, min(left, _CHUNK))
+                chunk = os.read(self.file, min(left, CHUNK))
             except BlockingIOError:
                 return
             self._keep(chunk)
@@ -70,5 +70,5 @@ class Output:
         self._first += chunk[:room]
         self._last += chunk[room:]
         most = self._limit - self._half
-        if len(self._last) > most + _CHUNK:
+        if len(self._last) > most + CHUNK:
             del self._last[: len(self._last) - most]

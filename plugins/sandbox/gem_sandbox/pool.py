@@ -11,6 +11,7 @@ from typing import NamedTuple
 from gem_sandbox import backends
 from gem_sandbox.errors import SandboxError
 from gem_sandbox.forkserver import THREADS, TUNING, CannotStart, ForkServer, Keeper, keeper, known_keeper
+from gem_sandbox.memory import socket_bytes
 from gem_sandbox.view import search_path, view
 
 _ENVIRONMENT = {
@@ -56,6 +57,7 @@ class ProgramServer(ForkServer):
             "preload": settings.preload,
             "path": search_path(),
             "folder": self._folder,
+            "socket_bytes": socket_bytes(),
             "readable": [path for path in view().of_this_machine if os.path.exists(path)],
         }
 

@@ -29,11 +29,21 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237),
+    "ioprio_set": (251, 30),
     # The network, and addresses at which programs could meet.
     "socket": (41, 198), "bind": (49, 200), "connect": (42, 203), "listen": (50, 201),
     # Memory that no limit counts.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
+    "memfd_secret": (447, 447), "setsockopt": (54, 208), "inotify_init": (253, None), "inotify_init1": (294, 26),
+    "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "seccomp": (317, 277),
+    # What keeps memory or files in use after the program has let go of them: file descriptors under way in a socket,
+    # pages in a pipe.
+    "sendmsg": (46, 211), "sendmmsg": (307, 269), "splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75),
+    "sendfile": (40, 71),
+    # What all of the machine shares: requests for its disks, their caches, locks on files that others have open, too.
+    "io_setup": (206, 0), "io_destroy": (207, 1), "io_getevents": (208, 4), "io_submit": (209, 2),
+    "io_cancel": (210, 3), "io_pgetevents": (333, 292), "sync": (162, 81), "syncfs": (306, 267),
+    "sync_file_range": (277, 84), "fadvise64": (221, 223), "flock": (73, 32),
     # Parts of the kernel that programs have no business with, and that have let them out before.
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
     "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
@@ -52,15 +62,34 @@ _ARCHITECTURES = {
     "x86_64": (0xC000003E, 56, 53),
     "aarch64": (0xC00000B7, 220, 199),
 }
+# Calls about some process, by its id: an argument that has to be 0, for the caller itself.
+_OF_ITSELF: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    "prlimit64": (302, 261, (0,)), "sched_setaffinity": (203, 122, (0,)), "sched_setscheduler": (144, 119, (0,)),
+    "sched_setparam": (142, 118, (0,)), "sched_setattr": (314, 274, (0,)), "setpriority": (141, 140, (0, 1)),
+}  # fmt: skip
+# Calls with many purposes: an argument, and what it may not be.
+_PURPOSES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
+    # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others. F_SETLEASE, F_NOTIFY: files of others. F_SETPIPE_SZ.
+    "fcntl": (72, 25, 1, (8, 10, 15, 1024, 1026, 1031)),
+    # FIOSETOWN, SIOCSPGRP: signals to others.
+    "ioctl": (16, 29, 1, (0x8901, 0x8902)),
+    # PR_SET_SECCOMP; PR_SCHED_CORE, which can keep cores of others idle; PR_SET_MEMORY_MERGE.
+    "prctl": (157, 167, 0, (22, 62, 67)),
+}
+_MMAP = (9, 222)
+_MAP_HUGETLB = 0x40000
+"""Memory that the machine's owner has set apart for something else."""
 _FORKS: dict[str, list[int]] = {"x86_64": [57, 58], "aarch64": []}
 _CLONE_THREAD = 0x10000
 _NEW_NAMESPACE = 0x7E020080
 """All `CLONE_NEW*`."""
+_CLONE_PARENT = 0x8000
+"""The new process would be a child of the server's."""
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCKET_TYPE = 1, 1, 5, 0xF
 
 # Of <linux/bpf_common.h> and <linux/seccomp.h>.
 _LOAD, _AND, _EQUAL, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _ALLOW, _FAIL, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _MODE_FILTER = 2
 
@@ -87,12 +116,21 @@ def install(*, processes: bool) -> None:
     Args:
         processes: whether it may start processes. Threads it may.
     """
-    program = _program(os.uname().machine, processes)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    filtering(_program(os.uname().machine, processes))()
+
+
+def filtering(program: bytes) -> kernel.Prepared:
+    """Filter the calls of this process, which can have no new privileges already, for good.
+
+    Args:
+        program: instructions of classic BPF, eight bytes each.
+    """
     buffer = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: how many instructions of eight bytes, and where.
     pointer = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer)))
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(pointer))
+    arguments = map(ctypes.c_ulong, (kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(pointer)))
+    return kernel.Prepared("prctl", *arguments, kept=(buffer, pointer))
 
 
 def _knows_filters() -> bool:
@@ -110,9 +148,7 @@ def _program(machine: str, processes: bool) -> bytes:
     architecture, clone, socketpair = _ARCHITECTURES[machine]
     column = list(_ARCHITECTURES).index(machine)
     numbers = sorted(number for row in _REFUSED.values() if (number := row[column]) is not None)
-    refuse = _instruction(_RETURN, _FAIL | errno.EPERM)
     unknown = _instruction(_RETURN, _FAIL | errno.ENOSYS)
-    allow = _instruction(_RETURN, _ALLOW)
     lines = [
         _instruction(_LOAD, _ARCHITECTURE),
         _instruction(_EQUAL, architecture, 1, 0),
@@ -123,28 +159,45 @@ def _program(machine: str, processes: bool) -> bytes:
         _instruction(_EQUAL, _CLONE3, 0, 1),
         unknown,
     ]
+    lines += _call(_MMAP[column], [_argument(3), _instruction(_HAS_BITS, _MAP_HUGETLB, 0, 1), _REFUSE])
+    for *of_machine, argument, values in _PURPOSES.values():
+        refused = [_instruction(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
+        lines += _call(of_machine[column], [_argument(argument), *refused, _ALLOWED, _REFUSE])
+    for *of_machine, arguments in _OF_ITSELF.values():
+        is_zero = _instruction(_EQUAL, 0, 1, 0)
+        lines += _call(of_machine[column], [line for one in arguments for line in (_argument(one), is_zero, _REFUSE)])
     for number in [*numbers, *([] if processes else _FORKS[machine])]:
-        lines += [_instruction(_EQUAL, number, 0, 1), refuse]
-    harmful = (_NEW_NAMESPACE, 0, 1) if processes else (_CLONE_THREAD, 1, 0)
-    lines += [
-        _instruction(_EQUAL, clone, 0, 4),
-        _instruction(_LOAD, _FIRST_ARGUMENT),
-        _instruction(_HAS_BITS, *harmful),
-        refuse,
-        allow,
-        _instruction(_EQUAL, socketpair, 0, 7),
-        _instruction(_LOAD, _FIRST_ARGUMENT),
+        lines += [_instruction(_EQUAL, number, 0, 1), _REFUSE]
+    kinds = [_instruction(_HAS_BITS, _CLONE_THREAD, 1, 0), _REFUSE] if not processes else []
+    lines += _call(
+        clone, [_argument(0), *kinds, _instruction(_HAS_BITS, _NEW_NAMESPACE | _CLONE_PARENT, 0, 1), _REFUSE]
+    )
+    pair = [
+        _argument(0),
         _instruction(_EQUAL, _AF_UNIX, 0, 4),
-        _instruction(_LOAD, _SECOND_ARGUMENT),
+        _argument(1),
         _instruction(_AND, _SOCKET_TYPE),
         # Datagrams can be sent to any address.
         _instruction(_EQUAL, _SOCK_STREAM, 2, 0),
         _instruction(_EQUAL, _SOCK_SEQPACKET, 1, 0),
-        refuse,
-        allow,
+        _REFUSE,
     ]
-    return b"".join(lines)
+    return b"".join([*lines, *_call(socketpair, pair), _ALLOWED])
+
+
+def _call(number: int, lines: list[bytes]) -> list[bytes]:
+    """What is done where a call has this number; it is allowed at the end."""
+    return [_instruction(_EQUAL, number, 0, len(lines) + 1), *lines, _ALLOWED]
+
+
+def _argument(place: int) -> bytes:
+    """Load the lower half of an argument."""
+    return _instruction(_LOAD, _ARGUMENTS + 8 * place)
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
+
+
+_REFUSE = _instruction(_RETURN, _FAIL | errno.EPERM)
+_ALLOWED = _instruction(_RETURN, _ALLOW)

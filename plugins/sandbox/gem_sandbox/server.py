@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from gem_sandbox import child, namespaces, program, seccomp
+from gem_sandbox.memory import Memory, inherited
 from gem_sandbox.messages import MESSAGE_BYTES, READY, Start
 from gem_sandbox.plain import Plain
 from gem_sandbox.serving import Job, Server, address_space, limit_files
@@ -24,6 +25,11 @@ from gem_sandbox.view import is_below
 
 TUNING = ("PYTHONMALLOC", "GLIBC_TUNABLES")
 """Environment variables that are for the server alone."""
+_NONE = (
+    resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_NICE,
+    resource.RLIMIT_RTPRIO,
+)  # fmt: skip
+"""Limits that leave programs nothing. The last two are of priorities."""
 
 
 def main() -> None:
@@ -39,24 +45,27 @@ def main() -> None:
         gc.collect()
         gc.freeze()  # so that the programs' collections leave these pages shared
         # Without namespaces, spares would count among the processes that `Plain` limits.
-        Server(control, _jobs(plain), spares=plain is None).serve()
+        Server(control, _jobs(plain, settings["socket_bytes"]), spares=plain is None).serve()
         if plain is not None:
             plain.close()
 
 
-def _jobs(plain: Plain | None) -> Callable[[bytes], Job]:
+def _jobs(plain: Plain | None, socket_bytes: int) -> Callable[[bytes], Job]:
     mapped, may_fork = address_space(), plain.may_fork if plain else True
+    memory = Memory(socket_bytes, inherited())
 
     def job(request: bytes) -> Job:
         cell = plain.cell() if plain else namespaces.Cell()
-        return Job(cell, partial(child.run, child.Duty(Start.decoded(request), mapped, may_fork), cell))
+        start = Start.decoded(request)
+        run = partial(child.run, child.Duty(start, mapped, may_fork), cell)
+        return Job(cell, run, partial(memory.exceeded, limit=start.memory))
 
     return job
 
 
 def _settle(settings: dict[str, Any]) -> None:
     limit_files()
-    for none in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+    for none in _NONE:
         resource.setrlimit(none, (0, 0))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in TUNING:

@@ -15,12 +15,23 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
+from gem_sandbox.memory import id_in_proc
 from gem_sandbox.messages import ASK, BROKEN, HANDED, MESSAGE_BYTES, REQUEST_BYTES, Age, Ended, Report
 
 FILES = 4096
 """No file descriptor of a server is higher."""
+LEAST_FILES = 128
+"""A server with fewer file descriptors than this is of no use."""
 _MOST_FILES = 8
 """File descriptors of a request, at most."""
+_FILES_PER_PROCESS = 3
+_OTHER_FILES = 64
+"""File descriptors of a server that belong to no call: its own, those of spares, and those of the next request."""
+_LOOK_SECONDS = 0.05
+"""Between two looks at the memory of the processes."""
+_LOOK_PAUSES = 4
+"""The pause after a look at many processes, as a multiple of the time that the look took."""
+_SECOND_LOOK_SECONDS = 0.005
 _SPARES = 2
 """Processes that are made at a time for the calls to come. Each fork makes the server copy the pages that it writes to
 from then on, so that two at a time cost less than one and one."""
@@ -33,6 +44,10 @@ class Cell(Protocol):
     """Can be read from once its processes have ended, or are about to."""
 
     def fork(self) -> int: ...
+    def others(self) -> Sequence[int]:
+        """Ids in /proc of processes that are to be looked at beside the forked one."""
+        ...
+
     def kill(self) -> None: ...
     def reap(self) -> None: ...
 
@@ -48,6 +63,10 @@ class Group:
         """As `os.fork`. The child leads its group by its own doing."""
         self._pid = os.fork()
         return self._pid
+
+    def others(self) -> Sequence[int]:
+        """None: what leaves the tree of the process is not known to be its."""
+        return ()
 
     def kill(self) -> None:
         """End the group's processes."""
@@ -76,6 +95,9 @@ class Job(NamedTuple):
     run: Callable[[int], NoReturn]
     """What it does from its fork to its end. It is given the file descriptor of its desk: a socket that brings `HANDED`
     and the file descriptors of its call, maybe later, or ends without."""
+    exceeds: Callable[[Sequence[int]], bool] | None = None
+    """Whether processes (their ids in /proc), with all below them, use more memory than the call may. Asked now and
+    then."""
 
 
 class Process:
@@ -91,7 +113,8 @@ class Process:
 
     def __init__(self, request: bytes, job: Job) -> None:
         self.request = request
-        self.cell, self._run = job
+        self.cell, self._run, self._exceeds = job
+        self._is_too_large = False
         self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def fork(self) -> None:
@@ -117,14 +140,27 @@ class Process:
 
     def age(self) -> Age:
         """How long it has had its call, without the time that it was ready to run and had no core."""
-        return Age(time.monotonic() - self._begin - _waited(self._pid))
+        return Age(time.monotonic() - self._begin - _waited(self.file))
+
+    def look(self) -> None:
+        """End it where it uses more memory than it may, also at a second look: for a moment, a process that is being
+        started counts twice."""
+        if self._exceeds is None or self.file == -1 or not self._exceeds(self._roots()):
+            return
+        time.sleep(_SECOND_LOOK_SECONDS)
+        if self._exceeds(self._roots()):
+            self._is_too_large = True
+            self.cell.kill()
+
+    def _roots(self) -> list[int]:
+        return [id_in_proc(self.file), *self.cell.others()]
 
     def end(self) -> None:
         """Once it has ended: end the rest, and tell the caller."""
         self.cell.kill()
         status, cpu = self._wait()
         with contextlib.suppress(OSError):  # the caller may have given up
-            self.call.send(Ended(status, cpu).encoded())
+            self.call.send(Ended(status, cpu, self._is_too_large).encoded())
 
     def discard(self) -> None:
         """End it, where it has no call."""
@@ -156,9 +192,12 @@ class Server:
         self._has_spares = spares
         self._spares: list[Process] = []
         """All for equal requests."""
+        self._most = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHER_FILES) // _FILES_PER_PROCESS
+        """Processes at one time; the server has file descriptors for no more."""
         self._last: bytes | None = None
         self._expected: bytes | None = None
         """What spares are to be made for as soon as there is time."""
+        self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._accept)
 
@@ -166,17 +205,30 @@ class Server:
         """Until the caller's process is gone."""
         try:
             while True:
-                events = self._selector.select(0 if self._expected else None)
+                events = self._selector.select(0 if self._expected else self._until_look())
                 if not events and self._expected:
                     self._fork_ahead(self._expected)
                 for key, _ in events:
                     if self._selector.get_map().get(key.fd) is key:  # an earlier event may have ended it
                         key.data()
+                if self._until_look() == 0:
+                    self._look()
         except EOFError:
             for process in [*self._processes]:
                 process.cell.kill()
                 self._gone(process)
             self._discard()
+
+    def _until_look(self) -> float | None:
+        """Seconds until the processes are looked at."""
+        return max(0.0, self._next_look - time.monotonic()) if self._processes else None
+
+    def _look(self) -> None:
+        begin = time.thread_time()
+        for process in self._processes:
+            process.look()
+        pause = max(_LOOK_SECONDS, _LOOK_PAUSES * (time.thread_time() - begin))
+        self._next_look = time.monotonic() + pause
 
     def _accept(self) -> None:
         request, files, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, _MOST_FILES)
@@ -185,6 +237,7 @@ class Server:
         number, *theirs = files
         call = socket.socket(fileno=number)
         try:
+            self._check_room()
             process = self._spared(request, call, theirs) or self._forked(request, call, theirs)
         except (OSError, Refused) as error:  # OSError: the machine has no room for more
             report = error.report if isinstance(error, Refused) else Report(BROKEN, str(error))
@@ -199,6 +252,11 @@ class Server:
         self._selector.register(process.file, selectors.EVENT_READ, lambda: self._ended(process))
         self._selector.register(process.call, selectors.EVENT_READ, lambda: self._asked(process))
         self._selector.register(process.cell.file, selectors.EVENT_READ, lambda: self._gone(process))
+
+    def _check_room(self) -> None:
+        if len(self._processes) >= self._most:
+            problem = f"{self._most} calls and sessions are open, and it has file descriptors for no more"
+            raise Refused(Report(BROKEN, problem))
 
     def _spared(self, request: bytes, call: socket.socket, files: Sequence[int]) -> Process | None:
         """A spare process, if there is one for this request."""
@@ -283,10 +341,10 @@ def address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def _waited(pid: int) -> float:
-    """Seconds that a process was ready to run and had no core, where the kernel tells."""
+def _waited(file: int) -> float:
+    """Seconds that the process of a pidfd was ready to run and had no core, where the kernel tells."""
     try:
-        with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
-            return int(file.read().split()[1]) / 1e9
+        with open(f"/proc/{id_in_proc(file)}/schedstat", "rb", buffering=0) as schedule:
+            return int(schedule.read().split()[1]) / 1e9
     except FileNotFoundError:
         return 0.0

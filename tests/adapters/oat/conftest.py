@@ -1,6 +1,6 @@
-"""What the tests of the Oat adapter share: the lighter form, tokenizers, a tiny model, arguments."""
+"""Shared by the tests of the Oat adapter: the lighter form, tokenizers, a tiny model, arguments."""
 
-# ruff: noqa: E402  Oat asks what devices there are when it is imported.
+# ruff: noqa: E402  Oat looks for devices when it is imported.
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gem_tiny import tiny_model
 
 torch.set_num_threads(1)
 register()
-# The whole program needs Launchpad, which the lighter form stands in for.
+# The whole program needs Launchpad, which the lighter form replaces.
 collect_ignore = [] if hasattr(importlib.import_module("launchpad"), "__file__") else ["full"]
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model and its tokenizer, which does not survive decoding and encoding again, saved."""
+    """A saved tiny model with a tokenizer for which decoding and encoding again gives other ids."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = byte_level_bpe()
     tiny_model(tokenizer, seed=0).save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Runs of Oat's own learner and actor in this process, watched."""
+"""Recorded runs of Oat's own learner and actor in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GAMMA = 0.9
 
 
 class Response(NamedTuple):
-    """A row that is trained on: what stood before the response, its ids, and numbers of its tokens."""
+    """A trained row: the ids before the response, the ids of the response, and numbers of its tokens."""
 
     before: tuple[int, ...]
     ids: tuple[int, ...]
@@ -37,7 +37,7 @@ class Response(NamedTuple):
 
 @dataclass
 class Run:
-    """What was played, sampled and trained on, batch by batch."""
+    """The played episodes, sampled responses and trained rows, batch by batch."""
 
     learner: WatchedLearner
     episodes: list[Episode] = field(default_factory=list[Episode])
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def training_episodes(self) -> list[Episode]:
-        """Without those of evaluations, which have runs of their own."""
+        """Without the episodes of evaluations, which are recorded separately."""
         trained = {one.summary.seed for batch in self.learner.batches_of for one in batch if one.summary is not None}
         runs = {episode.run for episode in self.episodes if episode.seed in trained}
         return [episode for episode in self.episodes if episode.run in runs]
@@ -60,7 +60,7 @@ class Run:
 
 
 class WatchedLearner(GemLearner):
-    """Writes down the episodes, the rows of their turns and what Oat's learning step was given; changes nothing."""
+    """Records the episodes, the rows of their turns and the input of Oat's learning step; changes nothing."""
 
     def _init(self, args: Any, actors: Any) -> None:
         super()._init(args, actors)
@@ -139,7 +139,7 @@ class WatchedLearner(GemLearner):
 
 
 def arguments(model: Path, **changes: Any) -> GemOatArgs:
-    """Small ones for a CPU."""
+    """Small settings for a CPU."""
     settings: Mapping[str, Any] = {
         "env": ["test:Babble-v0"],
         "pretrain": str(model),
@@ -175,8 +175,8 @@ def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], No
 
     Args:
         args: the settings.
-        rank: whose learner and actor are in this process.
-        change: of the learner, before it runs.
+        rank: the rank whose learner and actor are in this process.
+        change: changes the learner before it runs.
     """
     program, _ = get_program(default_args_validation(prepare(args)), learner_cls=WatchedLearner, actor_cls=GemActor)
     run = Run(learner_of(program, rank))

@@ -1,4 +1,4 @@
-"""What the adapter relies on in Oat and DeepSpeed; a failure here says what a new release changed."""
+"""The internals of Oat and DeepSpeed that the adapter uses; a failure here shows what a new release changed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_loop_of_the_learner():
     says(LearnerBase.eval_and_log, "{**train_info, **eval_info, **self.actor_info, **misc_info}")
 
 
-def test_what_the_collector_asks_of_an_actor():
+def test_the_collectors_calls_to_an_actor():
     says(
         FeedbackCollector.collect_feedback,
         "handle = actor.step(prompts, formatted_prompts)",
@@ -107,7 +107,7 @@ def test_an_actor_generates_from_token_ids():
 # -- the learning step -------------------------------------------------------------------------------------------------
 
 
-def test_all_rows_of_a_batch_are_learned_from_at_once():
+def test_all_rows_of_a_batch_are_trained_on_together():
     says(
         PPOLearner.learn,
         "dataset = self.dataset_builder( self.pi_buffer, self.tokenizer, self.strategy, )",
@@ -124,7 +124,7 @@ def test_a_column_of_oats_tables_is_a_predicted_token():
     says(PPOLearner.learning_step, "response_masks = completion_masks[:, 1:]")
 
 
-def test_where_advantages_are_asked_for():
+def test_where_advantages_are_computed():
     says(
         PPOLearner.learning_step,
         'final_rewards = ( torch.tensor([r[-1] for r in trajectory["rewards"]])',
@@ -136,7 +136,7 @@ def test_where_advantages_are_asked_for():
     says(PPOLearner.compute_ppo_advantages, "return advantages, returns, values")
 
 
-def test_the_loss_is_what_the_divisor_is_made_for():
+def test_the_loss_matches_the_divisor():
     says(
         PPOLearner.learning_step,
         "pg_losses = -mb_advantage * ratio",
@@ -149,12 +149,12 @@ def test_the_loss_is_what_the_divisor_is_made_for():
 
 
 def test_an_update_without_a_ratio_still_divides_by_zero():
-    """Why `reinforce_update` is refused; where this fails, it can be allowed."""
+    """The reason why `reinforce_update` is refused; if this test fails, it can be allowed."""
     says(PPOLearner.learning_step, "kl_v1_sum = 0", "act_num_token = 0", "kl_v1_sum / act_num_token")
     assert PPOArgs().reinforce_update is False
 
 
-def test_deepspeed_accumulates_as_many_micro_batches_as_it_is_told():
+def test_deepspeed_accumulates_the_set_number_of_micro_batches():
     says(
         DeepSpeedEngine.set_train_batch_size,
         "new_gas = train_batch_size // (self.train_micro_batch_size_per_gpu() * self.dp_world_size)",

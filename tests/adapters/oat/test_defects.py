@@ -1,6 +1,6 @@
-"""What upstream GEM's program for Oat does wrong, each shown to be absent here.
+"""Defects of upstream GEM's program for Oat, each shown to be absent here.
 
-The seventh, that a crash hangs, needs Launchpad: `full/test_program.py`.
+The seventh defect, a crash that hangs, needs Launchpad: `full/test_program.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gem_oat.data import PlaceholderPrompts
 
 
 class Constant(Babble):
-    """Every reward is -0.1, of which one-pass variances in float32 make NaN."""
+    """Every reward is -0.1, for which one-pass variances in float32 give NaN."""
 
     def step(self, action):
         observation, _, _, _, info = super().step(action)
@@ -62,14 +62,14 @@ for kind in (Constant, Long, Empty, Overlong):
     gem_core.register(f"test:{kind.__name__}-v0", kind)
 
 
-def test_1_equal_returns_leave_the_weights_as_they_are(model: Path):
+def test_1_equal_returns_do_not_change_the_weights(model: Path):
     run = train(arguments(model, env=["test:Constant-v0"], max_train=12))
     assert [one.advantage for one in run.batches[0]] == [0.0] * 12
     for name, value in run.learner.weights[1].items():
         assert torch.equal(value, run.learner.weights[0][name]), name
 
 
-def test_2_prompts_are_no_more_than_the_run_plays(model: Path):
+def test_2_there_are_no_more_prompts_than_episodes(model: Path):
     args = prepare(arguments(model, max_train=40))
     learner = WatchedLearner.__new__(WatchedLearner)
     learner.args = args
@@ -91,7 +91,7 @@ class _StrategyOfOneRank:
 
 @pytest.mark.parametrize("num_env", [None, 6])
 def test_3_long_episodes_are_trained_on_as_often_as_they_are_played(model: Path, num_env: int | None):
-    """Of all episodes that began, none is missing: it was trained on, waits for the next batch, or is under way."""
+    """No episode that began is missing: it was trained on, waits for the next batch, or is unfinished."""
     Long.started.clear()
     args = arguments(model, env=["test:Long-v0"], max_concurrent=num_env, max_train=48, max_model_len=512)
     batches = train(args).learner.batches_of
@@ -100,7 +100,7 @@ def test_3_long_episodes_are_trained_on_as_often_as_they_are_played(model: Path,
     assert {one.summary.turns for batch in batches for one in batch if one.summary.seed % 4 == 0} == {16}
     left = Counter(Long.started) - Counter(trained)
     surplus = batches[-1][0].info["rollout/surplus"]
-    assert sum(left.values()) == surplus + (num_env or 12)  # each environment has one under way
+    assert sum(left.values()) == surplus + (num_env or 12)  # each environment has one unfinished episode
     assert not Counter(trained) - Counter(Long.started)
 
 
@@ -117,7 +117,7 @@ def test_5_every_turn_reaches_the_update(model: Path):
     for batch, responses in zip(run.learner.batches_of, run.batches, strict=True):
         assert len(responses) == sum(one.summary.turns for one in batch)
     assert prepare(arguments(model, gpus=2, collocate=False)).pi_buffer_maxlen_per_device is None
-    with pytest.raises(SettingsError, match="none is left out"):
+    with pytest.raises(SettingsError, match="no row is dropped"):
         prepare(arguments(model, pi_buffer_maxlen_per_device=6))
 
 
@@ -127,11 +127,11 @@ class Test6Crashes:
         assert all(info["stop/context_full"] > 0 for info in run.learner.info)
         assert run.learner.updates == [1, 1, 1]
 
-    def test_when_no_prompt_fits_it_is_said(self, model: Path):
+    def test_it_is_reported_if_no_prompt_fits(self, model: Path):
         with pytest.raises(EnvFailure, match="20 episodes in a row ended before their first turn"):
             train(arguments(model, env=["test:Overlong-v0"]))
 
-    def test_without_a_limit_the_models_own_holds(self, model: Path):
+    def test_without_a_limit_the_models_own_applies(self, model: Path):
         run = train(arguments(model, max_model_len=None, max_train=12))
         assert len(run.batches) == 1
 
@@ -140,6 +140,6 @@ class Test6Crashes:
             with pytest.raises(SettingsError):
                 prepare(arguments(model, **wrong))
 
-    def test_the_number_of_queries_ends_no_run(self, model: Path):
+    def test_the_number_of_queries_does_not_end_a_run(self, model: Path):
         args = default_args_validation(prepare(arguments(model, max_train=60_000)))
         assert args.max_queries == 60_000  # Oat's default for both is 50,000

@@ -1,4 +1,4 @@
-"""How a program ends: real processes instead of Oat's nodes; all of Oat is in `full/test_program.py`."""
+"""How a program ends, with real processes in place of Oat's nodes; `full/test_program.py` runs all of Oat."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield start_one
     for process in started:
-        with contextlib.suppress(psutil.NoSuchProcess):  # its test has waited for it
+        with contextlib.suppress(psutil.NoSuchProcess):  # the test has waited for it
             process.kill()
             process.wait()
 
 
-def test_a_learner_that_is_done_early_is_no_failure(status: RunStatus, start: Start):
+def test_a_learner_that_finishes_early_is_not_a_failure(status: RunStatus, start: Start):
     nodes = [
         start("time.sleep(600)"),  # an actor
         start("status.finish()"),
@@ -58,7 +58,7 @@ def test_a_learner_that_is_done_early_is_no_failure(status: RunStatus, start: St
     assert status.finished == {nodes[1].pid, nodes[2].pid}
 
 
-def test_actors_may_end_before_the_last_learner_has_said_so(status: RunStatus, start: Start):
+def test_actors_may_end_before_the_last_learner_reports(status: RunStatus, start: Start):
     wait([start("pass"), start("time.sleep(2); status.finish()")], status, 1, threading.Event())
 
 
@@ -75,7 +75,7 @@ def test_a_process_that_ends_without_a_report_is_noticed(status: RunStatus, star
         wait(nodes, status, 1, threading.Event())
 
 
-def test_what_the_others_say_of_a_process_that_was_killed_comes_second(status: RunStatus, start: Start):
+def test_a_killed_process_is_reported_first(status: RunStatus, start: Start):
     killed = start("os.kill(os.getpid(), 9)")
     psutil.wait_procs([killed], 60)
     nodes = [killed, start("status.fail(RuntimeError('connection closed by peer'))")]
@@ -83,10 +83,10 @@ def test_what_the_others_say_of_a_process_that_was_killed_comes_second(status: R
         wait(nodes, status, 1, threading.Event())
 
 
-def test_a_program_that_was_told_to_stop_says_so(status: RunStatus, start: Start):
+def test_a_stopped_program_reports_it(status: RunStatus, start: Start):
     told = threading.Event()
     told.set()
-    with pytest.raises(AdapterError, match="was told to stop before training was over"):
+    with pytest.raises(AdapterError, match="was stopped before training was over"):
         wait([start("status.fail(RuntimeError('lost the others'))")], status, 1, told)
 
 
@@ -120,13 +120,13 @@ def test_an_error_is_reported_and_raised(status: RunStatus, tmp_path: Path, monk
 
 
 def test_after_ctrl_c_the_curve_is_drawn(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The learner is a process of Launchpad's, which is killed with this one."""
+    """The learner is a process of Launchpad, which is killed with this one."""
 
     def stopped(*_: object) -> None:
         RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})
-        raise AdapterError("Oat's program was told to stop")
+        raise AdapterError("Oat's program was stopped")
 
     monkeypatch.setattr(program, "_launch", stopped)
-    with pytest.raises(AdapterError, match="told to stop"):
+    with pytest.raises(AdapterError, match="was stopped"):
         program.run(arguments(model, report=str(tmp_path)))
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"

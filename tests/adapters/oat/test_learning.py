@@ -1,4 +1,4 @@
-"""An agent learns in Oat's own loop on the CPU, by the example as a user runs it, in the lighter form."""
+"""An agent learns in Oat's own loop on the CPU, with the example as a user runs it, in the lighter form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CORRIDOR = {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.uncertain("what is learned depends on what is sampled")
+@pytest.mark.uncertain("learning depends on the sampled episodes")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     own = {"--report": f"{tmp_path}/report", "--recording": f"{tmp_path}/episodes", "--save_path": f"{tmp_path}/oat"}
     flags = [part for pair in {**CORRIDOR, **own}.items() for part in pair]
@@ -47,7 +47,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     assert not [*(tmp_path / "temporary").glob("tiny*")]
 
 
-def test_wrong_flags_are_answered_well(tmp_path: Path):
+def test_wrong_flags_give_clear_errors(tmp_path: Path):
     unknown = run([str(EXAMPLE), "--env", "game:Corridor-v0", "--hystory", "2"], tmp_path)
     assert unknown.returncode == 2
     assert "hystory" in unknown.stdout + unknown.stderr

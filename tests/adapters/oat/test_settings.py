@@ -1,4 +1,4 @@
-"""Flags: what they become, and what is refused with a reason."""
+"""Flags: how they are read, and which are refused with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare
 from gem_oat.settings import GemSettings
 
 
-def test_flags_are_those_that_oats_users_expect():
+def test_flags_are_named_as_in_oat():
     line = '--env a:b c:d --max_concurrent 4 --gamma 0.9 --env_kwargs {"max_turns":3} --env_timeout None --collocate'
     with patch.object(sys, "argv", ["train", *line.split()]):
         args = get_default_args(GemOatArgs)
@@ -32,7 +32,7 @@ def test_flags_are_those_that_oats_users_expect():
 
 
 def test_defaults_are_those_of_the_other_adapters():
-    """Except Oat's own of the same name."""
+    """Except Oat's own flags of the same name."""
     ours, theirs, oats = GemOatArgs(env=["a:b"]), GemSettings(env=["a:b"]), PPOArgs()
     for name in GemSettings.declared():
         assert getattr(ours, name) == getattr(oats if hasattr(oats, name) else theirs, name), name
@@ -44,7 +44,7 @@ def test_each_flag_is_explained(capsys: pytest.CaptureFixture[str]):
     shown = "".join(capsys.readouterr().out.replace("│", "").split())
     for name, one in GemSettings.declared().items():
         assert f"--{name}".replace("_", "-") in shown
-        if not hasattr(PPOArgs, name):  # Oat explains its own
+        if not hasattr(PPOArgs, name):  # Oat explains its own flags
             assert "".join(one.metadata["help"].split()) in shown, name
 
 
@@ -62,11 +62,11 @@ READ = """
     wb_project wb_run_name num_ppo_epochs kl_penalty_coef non_stop_penalty non_stop_fixed_reward ignore_no_eos
     reward_scale tis_c cliprange gamma
 """
-"""Oat's flags that mean here what they mean in Oat, or what docs/oat.md says."""
+"""Flags of Oat that have the same meaning here, or the meaning in docs/oat.md."""
 
 
-def test_every_flag_of_oats_is_accounted_for():
-    """So that one which a new release brings is looked at before it is accepted."""
+def test_every_flag_of_oat_is_accounted_for():
+    """So that flags of a new release are reviewed before they are accepted."""
     known = [*FIXED, *(name for names in UNREAD.values() for name in names), *CRITIC, *READ.split()]
     assert sorted(known) == sorted(one.name for one in dataclasses.fields(PPOArgs))
     defaults = GemOatArgs()
@@ -76,11 +76,9 @@ def test_every_flag_of_oats_is_accounted_for():
 
 @pytest.mark.parametrize(
     ("visible", "message"),
-    [("0,1", "Oat takes all GPUs that are visible"), ("", "needs numbers of GPUs"), ("GPU-8f2a", "needs numbers")],
+    [("0,1", "Oat uses all visible GPUs"), ("", "needs GPU numbers"), ("GPU-8f2a", "needs GPU numbers")],
 )
-def test_gpus_that_are_visible_are_those_that_are_counted(
-    model: Path, monkeypatch: pytest.MonkeyPatch, visible: str, message: str
-):
+def test_visible_gpus_are_the_counted_gpus(model: Path, monkeypatch: pytest.MonkeyPatch, visible: str, message: str):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with pytest.raises(SettingsError, match=message):
         prepare(arguments(model))
@@ -88,13 +86,13 @@ def test_gpus_that_are_visible_are_those_that_are_counted(
     prepare(arguments(model))
 
 
-def test_every_flag_that_nothing_reads_is_refused_with_a_value_of_its_own(model: Path):
+def test_every_unread_flag_is_refused_with_another_value(model: Path):
     stock = PPOArgs()
     for where, names in UNREAD.items():
         for name in names:
             value = getattr(stock, name)
             other = not value if isinstance(value, bool) else "x" if isinstance(value, str) else 7
-            with pytest.raises(SettingsError, match=f"--{name} .* does nothing here, only {where}"):
+            with pytest.raises(SettingsError, match=f"--{name} .* has no effect here, only {where}"):
                 prepare(arguments(model, **{name: other}))
 
 
@@ -104,7 +102,7 @@ def test_preparing_twice_changes_nothing(model: Path):
     assert dataclasses.asdict(prepare(once)) == again
 
 
-def test_what_follows_from_the_rest(model: Path):
+def test_derived_settings(model: Path):
     args = prepare(arguments(model, gpus=2, train_batch_size=24, advantage="gae", max_train=100))
     assert (args.learners, args.actors_per_group, args.rollout_batch_size) == (2, 2, 24)
     assert (args.batches, args.updates, args.critic_type) == (4, 1, "ppo")
@@ -118,42 +116,42 @@ def test_what_follows_from_the_rest(model: Path):
         ({"whiten_adv": True}, "--whiten_adv True cannot be used"),
         ({"reinforce_update": True}, "divides by zero"),
         ({"asynchronous": True}, "in the middle of an episode"),
-        ({"critic_type": "ppo"}, "does not go with --advantage rebn"),
+        ({"critic_type": "ppo"}, "contradicts --advantage rebn"),
         ({"rollout_batch_size": 13}, "is not --rollout_batch_size_per_device 12 times 1 learners"),
-        ({"train_batch_size": 8}, "is no multiple of --train_batch_size 8"),
-        ({"train_batch_size": 6}, "is no multiple of --train_batch_size_per_device 4"),
+        ({"train_batch_size": 8}, "is not a multiple of --train_batch_size 8"),
+        ({"train_batch_size": 6}, "is not a multiple of --train_batch_size_per_device 4"),
         ({"group_size": 5}, "cannot be divided into groups of --group_size 5"),
         ({"advantage": "grpo"}, "--group_size 1 cannot work"),
-        ({"max_train": 11}, "make no batch of 12"),
+        ({"max_train": 11}, "less than a batch of 12"),
         ({"max_queries": 12}, "a run ends after --max_train episodes"),
         ({"max_epochs": 2}, "--max_epochs 2 is not read by Oat's PPO. Use --num_ppo_epochs"),
         ({"temperature": 0.0}, "the temperature has to be above 0"),
         ({"temperature": 0.7}, "--temperature 0.7 with --tis_c 2.0.*Use --tis_c None"),
         ({"top_p": 0.9}, "--top_p 0.9 samples from another policy.*silently change"),
         ({"top_k": 20}, "--top_k 20 samples from another policy"),
-        ({"resume_dir": "x"}, "plays the tasks again"),
+        ({"resume_dir": "x"}, "plays the same tasks again"),
         ({"gamma": 1.5}, "--gamma 1.5: Expected `float` <= 1.0"),
         ({"generate_max_length": 300}, "leaves no room for a prompt"),
-        ({"env_kwargs": "[1]"}, "is no JSON object"),
+        ({"env_kwargs": "[1]"}, "is not a JSON object"),
         ({"env": []}, "--env has no environment id"),
         ({"max_concurrent": 0}, "--max_concurrent 0: Expected `int` >= 1"),
         ({"row": "episode"}, "--row episode is not one of turn"),
-        ({"env_kwargs": "raise_every=3"}, "--env_kwargs raise_every=3: .* is no JSON object"),
+        ({"env_kwargs": "raise_every=3"}, "--env_kwargs raise_every=3: .* is not a JSON object"),
         ({"eval_episodes": 3, "gpus": 2, "train_batch_size": 24, "eval_steps": 2}, "shared evenly by 2 actors"),
         ({"eval_generate_max_length": 300, "eval_steps": 2}, "--eval_generate_max_length 300 with --max_model_len 256"),
         ({"sync_params_every": 2, "eval_steps": 2}, "--sync_params_every 2 with --eval_steps 2"),
-        ({"rnd_seed": True}, "give another --seed"),
-        ({"lam": 0.5}, "does nothing here, only with a critic"),
-        ({"num_gpus_per_actor": 3, "gpus": 3, "train_batch_size": 36}, "is none of 1, 2, 4 and 8"),
+        ({"rnd_seed": True}, "change --seed"),
+        ({"lam": 0.5}, "has no effect here, only with a critic"),
+        ({"num_gpus_per_actor": 3, "gpus": 3, "train_batch_size": 36}, "is not one of 1, 2, 4 and 8"),
         ({"num_groups": 2, "train_batch_size": 24}, "Give both, the same in all groups"),
-        ({"group_rank": 1}, "--group_rank 1 is not one of --num_groups 1"),
+        ({"group_rank": 1}, "--group_rank 1 is not from 0 to --num_groups 1 - 1"),
         ({"env": ["test:Babble-v0", "test:Fragile-v0"], "max_concurrent": 4}, "--max_concurrent 4 with several --env"),
         ({"gpus": 3, "collocate": False}, "use --collocate"),
         ({"wrappers": ["nowhere:x"]}, "--wrappers: cannot load"),
         ({"vector_backend": "sync", "vector_workers": 2}, "has no effect with --vector_backend sync"),
     ],
 )
-def test_what_cannot_work_is_refused(model: Path, changes: dict[str, Any], message: str):
+def test_refused(model: Path, changes: dict[str, Any], message: str):
     with pytest.raises(SettingsError, match=message):
         prepare(arguments(model, **changes))
 

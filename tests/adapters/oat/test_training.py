@@ -1,4 +1,4 @@
-"""Oat's own learner and actor on the CPU: they train on what was sampled, with advantages by their formulas."""
+"""Oat's own learner and actor on the CPU: they train on the sampled ids, with advantages as in the formulas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def summaries(run: Run, batch: int) -> list[Any]:
 
 
 def turns_of(run: Run, batch: int) -> list[Any]:
-    """(before, ids, reward) of each turn of each episode, as Oat's rows have them."""
+    """(before, ids, reward) of each turn of each episode, as in Oat's rows."""
     return [
         [(tuple(turn.prompt_ids), tuple(turn.response_ids), turn.rewards[-1]) for turn in one]
         for one in run.learner.turns_of[batch]
@@ -39,7 +39,7 @@ def turns_of(run: Run, batch: int) -> list[Any]:
 
 
 def assert_trained(run: Run, batch: int, advantages: list[list[float]]) -> None:
-    """Each turn with its number, and no other."""
+    """Exactly the turns, each with its number."""
     want = sorted(
         (before, ids, number)
         for episode, numbers in zip(turns_of(run, batch), advantages, strict=True)
@@ -51,7 +51,7 @@ def assert_trained(run: Run, batch: int, advantages: list[list[float]]) -> None:
 
 
 def logprob(policy: Any, before: Sequence[int], ids: Sequence[int]) -> torch.Tensor:
-    """Of all the ids together, after those before."""
+    """The log-probability of all ids together, after the ids before."""
     return token_logprobs(policy, torch.tensor([*before, *ids]))[len(before) - 1 :].sum()
 
 
@@ -70,7 +70,7 @@ def plain(model: Path) -> Run:
 
 
 def _train_with_sgd(model: Path, **changes: Any) -> Run:
-    args = arguments(model, zero_stage=0, **changes)  # DeepSpeed knows ZeRO with Adam only
+    args = arguments(model, zero_stage=0, **changes)  # DeepSpeed supports ZeRO with Adam only
     before = DeepspeedStrategy.create_optimizer
     DeepspeedStrategy.create_optimizer = lambda self, net, **_: torch.optim.SGD(net.parameters(), lr=1.0)
     try:
@@ -87,7 +87,7 @@ def test_sampled_ids_are_trained_ids(plain: Run):
     assert sum(trained.values()) > 36
 
 
-def test_a_batch_is_whole_episodes_one_of_each_environment(plain: Run):
+def test_a_batch_has_whole_episodes_one_per_environment(plain: Run):
     for batch in range(3):
         assert len(plain.learner.batches_of[batch]) == 12
         turns = [len(one) for one in plain.learner.turns_of[batch]]
@@ -97,7 +97,7 @@ def test_a_batch_is_whole_episodes_one_of_each_environment(plain: Run):
         assert plain.learner.info[batch]["episode/turns"] == pytest.approx(sum(turns) / 12)
 
 
-def test_advantages_are_brute_force(plain: Run):
+def test_advantages_equal_brute_force(plain: Run):
     for batch in range(3):
         rewards = [[reward for *_, reward in episode] for episode in turns_of(plain, batch)]
         assert_trained(plain, batch, expected("rebn", rewards, [0] * 12, GAMMA))
@@ -122,7 +122,7 @@ def test_a_step_is_the_policy_gradient(plain: Run, model: Path):
     assert moved > 1e-3
 
 
-def test_a_penalty_on_divergence_is_taken_off_its_turn(model: Path):
+def test_a_kl_penalty_is_subtracted_from_its_turn(model: Path):
     run = _train_with_sgd(model, kl_penalty_coef=0.5, max_train=24)
     reference, policy = (AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32) for _ in range(2))
     policy.load_state_dict(run.learner.weights[1], strict=False)
@@ -137,7 +137,7 @@ def test_a_penalty_on_divergence_is_taken_off_its_turn(model: Path):
     assert_trained(run, 1, expected("rebn", rewards, [0] * 12, GAMMA))
 
 
-def test_a_batch_is_one_update_however_many_turns(plain: Run):
+def test_a_batch_is_one_update_whatever_the_number_of_turns(plain: Run):
     assert plain.learner.updates == [1, 1, 1]
     assert all(rows % 4 == 0 for rows in plain.learner.rows)
     turns = [len(batch) for batch in plain.batches]
@@ -196,7 +196,7 @@ def test_grpo_compares_the_episodes_of_a_task(groups: Run):
         assert_trained(groups, batch, [numbers.get(index, []) for index in range(len(rewards))])
 
 
-def test_the_collector_gives_exactly_what_was_asked_for(groups: Run):
+def test_the_collector_returns_exactly_the_requested_number(groups: Run):
     assert [len(batch) for batch in groups.learner.batches_of] == [12] * 6
     info = groups.learner.info
     assert all(one["rollout/episodes"] == 12 for one in info)
@@ -204,8 +204,8 @@ def test_the_collector_gives_exactly_what_was_asked_for(groups: Run):
     assert 0 < sum(one["rollout/dropped"] for one in info) <= failed
 
 
-def test_no_episode_is_thrown_away(groups: Run):
-    """Each group that is whole is trained on once, in the order in which it became so, or waits for its batch."""
+def test_no_episode_is_lost(groups: Run):
+    """Each complete group is trained on once, in the order of completion, or waits for its batch."""
     trained = Counter((one.summary.seed, one.summary.group) for data in groups.learner.batches_of for one in data)
     assert {*trained.values()} == {2}
     failed = {(episode.seed, episode.group) for episode in groups.episodes if episode.error is not None}
@@ -256,7 +256,7 @@ def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
 
 
 def test_the_critic_learns_the_targets(critic: Run):
-    """Its second pass over a batch starts nearer to them than its first."""
+    """The second pass over a batch starts closer to the targets than the first."""
     assert all(math.isfinite(info["train/critic_loss"]) for info in critic.learner.info)
     assert critic.learner.critic.global_steps == 6
     off = [sum((one.return_ - one.value) ** 2 for one in batch) / len(batch) for batch in critic.batches]
@@ -267,10 +267,10 @@ def test_the_schedule_ends_with_the_last_pass_over_the_last_batch(critic: Run):
     assert critic.learner.updates == [2, 2, 2]
     rates = [line["misc/lr"] for line in critic.learner.logs if "train/pg_loss" in line]
     assert rates == sorted(rates, reverse=True)
-    assert critic.learner.scheduler.get_last_lr()[0] == pytest.approx(1e-4)  # a tenth of what it began with
+    assert critic.learner.scheduler.get_last_lr()[0] == pytest.approx(1e-4)  # a tenth of its initial value
 
 
-def test_a_response_without_an_end_costs_what_oats_flag_says(critic: Run):
+def test_a_response_without_an_end_costs_the_penalty_of_oats_flag(critic: Run):
     played = {
         (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))): turn.reward - 0.5 * turn.truncated
         for episode in critic.episodes
@@ -287,11 +287,11 @@ def test_a_response_without_an_end_costs_what_oats_flag_says(critic: Run):
     assert any(turn.truncated for episode in critic.episodes for turn in episode.turns)
 
 
-# -- what a run leaves -------------------------------------------------------------------------------------------------
+# -- what a run leaves behind ------------------------------------------------------------------------------------------
 
 
 class Held(Babble):
-    """Knows which of its kind are open."""
+    """Counts its open instances."""
 
     open: ClassVar[set[int]] = set()
     most = 0
@@ -308,7 +308,7 @@ class Held(Babble):
 gem_core.register("test:Held-v0", Held)
 
 
-def test_environments_are_closed_and_evaluations_are_in_the_report_at_once(model: Path, tmp_path: Path):
+def test_environments_are_closed_and_evaluations_are_reported_at_once(model: Path, tmp_path: Path):
     metrics = tmp_path / "metrics.jsonl"
     seen: list[list[dict[str, float]]] = []
 
@@ -333,8 +333,8 @@ def test_environments_are_closed_and_evaluations_are_in_the_report_at_once(model
     assert "eval_episode/return" in json.loads(metrics.read_text().splitlines()[-1])
 
 
-def test_a_template_without_the_tokenizers_bos_is_no_matter(model: Path, tmp_path: Path):
-    """Oat's own `generate` ends the run where a prompt has none."""
+def test_a_template_may_lack_the_tokenizers_bos(model: Path, tmp_path: Path):
+    """Oat's own `generate` ends the run if a prompt has no BOS token."""
     shutil.copytree(model, tmp_path / "model", ignore=shutil.ignore_patterns("out"))
     tokenizer = AutoTokenizer.from_pretrained(model)
     tokenizer.add_special_tokens({"bos_token": "<|bos|>"})
@@ -344,7 +344,7 @@ def test_a_template_without_the_tokenizers_bos_is_no_matter(model: Path, tmp_pat
     assert len(run.learner.batches_of[0]) == 12
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_environments_that_raise_hang_die_and_overflow_cost_their_own_episodes(model: Path):
     args = arguments(
         model,
@@ -354,7 +354,7 @@ def test_environments_that_raise_hang_die_and_overflow_cost_their_own_episodes(m
         vector_workers=1,
         env_timeout=2.0,
         max_env_failure_share=None,
-        seed=7,  # so that each of the hostile fates occurs
+        seed=7,  # each of the hostile fates occurs with this seed
     )
     run = train(args)
     assert [info["rollout/episodes"] for info in run.learner.info] == [12, 12, 12]

@@ -1,4 +1,4 @@
-"""What travels from Oat's actors to its learners, and what the learners make of it."""
+"""What Oat's actors send to its learners, and the rows that the learners make."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def played(turns: int, *, prompt: int = 2, new_sequence_at: int | None = None, g
 
 
 def items_of(episodes: list[Episode], count: int | None = None) -> list[EpisodeData]:
-    """As a learner gets them."""
+    """The items as a learner gets them."""
     items = batch_items(Batch(episodes, dropped=(count or len(episodes)) - len(episodes)), count or len(episodes))
     return pickle.loads(pickle.dumps(items))
 
 
-def test_an_episode_travels_with_each_of_its_tokens_once():
+def test_an_episode_is_sent_with_each_token_once():
     """Four bytes for an id and four for its log-probability, and less than 100 for a turn."""
     turns, tokens = 40, 40 * (200 + 3)
     size = len(pickle.dumps(items_of([played(turns, prompt=200)])))
     assert 8 * tokens < size < 8 * tokens + 100 * turns + 2000
 
 
-def test_rows_are_the_turns_in_their_order():
+def test_rows_are_the_turns_in_order():
     rows, table = turn_rows(items_of([played(2, group=5), played(0), played(3, new_sequence_at=2, group=6)]), PPOArgs())
     assert [row.prompt_ids for row in rows] == [
         [0, 0],
@@ -86,7 +86,7 @@ def test_oats_flags_for_responses_that_were_cut_off(flags: dict[str, float], rew
     assert (cut_off.rewards, cut_off.loss_mask) == ([reward], loss_mask)
 
 
-def test_padding_repeats_rows_that_the_loss_leaves_out():
+def test_padding_repeats_rows_and_the_loss_ignores_it():
     rows, _ = turn_rows(items_of([played(2)]), PPOArgs())
     padded = pad_rows(rows, 5, 0)
     assert padded[:2] == rows

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("advantage", ["rebn", "rebn_loo", "grpo"])
-def test_advantages_are_those_of_the_global_batch(model: Path, tmp_path: Path, advantage: str):
+def test_advantages_cover_the_global_batch(model: Path, tmp_path: Path, advantage: str):
     ranks = _train(
         tmp_path,
         model,

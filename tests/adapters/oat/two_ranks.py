@@ -1,4 +1,4 @@
-"""Run twice by test_two_ranks: a rank's learner and actor, and what they trained on."""
+"""Run twice by test_two_ranks: a rank's learner and actor, and the rows that they trained on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the tests of the OpenRLHF adapter share: the CPU as OpenRLHF's device, tokenizers, a tiny model, arguments."""
+"""Shared by the tests of the OpenRLHF adapter: the CPU as OpenRLHF's device, tokenizers, a tiny model, arguments."""
 
-# ruff: noqa: E402  OpenRLHF asks what devices there are when it is imported.
+# ruff: noqa: E402  OpenRLHF looks for devices when it is imported.
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words."""
+    """A word-level tokenizer."""
     return tiny_tokenizer(["test:Babble-v0", "game:Corridor-v0"])
 
 
@@ -55,7 +55,7 @@ def bpe() -> PreTrainedTokenizerFast:
 
 @pytest.fixture(scope="session")
 def model_folder(bpe: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model and its tokenizer, which does not survive decoding and encoding again, saved."""
+    """A saved tiny model with a tokenizer for which decoding and encoding again gives other ids."""
     folder = tmp_path_factory.mktemp("model")
     tiny_model(bpe, seed=0).save_pretrained(folder)
     bpe.save_pretrained(folder)
@@ -64,7 +64,7 @@ def model_folder(bpe: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture
 def arguments() -> Callable[..., SimpleNamespace]:
-    """A function that gives OpenRLHF's arguments as its own command line makes them."""
+    """A function that returns OpenRLHF's arguments as its own command line parses them."""
     return openrlhf_arguments
 
 

@@ -25,7 +25,7 @@ def add_turn(
     truncated: bool = False,
     continues: bool = True,
 ) -> None:
-    """Add a turn: `prompt` are the ids after those of the turn before, or a new sequence's first."""
+    """Add a turn: `prompt` has the ids after those of the previous turn, or the first ids of a new sequence."""
     if not (continues and episode.sequences):
         episode.sequences.append(TokenSequence.starting(as_token_ids()))
     sequence = episode.sequences[-1]

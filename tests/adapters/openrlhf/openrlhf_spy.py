@@ -1,7 +1,7 @@
-"""Imported by a run (`--gem.modules`) to note what goes through OpenRLHF: what is sampled, and what is trained on.
+"""Imported by a run (`--gem.modules`) to record what OpenRLHF samples and trains on.
 
-It also makes the environments of the tests known. OpenRLHF's workers are sent to Ray whole, so it is enough to wrap
-them where training is started.
+It also registers the environments of the tests. OpenRLHF's workers are pickled by value for Ray, so it is enough to
+wrap them in the process that starts training.
 """
 
 from __future__ import annotations

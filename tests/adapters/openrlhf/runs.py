@@ -1,4 +1,4 @@
-"""Runs of `python -m gem_openrlhf` on the CPU, each in a process and a Ray cluster of its own."""
+"""Runs of `python -m gem_openrlhf` on the CPU, each with its own process and Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Run(TrainingRun):
     """A finished run of OpenRLHF."""
 
     def batches(self, worker: str = "actor") -> list[list[dict[str, Any]]]:
-        """What `openrlhf_spy` saw the workers train on: of each step what each rank had."""
+        """The rows that `openrlhf_spy` recorded: for each step, the rows of each rank."""
         steps: dict[int, list[Path]] = {}
         for path in sorted(self.folder.glob(f"{worker}-*.pt")):
             steps.setdefault(int(path.stem.split("-")[1]), []).append(path)
@@ -27,7 +27,7 @@ class Run(TrainingRun):
 
 
 def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) -> Run:
-    """Train, watched by `openrlhf_spy`; nothing of OpenRLHF is replaced but what a CPU asks for."""
+    """Train, recorded by `openrlhf_spy`; only the GPU-only parts of OpenRLHF are replaced."""
     own = {
         "--gem.modules": "openrlhf_spy",
         "--gem.report": f"{folder}/report",
@@ -48,10 +48,10 @@ def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:
 
 def _responses(row: Mapping[str, Any]) -> Iterator[Response]:
     ids, advantages, returns = (row[name].tolist() for name in ("sequences", "advantages", "returns"))
-    trained = [False, *row["action_mask"].bool().tolist(), False]  # of each id, and past the end
+    trained = [False, *row["action_mask"].bool().tolist(), False]  # for each id, and past the end
     start = 0
     while True in trained[start:]:
-        # Two responses never touch: glue stands between them.
+        # Two responses are never adjacent: there is template text between them.
         start = trained.index(True, start)
         end = trained.index(False, start)
         (advantage,) = {*advantages[start - 1 : end - 1]}  # one turn, one advantage

@@ -1,4 +1,4 @@
-"""Advantages as OpenRLHF's own classes carry them, against their formulas in plain Python."""
+"""Advantages in OpenRLHF's own classes, compared with their formulas in plain Python."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ class Step:
         self.experiences: list[Experience] = maker.compute_advantages_and_returns(experiences)
 
     def items(self) -> list[Experience]:
-        """What the actor's replay buffer holds: a row each, without padding."""
+        """The items of the actor's replay buffer: one row each, without padding."""
         buffer = NaiveReplayBuffer(1)
         for experience in self.experiences:
             buffer.append(experience)
         return buffer.items
 
     def spans(self) -> Iterator[tuple[tuple[int, int], int, int, int]]:
-        """Each turn of the batch: its episode and position, its row, and where it is in OpenRLHF's tables."""
+        """Each turn of the batch: its episode, its position, its row, and its columns in OpenRLHF's tables."""
         turns = self.turns
         keys = zip(turns.episode.tolist(), turns.position.tolist(), strict=True)
         yield from zip(keys, turns.row.tolist(), turns.start.tolist(), turns.end.tolist(), strict=True)
 
     def per_turn(self, field: str = "advantages") -> list[float]:
-        """One number per turn of the batch, from the rows; nothing anywhere else."""
+        """One number per turn of the batch, from the rows; all other tokens have 0."""
         tables = [getattr(item, field).tolist() for item in self.items()]
         for row, item, table in zip(self.rows, self.items(), tables, strict=True):
             assert item.sequences.tolist() == row.ids.tolist()
@@ -88,7 +88,7 @@ class Step:
         return in_order(found)
 
     def at_first_tokens(self, tables: list[torch.Tensor]) -> list[float]:
-        """What tables of rows say at each turn's first token."""
+        """The numbers of tables at each turn's first token."""
         return in_order({turn: tables[row][start].item() for turn, row, start, _ in self.spans()})
 
     def rewards(self) -> list[float]:
@@ -112,9 +112,9 @@ def groups(batch: list[EpisodeRows]) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], name: str, kind: str):
+def test_advantages_equal_brute_force(arguments: Callable[..., SimpleNamespace], name: str, kind: str):
     for seed in range(5):
-        # A group of one has nothing to compare with, and that is gem-core's business.
+        # gem-core warns about groups of one, which is tested there.
         batch = random_batch(random.Random(seed), kind, empty=name in ("rebn", "rebn_loo", "reinforce"))
         step = Step(arguments("--algo.kl.init_coef=0"), batch, advantage=name, multiple=seed + 1)
         rewards = step.split(step.rewards())
@@ -127,7 +127,7 @@ def test_advantages_are_brute_force(arguments: Callable[..., SimpleNamespace], n
 
 @effort(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32), multiple=st.integers(1, 12))
-def test_however_rows_are_cut(args_once: SimpleNamespace, seed: int, multiple: int):
+def test_cut_rows_give_the_same_advantages(args_once: SimpleNamespace, seed: int, multiple: int):
     batch = random_batch(random.Random(seed), "turn")
     if not any(one.rows for one in batch):
         return
@@ -143,7 +143,7 @@ def args_once() -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])
-def test_gae_takes_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], kind: str):
+def test_gae_uses_values_at_first_tokens(arguments: Callable[..., SimpleNamespace], kind: str):
     step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(3), kind), advantage="gae", multiple=7)
     values = step.split(step.at_first_tokens(step.values))
     rewards = step.split(step.rewards())
@@ -172,7 +172,7 @@ def test_a_critic_learns_one_value_per_turn(arguments: Callable[..., SimpleNames
     assert in_order(targets) == pytest.approx(want, abs=1e-5)
 
 
-def test_divergence_is_taken_off_the_rewards_of_its_turn(arguments: Callable[..., SimpleNamespace]):
+def test_the_kl_penalty_is_subtracted_from_the_reward_of_its_turn(arguments: Callable[..., SimpleNamespace]):
     step = Step(arguments("--algo.kl.init_coef=0.5"), random_batch(random.Random(5)), advantage="reinforce", multiple=7)
     taken = in_order({turn: 0.5 * step.kl[row][start:end].sum().item() for turn, row, start, end in step.spans()})
     rewards = [reward - less for reward, less in zip(step.rewards(), taken, strict=True)]
@@ -194,7 +194,7 @@ def test_length_penalties_are_those_of_a_response(arguments: Callable[..., Simpl
     assert sorted(step.turns.reward.tolist()) == sorted(step.rewards()), "left alone"
 
 
-def test_rewards_are_clipped_as_openrlhf_is_told(arguments: Callable[..., SimpleNamespace]):
+def test_rewards_are_clipped_by_openrlhfs_flag(arguments: Callable[..., SimpleNamespace]):
     args = arguments("--reward.clip_range", "0.0", "0.5", "--algo.kl.init_coef=0")
     step = Step(args, random_batch(random.Random(5)), advantage="reinforce")
     rewards = [min(max(reward, 0.0), 0.5) for reward in step.rewards()]
@@ -236,7 +236,7 @@ def test_the_loss_is_the_same_however_rows_are_cut(arguments: Callable[..., Simp
     assert max(map(abs, whole.values())) > 1e-3
 
 
-def test_a_row_is_what_was_sampled():
+def test_a_row_has_the_sampled_ids():
     turns = [TurnSpan(0, 2, 3, 0.5, False), TurnSpan(1, 4, 5, 1.0, True)]
     one = row_experience(Row(as_token_ids([5, 6, 7, 8, 9]), 2, as_logprobs([0.0, 0.0, -0.5, 0.0, -0.25]), turns))
     assert one.sequences.tolist() == [[5, 6, 7, 8, 9]]
@@ -247,7 +247,7 @@ def test_a_row_is_what_was_sampled():
     assert one.response_length.tolist() == [2]
 
 
-def test_an_update_whose_rows_have_no_target_is_no_nan():
+def test_an_update_without_targets_is_not_nan():
     some, none = torch.tensor([[1.0, 1.0, 0.0]]), torch.zeros(1, 3)
     assert loss_norm([some, none], None, 1, 2) == _optimizer_step_loss_norm([some, none], None, 1, 2)
     norm = loss_norm([none, none], None, 1, 2)
@@ -269,9 +269,7 @@ def test_means_over_no_tokens_are_0():
 
 
 @pytest.mark.parametrize("multiple", [1, 11, 64])
-def test_the_divergence_that_is_logged_is_the_mean_over_tokens(
-    arguments: Callable[..., SimpleNamespace], multiple: int
-):
+def test_the_logged_kl_is_the_mean_over_tokens(arguments: Callable[..., SimpleNamespace], multiple: int):
     step = Step(
         arguments("--algo.kl.init_coef=0.5"), random_batch(random.Random(5)), advantage="rebn", multiple=multiple
     )
@@ -288,7 +286,7 @@ def test_constant_batches_give_zeros(arguments: Callable[..., SimpleNamespace]):
 
 
 def test_split_and_joined_again(arguments: Callable[..., SimpleNamespace]):
-    """Nothing of ours is left in `info`, which OpenRLHF makes metrics of."""
+    """The adapter leaves nothing in `info`, which OpenRLHF turns into metrics."""
     step = Step(arguments("--algo.kl.init_coef=0"), random_batch(random.Random(2)), advantage="rebn")
     for experience in step.experiences:
         for item in split_experience_batch(experience):

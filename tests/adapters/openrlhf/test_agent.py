@@ -1,4 +1,4 @@
-"""The agent with real environments: the ids that were sampled, one seed per task, and no environment that stops it."""
+"""The agent with real environments: the sampled ids, one seed per task, and no environment that stops the agent."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def trained(played: Sequence[EpisodeRows]) -> list[tuple[list[int], list[int]]]:
 
 
 @pytest.mark.parametrize("flags", [[], ["--gem.row", "turn"], ["--gem.row", "turn", "--gem.history", "1"]])
-def test_the_ids_that_were_sampled(play, words, flags):
+def test_sampled_ids(play, words, flags):
     engine = Engine(words)
     played = play(12, *flags, engine=engine)
     assert sorted(trained(played)) == sorted((prompt, ids) for prompt, ids, _ in engine.calls)
@@ -142,7 +142,7 @@ def test_the_ids_that_were_sampled(play, words, flags):
     assert [sum(len(row.turns) for row in one.rows) for one in played] == turns
 
 
-def test_a_tokenizer_whose_encoding_is_not_the_identity(play, bpe):
+def test_a_tokenizer_that_encodes_other_ids(play, bpe):
     engine = Engine(bpe)
     found = trained(play(12, engine=engine, tokenizer=bpe))
     assert sorted(found) == sorted((prompt, ids) for prompt, ids, _ in engine.calls)
@@ -150,7 +150,7 @@ def test_a_tokenizer_whose_encoding_is_not_the_identity(play, bpe):
     assert len(drifted) > len(found) / 2
 
 
-def test_log_probabilities_stand_where_their_tokens_do(play, words):
+def test_log_probabilities_are_at_their_tokens(play, words):
     for one in play(6):
         for row in one.rows:
             assert len(row.logprobs) == len(row.ids)
@@ -166,7 +166,7 @@ def test_a_response_has_its_own_limit_and_may_be_empty(play, words):
     assert {sampling.min_tokens for _, _, sampling in engine.calls} == {0}
 
 
-def test_a_response_that_was_cut_off(play, words):
+def test_a_truncated_response(play, words):
     for flags, invalid in (([], True), (["--no-gem.truncated_is_invalid"], False)):
         engine = Engine(words, ends=False)
         (one,) = play(1, "--gem.env", "game:Corridor-v0", *flags, engine=engine)
@@ -205,7 +205,7 @@ def test_evaluation_plays_other_tasks(play):
     assert not train & evaluation
 
 
-def test_what_environments_do_costs_their_episode_and_nothing_else(play):
+def test_environments_that_fail_lose_only_their_episode(play):
     played = play(30, "--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none")
     reasons = [one.summary.stop_reason for one in played]
     assert {StopReason.ENV_ERROR, StopReason.TERMINATED} <= {*reasons}
@@ -214,7 +214,7 @@ def test_what_environments_do_costs_their_episode_and_nothing_else(play):
     assert all(bool(one.rows) == (one.summary.turns > 0) for one in played)
 
 
-def test_an_episode_that_is_to_be_dropped(play):
+def test_a_dropped_episode(play):
     flags = ["--gem.env", "test:Fragile-v0", "--gem.max_env_failure_share", "none", "--gem.env_failure", "drop"]
     assert EpisodeRows() in play(12, *flags)
 
@@ -226,20 +226,20 @@ def test_a_hanging_environment(play):
     assert {"RuntimeError", "TimeoutError", "ChildProcessError"} & errors
 
 
-def test_an_episode_that_outgrows_its_context(play):
+def test_an_episode_that_exceeds_its_context(play):
     (one,) = play(1, "--gem.env", "test:Chatty-v0")
     assert one.summary.stop_reason is StopReason.CONTEXT_FULL
     assert one.summary.turns == 1
 
 
-def test_a_failure_that_is_to_stop_the_run_is_raised(play):
+def test_a_failure_that_must_stop_the_run_is_raised(play):
     with pytest.raises(EnvFailure, match=r"test:Fragile-v0 .*failed"):
         play(12, "--gem.env", "test:Fragile-v0", "--gem.env_failure", "raise")
     with pytest.raises(EnvFailure, match="Its first errors"):
         play(60, "--gem.env", "test:Ruin-v0", "--gem.max_env_failure_share", "0.2")
 
 
-def test_what_is_wrong_says_so(play, words):
+def test_wrong_input_gives_clear_errors(play, words):
     with pytest.raises(NotFoundError, match="game:Corrido-v0"):
         play(1, "--gem.env", "game:Corrido-v0")
     with pytest.raises(SettingsError, match=r"is not a task: start training with gem_openrlhf\.launch"):
@@ -248,7 +248,7 @@ def test_what_is_wrong_says_so(play, words):
         play_labels([""], words, Engine(words))
 
 
-def test_environments_take_turns(play):
+def test_environments_alternate(play):
     played = play(12, "--gem.env", "test:Babble-v0", "game:Corridor-v0", "--gem.env_weights", "1", "2")
     ids = [one.summary.env_id for one in played]
     assert ids[:6].count("game:Corridor-v0") == ids[6:].count("game:Corridor-v0") == 4
@@ -261,7 +261,7 @@ def test_episodes_are_recorded(play, tmp_path):
     assert len([*read_episodes(path)]) == 5
 
 
-def test_the_agent_imports_nothing_of_training():
+def test_the_agent_imports_no_training_code():
     code = (
         "import sys; import gem_openrlhf.default_agent; "
         "assert not {'deepspeed', 'openrlhf.trainer', 'gem_openrlhf.launcher', 'gem_openrlhf.trainer', "

@@ -1,4 +1,4 @@
-"""What the adapter relies on in OpenRLHF and DeepSpeed; a failure here says what a new release changed."""
+"""The internals of OpenRLHF and DeepSpeed that the adapter uses; a failure here shows what a new release changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command() -> str:
     return Path(spec.origin).read_text()
 
 
-def test_what_is_swapped_is_looked_up_when_the_command_runs(command: str):
+def test_replaced_names_are_looked_up_when_the_command_runs(command: str):
     says(command, "from openrlhf.trainer.ray.ppo_actor import PolicyModelActor")
     says(command, "from openrlhf.trainer.ray.ppo_critic import CriticModelActor")
     says(
@@ -76,7 +76,7 @@ def test_arguments_can_be_changed_between_parsing_and_the_commands_own_checks(co
     assert parameters(hierarchize) == ["args"]
 
 
-def test_flags_that_the_checks_name(arguments):
+def test_flags_in_the_checks_exist(arguments):
     args = arguments()
     for name in [*FIXED, *AT_LEAST_ONE, *(flag.removeprefix("--") for flag in OURS)]:
         section, _, field = name.partition(".")
@@ -147,7 +147,7 @@ def test_an_exception_of_an_agent_stops_openrlhf():
     says(SamplesGenerator._generate_vllm, "for response in ray.get(ref)")
 
 
-def test_what_an_engine_is_asked_and_answers():
+def test_requests_to_an_engine_and_its_answers():
     assert parameters(ENGINE.generate)[:3] == ["self", "prompt_token_ids", "sampling_params"]  # and what Ray adds
     says(ENGINE.generate, "TokensPrompt(prompt_token_ids=prompt_token_ids)", "deepcopy(sampling_params)")
 
@@ -204,7 +204,7 @@ def test_a_step_goes_through_the_experience_maker_and_all_ranks():
         "self.experience_maker.make_experience_batch(rollout_samples)",
         'experiences[0].info["reward"][0]',
         'method_name="append", experience=experiences',
-        'method_name="append", experience=experiences',  # of the critic
+        'method_name="append", experience=experiences',  # for the critic
         "self.ppo_train(global_step)",
         "self.broadcast_to_vllm()",
         "return status, global_step + 1",
@@ -229,7 +229,7 @@ def test_the_experience_maker():
     )
 
 
-def test_what_openrlhf_does_to_rewards_is_all_done_by_us_too():
+def test_we_apply_all_changes_that_openrlhf_makes_to_rewards():
     says(
         RemoteExperienceMaker.compute_advantages_and_returns,
         "apply_length_penalties(experiences, args)",
@@ -248,7 +248,7 @@ def test_lists_in_info_go_through_joining():
     assert joined.sequences.tolist() == [[1, 1, 0], [1, 1, 1]]
 
 
-def test_rows_are_dealt_to_ranks_in_equal_parts():
+def test_rows_are_divided_among_ranks_in_equal_parts():
     says(
         launcher.RayActorGroup.async_run_method_batch,
         "effective_actors = num_actors // self.duplicate_actors",
@@ -270,7 +270,7 @@ def test_averages_divide_by_the_number_of_trained_tokens():
     says(ppo_critic.CriticPPOTrainer.training_step, "masked_mean(values, experience.action_mask)")
     says(RemoteExperienceMaker.make_experience, "masked_mean(logprobs_diff, samples.action_mask, dim=-1)")
     says(PolicyLoss.forward, "ppo_kl = masked_mean(-raw_policy_log_ratio.detach(), action_mask, dim=None)")
-    says(DeepspeedStrategy.all_reduce, "return data.item() if not is_tensor else data")  # which raises where it is 0
+    says(DeepspeedStrategy.all_reduce, "return data.item() if not is_tensor else data")  # which raises for 0
 
 
 @pytest.mark.parametrize("trainer", [ppo_actor.ActorPPOTrainer, ppo_critic.CriticPPOTrainer])
@@ -293,7 +293,7 @@ def test_workers():
     assert "returns" not in inspect.getsource(ppo_actor.ActorPPOTrainer), "so they may be NaN"
 
 
-def test_deepspeed_steps_where_the_number_of_micro_batches_divides():
+def test_deepspeed_updates_at_multiples_of_the_number_of_micro_batches():
     says(DeepSpeedEngine.set_train_batch_size, "self._config.gradient_accumulation_steps = new_gas")
     says(
         DeepSpeedEngine.is_gradient_accumulation_boundary,

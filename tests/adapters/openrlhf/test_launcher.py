@@ -1,4 +1,4 @@
-"""Starting OpenRLHF's command: its arguments, the classes that replace its own, and how errors are reported."""
+"""Starting OpenRLHF's command: its arguments, the classes that replace its own, and the reports of errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return launched
 
 
-def test_what_the_command_finds(run):
+def test_the_command_gets_our_classes(run):
     before = ppo_trainer.PPOTrainer, config.hierarchize, sys.argv
     seen: list[Any] = []
 
@@ -51,7 +51,7 @@ def test_what_the_command_finds(run):
 
 
 @pytest.mark.parametrize(("advantage", "estimator"), [("rebn", "reinforce"), ("gae", "gae")])
-def test_what_becomes_of_the_arguments(
+def test_completed_arguments(
     run: Callable[..., None],
     arguments: Callable[..., Any],
     tmp_path: Path,
@@ -76,7 +76,7 @@ def test_what_becomes_of_the_arguments(
         assert len({row[found.data.input_key] for row in rows}) == count
 
 
-def test_what_stopped_the_run_is_raised(run):
+def test_the_error_that_stopped_the_run_is_raised(run):
     def command() -> None:
         inner = RayTaskError(
             "execute", "trace", EnvFailure("test:Fragile-v0", None, FailureKind.RAISED, "OSError: gone")
@@ -96,16 +96,16 @@ def test_other_errors_pass_through(run):
         run(command)
 
 
-def test_flags_that_are_set_here_are_refused(run):
+def test_flags_that_the_adapter_sets_are_refused(run):
     with pytest.raises(SettingsError, match=r"--data.prompt_dataset cannot be used"):
         run(lambda: None, "--data.prompt_dataset", "x")
 
 
-def test_an_agent_that_engines_could_not_load_is_refused(run, tmp_path: Path):
+def test_an_agent_that_engines_cannot_load_is_refused(run, tmp_path: Path):
     with pytest.raises(SettingsError, match=r"cannot be read: .*No such file"):
         run(lambda: None, agent=tmp_path / "agent.py")
     (tmp_path / "agent.py").write_text("class Agent:\n    pass\n")
-    with pytest.raises(SettingsError, match="has no AgentExecutor: derive one"):
+    with pytest.raises(SettingsError, match="has no AgentExecutor: derive a class"):
         run(lambda: None, agent=tmp_path / "agent.py")
     for text in ("class AgentExecutor:\n    pass\n", "from x import y as AgentExecutor\n", "AgentExecutor = 1\n"):
         (tmp_path / "agent.py").write_text(text)
@@ -123,7 +123,7 @@ def test_folders_are_the_same_for_every_process(run, arguments, tmp_path: Path, 
 
 
 def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):
-    """The trainer is an actor of Ray, which is killed with this process."""
+    """The trainer is a Ray actor, which is killed with this process."""
 
     def interrupted() -> None:
         RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})
@@ -135,7 +135,7 @@ def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):
 
 
 def test_a_command_line_is_checked_without_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """By OpenRLHF's own command and parser: nothing is replaced."""
+    """With OpenRLHF's own command and parser: nothing is replaced."""
     flags = [*FLAGS, "--gem.env", "game:Corridor-v0", "--gem.steps", "2", "--ckpt.path", str(tmp_path)]
     settings = check_command(flags)
     assert (settings.env, settings.steps) == (["game:Corridor-v0"], 2)

@@ -1,4 +1,4 @@
-"""An agent learns in OpenRLHF's own training on the CPU, by the example as a user runs it: the end-to-end test."""
+"""An agent learns in OpenRLHF's own training on the CPU, with the example as a user runs it: the end-to-end test."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ CORRIDOR = [
 ]
 
 
-@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
+@pytest.mark.uncertain("learning depends on the sampled episodes, and Ray has its own time limits")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, "--gem.report", f"{tmp_path}/report", "--gem.recording", f"{tmp_path}/episodes"]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
     assert_leaves_nothing(run)
-    # The same command continues from the last checkpoint, with what was learned.
+    # The same command continues from the last checkpoint, with the learned weights.
     flags = [*flags, "--gem.steps", "42", "--eval.steps", "-1", "--ckpt.load_enable"]
     resumed = launch(TrainingRun, [*command[:2], *flags], tmp_path, {**WITHOUT_THE_CLONE, "WARM_START_STEPS": "0"})
     assert resumed.code == 0, resumed.output[-3000:]
     assert [line["step"] for line in resumed.metrics] == [*range(1, 43)]
     assert all(line["episode/success"] > 0.8 for line in resumed.metrics[40:])
-    # The policy has moved far by the end, so weights that did not reach vLLM would show.
+    # The policy has changed a lot by the end, so weights that did not reach vLLM would show.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in run.metrics)
 
 
-def test_wrong_flags_are_answered_well(tmp_path: Path):
+def test_wrong_flags_give_clear_errors(tmp_path: Path):
     def answer(*flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **cpu.environment()}
         command = [sys.executable, "-m", "gem_openrlhf", "--gem.steps", "1", *flags]

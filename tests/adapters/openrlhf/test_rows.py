@@ -1,4 +1,4 @@
-"""What travels from engines to the trainer: every sampled id once, where it was sampled."""
+"""What engines send to the trainer: every sampled id once, at its place."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def an_episode() -> Episode:
 def three_turns() -> Episode:
     episode = an_episode()
     add_turn(episode, [1, 2], [3, 4], 0.5, logprobs=[-0.1, -0.2])
-    add_turn(episode, [5, 6], [7], -1.0, logprobs=[-0.3], truncated=True)  # glue of two tokens, a response of one
-    add_turn(episode, [], [8, 9, 10], 2.0, logprobs=[-0.4, -0.5, -0.6])  # no glue at all
+    add_turn(episode, [5, 6], [7], -1.0, logprobs=[-0.3], truncated=True)  # two tokens between, a response of one
+    add_turn(episode, [], [8, 9, 10], 2.0, logprobs=[-0.4, -0.5, -0.6])  # no tokens between
     return episode
 
 
@@ -39,7 +39,7 @@ def test_a_turn_is_a_row():
     assert [row.turns for row in rows] == [[(0, 2, 4, 0.5, False)], [(1, 6, 7, -1.0, True)], [(2, 7, 10, 2.0, False)]]
 
 
-def test_a_broken_prefix_begins_another_row():
+def test_a_prompt_that_does_not_continue_starts_another_row():
     episode = an_episode()
     add_turn(episode, [1], [2], 1.0)
     add_turn(episode, [3], [4], 2.0)
@@ -50,7 +50,7 @@ def test_a_broken_prefix_begins_another_row():
     assert [[turn[:3] for turn in row.turns] for row in rows] == [[(0, 1, 2), (1, 3, 4)], [(2, 1, 2), (3, 2, 3)]]
 
 
-def test_what_travels():
+def test_encoded_rows():
     one = EpisodeRows.of(three_turns(), "episode")
     assert pickle.loads(pickle.dumps(one)) == one
     answer = response("p", "l", one)

@@ -1,4 +1,4 @@
-"""Settings that cannot work, or would silently change the algorithm, say so before anything starts."""
+"""Settings that cannot work, or would silently change the algorithm, are refused before anything starts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def checked(arguments: Callable[..., SimpleNamespace]) -> Callable[..., GemSetti
     return run
 
 
-def test_what_can_work(checked):
+def test_accepted(checked):
     checked()
     checked(*TURN, "--gem.history", "1")
     checked("--rollout.temperature", "0.7")
@@ -51,16 +51,16 @@ def test_what_can_work(checked):
         # the run
         (["--gem.steps", "0"], "--gem.steps 0: Expected `int` >= 1"),
         (["--train.num_episodes", "2"], "same tasks again; use --gem.steps. Leave it out"),
-        (["--data.max_samples", "100"], "environments have no end"),
-        (["--rollout.batch_size", "9"], "9 episodes of a batch .* no multiple of --train.batch_size 8"),
+        (["--data.max_samples", "100"], "environments never run out of tasks"),
+        (["--rollout.batch_size", "9"], "9 episodes of a batch .* not a multiple of --train.batch_size 8"),
         (["--rollout.max_new_tokens", "0"], "--rollout.max_new_tokens 0: a whole number of at least 1"),
         (["--vllm.num_engines", "0"], "--vllm.num_engines 0"),
         (["--gem.eval_episodes", "0"], "--gem.eval_episodes 0"),
-        (["--train.dynamic_batch_enable"], "leaves out the others"),
+        (["--train.dynamic_batch_enable"], "drops the others"),
         (["--data.max_images_per_prompt", "2"], "images are not supported"),
         (
             ["--rollout.batch_size", "64", "--train.batch_size", "64", "--train.micro_batch_size", "24"],
-            "--train.batch_size 64 is no multiple of --train.micro_batch_size 24 times 1 data-parallel GPUs",
+            "--train.batch_size 64 is not a multiple of --train.micro_batch_size 24 times 1 data-parallel GPUs",
         ),
         (["--actor.num_gpus_per_node", "3"], "micro_batch_size 1 times 3 data-parallel GPUs"),
         (
@@ -71,10 +71,10 @@ def test_what_can_work(checked):
         (["--rollout.temperature", "0"], "--rollout.temperature 0.0: training samples"),
         (["--gem.hystory", "2"], "there is no setting --gem.hystory. Did you mean '--gem.history'"),
         (["--gem.gamma", "0.9"], "--gem.gamma cannot be set here. Use --algo.advantage.gamma"),
-        # what this adapter sets
+        # flags that this adapter sets
         *[([flag, "x"], f"{flag} cannot be used") for flag in OURS],
         (["--algo.advantage.estimator=gae"], "use --gem.advantage"),
-        # the flags of ours
+        # our flags
         ([*TWO, "--gem.env_weights", "1"], "give each environment one weight above 0"),
         ([*TWO, "--gem.env_weights", "1", "0"], "one weight above 0"),
         (["--gem.env", "test:Babble-v0", "test:Babble-v0", "--gem.env_weights", "1", "2"], "name each once"),
@@ -102,9 +102,9 @@ def test_what_can_work(checked):
         (["--gem.advantage", "grpo"], "n_samples_per_prompt 1 cannot work"),
         (["--algo.advantage.no_std_norm"], "the estimator decides the scale"),
         (["--actor.loss_agg_mode", "seq-mean-token-mean"], "long answers would count less"),
-        (["--actor.policy_loss_type", "gspo"], "takes all tokens of a row together.*silently change"),
-        ([*TURN, "--actor.policy_loss_type", "gspo"], "takes all tokens of a row together.*silently change"),
-        (["--algo.advantage.is_correction_level", "seq"], "takes all tokens of a row together.*silently change"),
+        (["--actor.policy_loss_type", "gspo"], "treats all tokens of a row as one.*silently change"),
+        ([*TURN, "--actor.policy_loss_type", "gspo"], "treats all tokens of a row as one.*silently change"),
+        (["--algo.advantage.is_correction_level", "seq"], "treats all tokens of a row as one.*silently change"),
         (["--rollout.vllm_generate_batch_size", "4"], "4 is not --rollout.batch_size 8.*Leave it out"),
         (["--critic.freezing_steps", "2"], "trained on all their batches at once"),
         (["--reward.overlong_buffer_len", "9"], "9.0 is above --rollout.max_new_tokens 8"),
@@ -119,7 +119,7 @@ def test_what_can_work(checked):
         (["--reward.normalize_enable"], "no reward model"),
     ],
 )
-def test_what_cannot(checked, flags, says):
+def test_refused(checked, flags, says):
     with pytest.raises(SettingsError, match=says):
         checked(*flags)
 
@@ -137,25 +137,25 @@ def test_unknown_names(checked):
         checked("--gem.plugins", "nobody")
 
 
-def test_what_argparse_answers(capsys: pytest.CaptureFixture[str]):
+def test_errors_of_argparse(capsys: pytest.CaptureFixture[str]):
     for flags, says in (
         ([], "the following arguments are required: --gem.env, --gem.steps"),
         ([*ENV, "--gem.row", "step"], "invalid choice: 'step'"),
         ([*ENV, "--gem.seed", "one"], "invalid int value: 'one'"),
         ([*ENV, "--gem.env_timeout", "soon"], "invalid float value: 'soon'"),
-        ([*ENV, "--gem.env_kwargs", "[1]"], r"is no JSON object"),
-        ([*ENV, "--gem.env_kwargs", "{"], r"is no JSON object"),
+        ([*ENV, "--gem.env_kwargs", "[1]"], r"is not a JSON object"),
+        ([*ENV, "--gem.env_kwargs", "{"], r"is not a JSON object"),
     ):
         with pytest.raises(SystemExit):
             parse(flags)
         assert says in capsys.readouterr().err
 
 
-def test_flags_that_are_not_ours_are_left(capsys: pytest.CaptureFixture[str], arguments):
+def test_other_flags_are_passed_on(capsys: pytest.CaptureFixture[str], arguments):
     settings, rest = parse([*ENV, "--rollout.batchsize", "16"])
     assert settings == GemSettings(env=["test:Babble-v0"], steps=2)
     assert rest == ["--rollout.batchsize", "16"]
-    with pytest.raises(SystemExit):  # of OpenRLHF's own parser
+    with pytest.raises(SystemExit):  # from OpenRLHF's own parser
         arguments(*rest)
 
 
@@ -196,7 +196,7 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     rows = [json.loads(line) for line in (tmp_path / "new" / "tasks.jsonl").open()]
     labels = [TaskLabel.decode(row["label"]) for row in rows]
     tasks = [label.task for label in labels]
-    # Batch by batch, and at random within each, so that no engine gets all tasks of one environment.
+    # Batch by batch, in random order within a batch, so that no engine gets all tasks of one environment.
     batches = [[task.number for task in tasks[start : start + 3]] for start in range(0, 12, 3)]
     assert [sorted(batch) for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert batches != [sorted(batch) for batch in batches]

@@ -1,6 +1,6 @@
-"""What OpenRLHF's own agent does with environments that misbehave: the reason for ours, and a sign should it change.
+"""How OpenRLHF's own agent handles misbehaving environments: the reason for our agent, and a check for changes.
 
-`test_training.py` has the same for ours, in whole runs.
+`test_training.py` has the same for our agent, in whole runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vllm import SamplingParams
 
 
 class Instance(AgentInstanceBase):
-    """An environment of two turns, in the form that OpenRLHF documents; its label says how it misbehaves."""
+    """An environment of two turns, in the form that OpenRLHF documents; its label decides how it misbehaves."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -54,12 +54,12 @@ def test_an_exception_reaches_the_trainer(bpe: Any):
         asyncio.run(play(bpe, "raises"))
 
 
-def test_one_that_hangs_is_waited_for_without_an_end(bpe: Any):
+def test_an_agent_that_hangs_is_awaited_forever(bpe: Any):
     with pytest.raises(TimeoutError):
         asyncio.run(asyncio.wait_for(play(bpe, "hangs"), 2))
 
 
-def test_one_that_blocks_holds_all_others_up(bpe: Any):
+def test_an_agent_that_blocks_stops_all_others(bpe: Any):
     async def both() -> float:
         slow = asyncio.create_task(play(bpe, "blocks"))
         quick = asyncio.create_task(play(bpe, "behaves"))
@@ -72,11 +72,11 @@ def test_one_that_blocks_holds_all_others_up(bpe: Any):
     assert asyncio.run(both()) >= 1.0, "two steps, in each of which the event loop stood still"
 
 
-def test_a_row_outgrows_the_context(bpe: Any):
+def test_a_row_exceeds_the_context(bpe: Any):
     assert len(asyncio.run(play(bpe, "talks"))["observation_tokens"]) > CONTEXT
 
 
-def test_rewards_of_turns_are_summed_and_a_response_may_take_all_the_context(bpe: Any):
+def test_rewards_of_turns_are_summed_and_a_response_may_fill_the_context(bpe: Any):
     result = asyncio.run(play(bpe, "behaves"))
     assert result["reward"] == 2.0
     assert max(end - start for start, end in result["action_ranges"]) > MAX_TOKENS

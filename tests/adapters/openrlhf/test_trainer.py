@@ -1,4 +1,4 @@
-"""What the trainer does around OpenRLHF's own step."""
+"""The trainer's code around OpenRLHF's own step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNames
 
 @pytest.fixture
 def openrlhfs(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
-    """A function that replaces a method of OpenRLHF's; Ray copies those that are inherited."""
+    """A function that replaces a method of OpenRLHF; Ray copies inherited methods."""
 
     def replace(name: str, method: Any) -> None:
         classes = type(trainer).__mro__
@@ -74,7 +74,7 @@ def test_rows_come_in_full_batches_for_every_rank(trainer, openrlhfs):
     for nodes, ranks in ((1, 1), (2, 1), (1, 3)):
         trainer.args.actor.num_nodes, trainer.args.ref.num_gpus_per_node = nodes, ranks
         status, _ = trainer.train_step(samples(random_batch(random.Random(0), "turn")), 0)
-        # A multiple of what computes log-probabilities, and of two updates of two rows.
+        # A multiple of the batch for log-probabilities, and of two updates of two rows.
         assert seen[-1] % (nodes * ranks * 12) == 0
         assert status["rollout/episodes"] == 8
         assert status["policy_loss"] == 1.0
@@ -92,7 +92,7 @@ def test_the_report_has_a_step_and_its_evaluation(trainer, openrlhfs):
     ]
 
 
-def test_what_is_at_work_is_said_once(trainer, capsys: pytest.CaptureFixture[str]):
+def test_the_active_estimator_is_announced_once(trainer, capsys: pytest.CaptureFixture[str]):
     names = ("advantage/turns", "advantage/return_mean", "advantage/return_std", "rollout/episodes")
     metrics = dict.fromkeys(names, 8.0)
     trainer._announce({})

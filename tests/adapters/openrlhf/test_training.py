@@ -1,4 +1,4 @@
-"""OpenRLHF's own training on the CPU: it trains on what was sampled, and nothing an environment does stops it."""
+"""OpenRLHF's own training on the CPU: it trains on the sampled ids, and no environment stops it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from transformers import AutoModelForCausalLM
 from gem_core.rollout import Episode
 from gem_core.seeding import derive_seed
 
-pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
+pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has its own time limits")]
 
 GAMMA, LAM = 0.9, 0.8
 HOSTILE_SEED = 23
-"""With it, each of the hostile fates occurs."""
+"""With this seed, each of the hostile fates occurs."""
 COMMON = [
     *("--algo.advantage.gamma", str(GAMMA)),
-    *("--algo.advantage.is_correction_level", "token"),  # has vLLM tell log-probabilities, and OpenRLHF compare them
+    *("--algo.advantage.is_correction_level", "token"),  # vLLM returns log-probabilities, and OpenRLHF compares them
     *("--algo.advantage.is_correction_mode", "clip"),
     *("--rollout.max_new_tokens", "6"),
     *("--data.max_len", "256"),
@@ -59,7 +59,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         *("--train.batch_size", "24"),
         *("--train.micro_batch_size", "2"),
         *("--algo.kl.init_coef", "0"),
-        # With such an epsilon Adam's first step is the gradient itself.
+        # With this epsilon, Adam's first step is the gradient itself.
         *("--actor.adam.lr", "1e6", "--actor.adam.eps", "1e6", "--actor.max_norm", "1e9"),
         *("--actor.lr_scheduler", "constant"),
         *("--eval.steps", "2"),
@@ -73,7 +73,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
     return train(tmp_path_factory.mktemp("hostile"), model_folder, [*COMMON, *flags], ranks=2)
 
 
-def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+def test_environments_that_raise_hang_die_and_overflow_do_not_stop_it(hostile: Run):
     assert_nothing_stopped_it(hostile)
 
 
@@ -86,7 +86,7 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
 
 
 def test_the_seed_decides_the_tasks(hostile: Run):
-    """Whatever the number of ranks, and asynchronous."""
+    """For any number of ranks, also in asynchronous training."""
     run = derive_seed(HOSTILE_SEED, "train")
     played = {episode.slot: episode.seed for episode in hostile.episodes if episode.env_id.startswith("test:")}
     assert played == {number: derive_seed(run, number) for number in range(36)}
@@ -100,7 +100,7 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
         assert not trained - sampled
 
 
-def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+def test_advantages_equal_brute_force_over_the_global_batch(hostile: Run):
     steps = hostile.episodes_by_step(12)
     for step, batch in enumerate(hostile.batches()):
         episodes = [episode for episode in steps[step] if episode.turns]
@@ -109,7 +109,7 @@ def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
         assert_trained(batch, episodes, numbers, later)
 
 
-def test_a_batch_is_one_update_however_many_rows_its_turns_make(hostile: Run):
+def test_a_batch_is_one_update_whatever_the_number_of_rows(hostile: Run):
     counts = {len(rank["rows"]) for batch in hostile.batches() for rank in batch}
     assert len(counts) > 1
     for batch in hostile.batches():
@@ -193,7 +193,7 @@ def values_at_first_tokens(batch: list[dict[str, Any]]) -> dict[tuple[tuple[int,
 
 
 def test_vllm_has_the_weights_of_the_update(critic: Run):
-    # With other weights than the trainer's it would be thousands of times that.
+    # With other weights than the trainer's, it would be thousands of times larger.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in critic.metrics)
 
 
@@ -220,7 +220,7 @@ def test_environments_are_closed(critic: Run):
     assert [*critic.folder.glob("closed-*")]
 
 
-def test_rows_of_episodes_train_on_what_was_sampled(critic: Run):
+def test_rows_of_episodes_train_on_sampled_ids(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches() for one in trained_responses(batch))
     assert trained == sampled
@@ -231,7 +231,7 @@ def test_rows_of_episodes_train_on_what_was_sampled(critic: Run):
 
 @pytest.fixture(scope="module")
 def resumed(critic: Run, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One more step of `critic`: 104 rows for at most 64 turns, and each row is a micro-batch of its own."""
+    """One more step of `critic`: 104 rows for at most 64 turns, and each row is a micro-batch."""
     folder = tmp_path_factory.mktemp("resumed")
     for name in ("checkpoints", "report"):
         shutil.copytree(critic.folder / name, folder / name)
@@ -240,7 +240,7 @@ def resumed(critic: Run, model_folder: Path, tmp_path_factory: pytest.TempPathFa
     return train(folder, model_folder, [*COMMON, *flags, *rows, "--gem.steps", "4", "--ckpt.load_enable"])
 
 
-def test_a_resumed_run_continues_where_it_was(critic: Run, resumed: Run):
+def test_a_resumed_run_continues_where_it_stopped(critic: Run, resumed: Run):
     assert resumed.code == 0, resumed.output[-3000:]
     assert [line["step"] for line in resumed.metrics] == [1, 2, 3, 4]
     assert resumed.metrics[:3] == critic.metrics
@@ -259,7 +259,7 @@ def test_a_resumed_run_continues_where_it_was(critic: Run, resumed: Run):
         assert torch.allclose(row["action_log_probs"][at], logprobs[at], atol=1e-4)
 
 
-def test_rows_without_a_trained_token_change_nothing_and_stop_nothing(resumed: Run):
+def test_rows_without_a_trained_token_change_nothing(resumed: Run):
     for worker in ("actor", "critic"):
         ((rank,),) = resumed.batches(worker)
         assert len(rank["rows"]) == 104
@@ -277,7 +277,7 @@ def test_rows_without_a_trained_token_change_nothing_and_stop_nothing(resumed: R
 # -- what stops a run --------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model_folder: Path, tmp_path: Path):
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model_folder: Path, tmp_path: Path):
     flags = [
         "--gem.env",
         "test:Fragile-v0",
@@ -302,7 +302,7 @@ def _rewards(episodes: list[Episode]) -> list[list[float]]:
 def assert_trained(
     batch: list[dict[str, Any]], episodes: list[Episode], advantages: list[list[float]], returns: list[list[float]]
 ) -> None:
-    """Each response of these episodes with its numbers, and no other."""
+    """Exactly the responses of these episodes, each with its numbers."""
     want = sorted(
         (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
         for episode, *columns in zip(episodes, advantages, returns, strict=True)

@@ -1,4 +1,4 @@
-"""The rows of a batch, cut so that their number fits, and the table of their turns."""
+"""The rows of a batch, cut to a fitting number, and the table of their turns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_cut_rows_have_every_sampled_token_once(seed: int, parts: int, ranks: in
 
 
 def tokens(rows: list[Row], table: TurnTable) -> list[tuple[Any, ...]]:
-    """Each sampled token: its episode, task and turn, its position, what stood before it, and its log-probability."""
+    """Each sampled token: its episode, task and turn, its position, the ids before it, and its log-probability."""
     found: list[tuple[Any, ...]] = []
     columns = zip(table.row, table.start + 1, table.end + 1, table.task, table.position, strict=True)
     for turn, (row, start, end, task, position) in enumerate(columns):
@@ -54,7 +54,7 @@ def one_episode(*turns: tuple[list[int], list[int]]) -> EpisodeRows:
     return EpisodeRows.of(episode, "episode")
 
 
-def test_rows_are_cut_between_turns_and_then_filled_up():
+def test_rows_are_cut_between_turns_and_then_padded():
     batch = [one_episode(([1], [2, 3]), ([4], [5, 6, 7]))]
     assert [[turn[:3] for turn in row.turns] for row in training_rows(batch, 2, 1)[0]] == [[(0, 1, 3)], [(1, 4, 7)]]
     cut, table = training_rows(batch, 3, 1)

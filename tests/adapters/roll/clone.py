@@ -1,4 +1,4 @@
-"""Prepares the clone of ROLL that `ROLL_HOME` names; to be imported before anything of ROLL."""
+"""Prepares the clone of ROLL that `ROLL_HOME` names; import this module before any module of ROLL."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ WITHOUT = (
 
 if HOME:
     cpu.prepare()
-    # By default ROLL writes its logs to the working folder.
+    # By default ROLL writes its logs to the working directory.
     logs = tempfile.TemporaryDirectory(prefix="roll", ignore_cleanup_errors=True)
     os.environ["ROLL_LOG_DIR"] = logs.name

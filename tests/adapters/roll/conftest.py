@@ -1,4 +1,4 @@
-"""What the tests of the ROLL adapter share: the clone of ROLL, tokenizers, a tiny model, configurations."""
+"""Shared by the tests of the ROLL adapter: the clone of ROLL, tokenizers, a tiny model, configurations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs ROLL where there is none, and say how to get it."""
+    """Skip tests that need ROLL if it is missing, with the reason."""
     if not clone.HOME:
         for item in items:
             if item.get_closest_marker("needs_roll"):
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words."""
+    """A word-level tokenizer."""
     return tiny_tokenizer(["test:Babble-v0", "game:Corridor-v0"])
 
 

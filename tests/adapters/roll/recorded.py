@@ -1,9 +1,9 @@
-"""What ROLL has at commit 8eb27cc2, recorded for tests without it; `test_contract.py` compares it with ROLL."""
+"""Values of ROLL at commit 8eb27cc2, recorded for tests without ROLL; `test_contract.py` compares them with ROLL."""
 
 from __future__ import annotations
 
 LENGTH = 64
-"""ROLL's `sequence_length` when these were recorded."""
+"""ROLL's `sequence_length` at the time of recording."""
 
 TENSORS = {
     "input_ids": ("torch.int64", LENGTH),
@@ -14,10 +14,10 @@ TENSORS = {
     "scores": ("torch.float32", LENGTH),
     "infer_logprobs": ("torch.float32", LENGTH - 1),
 }
-"""Of the rows of `StepEnvManager`: data type and width."""
+"""Tensors in the rows of `StepEnvManager`: data type and width."""
 
 COLUMNS = {"episode_scores", "step_scores", "tags", "env_ids", "group_ids", "state_hash", "step"}
-"""What stands beside them; `state_hash` is for GiGPO; `traj_id` and `traj_group_id` come from the loop."""
+"""The other columns; `state_hash` is for GiGPO; `traj_id` and `traj_group_id` come from the loop."""
 
 ESTIMATORS = ("gae", "reinforce", "grpo", "gigpo", "step_reinforce", "agentic_reinforce")
 
@@ -45,7 +45,7 @@ DEFAULTS = {
     "async_generation_ratio": 0,
     "force_disable_old_logprobs_recompute": False,
 }
-"""Of `AgenticConfig`: what is at work where a yaml says nothing."""
+"""Defaults of `AgenticConfig`."""
 
 GENERATING = {"temperature": 0.95, "top_p": 0.7, "top_k": 50, "num_beams": 1, "repetition_penalty": 1.0, "logprobs": 0}
 """Defaults of generation settings."""

@@ -1,6 +1,6 @@
 """Imported by a run (`gem.modules`) to record what ROLL's engines sample and what its actor trains on.
 
-It also makes the environments of the tests known.
+It also registers the environments of the tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TENSORS = ["input_ids", "attention_mask", "response_mask", "advantages", "infer_
 
 
 class SgdActorWorker(TurnActorWorker):
-    """ROLL has AdamW only, after which a step no longer tells how large the gradient was."""
+    """ROLL supports only AdamW, whose steps do not show the size of the gradient."""
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def initialize(self, pipeline_config: Any) -> None:

@@ -1,4 +1,4 @@
-"""Runs of ROLL's agentic pipeline on the CPU, each in a process and a Ray cluster of its own."""
+"""Runs of ROLL's agentic pipeline on the CPU, each with its own process and Ray cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Run(TrainingRun):
 
     @property
     def batches(self) -> list[dict[str, Any]]:
-        """What `roll_spy` saw the actor train on, step by step."""
+        """The rows that `roll_spy` recorded in the actor, step by step."""
         paths = sorted(self.folder.glob("batch-*.pt"), key=lambda path: int(path.stem.split("-")[1]))
         return [torch.load(path, weights_only=False) for path in paths]
 
@@ -32,7 +32,7 @@ class Run(TrainingRun):
 
 
 def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) -> Run:
-    """Train in a process of its own, watched by `roll_spy`; nothing of ROLL is replaced but what a CPU asks for."""
+    """Train in a separate process, recorded by `roll_spy`; only the GPU-only parts of ROLL are replaced."""
     own = [
         "++gem.modules=[roll_spy]",
         f"++gem.report={folder}/report",
@@ -54,11 +54,11 @@ def _responses_of(
 ) -> Iterator[Response]:
     length = int(attention.sum())
     tokens, trained = ids[:length].tolist(), mask[:length].bool().tolist()
-    numbers = [0.0, *advantages[: length - 1].tolist()]  # of the tokens that are predicted: all but the first
+    numbers = [0.0, *advantages[: length - 1].tolist()]  # for the predicted tokens: all but the first
     assert not advantages[length - 1 :].any(), "nothing on what a row is filled up with"
     start = 0
     while start < length:
-        # A turn ends where the mask changes; two responses never touch, glue stands between them.
+        # A turn ends where the mask changes; there is always template text between two responses.
         end = next((at for at in range(start, length) if trained[at] != trained[start]), length)
         found = {*numbers[start:end]}
         if trained[start]:

@@ -1,4 +1,4 @@
-"""Advantages in ROLL's own hands: its batches, its copies, its own functions between ours and the loss."""
+"""Advantages in ROLL's own code: its batches, its copies, its functions between ours and the loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EPISODES = [played(number, np.random.default_rng(number)) for number in range(8)
 
 
 def batch(kind: Any) -> Any:
-    """As ROLL's scheduler hands a batch over: the episodes' rows in one, and after them one that was dropped."""
+    """A batch as ROLL's scheduler passes it: the rows of the episodes, and a dropped episode at the end."""
     from roll.distributed.scheduler.protocol import DataProto
     from tensordict import TensorDict
 
@@ -52,7 +52,7 @@ def batch(kind: Any) -> Any:
 
 
 def pipeline(name: str, kind: str, size: int) -> Any:
-    """Ours, with nothing of it built but what adjusting a batch needs."""
+    """Our pipeline, with only the parts that adjusting a batch needs."""
     from gem_roll.pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
@@ -69,7 +69,7 @@ def pipeline(name: str, kind: str, size: int) -> Any:
 @pytest.mark.parametrize("size", [1, 16])
 @pytest.mark.parametrize("kind", ["episode", "turn"])
 @pytest.mark.parametrize("name", ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"])
-def test_estimators_are_brute_force_whatever_is_copied(name: str, kind: str, size: int):
+def test_estimators_equal_brute_force_whatever_is_copied(name: str, kind: str, size: int):
     made = pipeline(name, kind, size)
     filled = made.adjust_batch(batch(kind))
     rows = sum(len(training_rows(one, kind)) for one in EPISODES) + 1
@@ -88,14 +88,14 @@ def test_estimators_are_brute_force_whatever_is_copied(name: str, kind: str, siz
     assert advantages[mask].tolist() == pytest.approx(spread, abs=1e-6)
 
 
-def test_rolls_own_copies_spoil_its_normalisation():
-    """Why advantages come before the copies: `step_reinforce` with a batch's mean and deviation, nearly ReBN."""
+def test_rolls_own_copies_distort_its_normalization():
+    """The reason to compute advantages before copying: `step_reinforce` with batch statistics, almost ReBN."""
     from roll.pipeline.agentic.agentic_config import RewardNormalizationConfig
     from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
     from roll.pipeline.agentic.utils import compute_discounted_returns, compute_response_level_rewards
 
     def stock(size: int) -> Any:
-        np.random.seed(0)  # ROLL draws copies from it
+        np.random.seed(0)  # ROLL draws copies with it
         config = SimpleNamespace(
             adv_estimator="step_reinforce",
             reward_normalization=RewardNormalizationConfig(grouping="batch", method="mean_std"),
@@ -110,13 +110,13 @@ def test_rolls_own_copies_spoil_its_normalisation():
     want = expected("rebn", [[t.reward for t in one.turns] for one in EPISODES], [0] * 8, GAMMA)
     flat = torch.tensor([number for numbers in want for number in numbers], dtype=torch.float32)
     count = len(flat)
-    # Without copies it is ReBN but for the n - 1 of the deviation; with them it is something else.
+    # Without copies it is ReBN except for the n - 1 of the deviation; with copies it differs.
     assert torch.allclose(stock(1) * (count / (count - 1)) ** 0.5, flat, atol=1e-5)
     assert (stock(16) * (count / (count - 1)) ** 0.5 - flat).abs().max() > 0.01
 
 
-def test_rolls_functions_take_a_batch_of_ours_through():
-    """All that ROLL calls between a batch and its update, on rows of ours with copies among them."""
+def test_rolls_functions_accept_our_batch():
+    """Everything that ROLL calls between a batch and its update, on our rows with copies among them."""
     from roll.pipeline.agentic import agentic_pipeline as stock
     from roll.utils.kl_controller import get_kl_controller
 

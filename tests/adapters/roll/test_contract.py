@@ -1,4 +1,4 @@
-"""What the adapter relies on in ROLL; a failure here says what a new commit changed."""
+"""The internals of ROLL that the adapter uses; a failure here shows what a new commit changed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HOME = Path(os.environ.get("ROLL_HOME", "."))
 YAML = Path(__file__).parents[3] / "examples" / "roll_guess_the_number_gpu.yaml"
 
 
-def test_it_is_the_commit_that_was_tested():
+def test_the_clone_has_the_tested_commit():
     require(ROLL)
     assert installed_version(ROLL) == "0.3.0"
     head = subprocess.run(["git", "-C", str(HOME), "rev-parse", "HEAD"], capture_output=True, text=True)
-    if head.returncode == 0:  # a clone without its history says nothing
+    if head.returncode == 0:  # unknown for a clone without history
         assert head.stdout.strip() == "8eb27cc2dc34c4d1310b169d9b86d339004d811a"
 
 
@@ -52,11 +52,11 @@ def test_defaults_and_choices_are_as_recorded():
     sampling = {one.name: one.default for one in dataclasses.fields(GeneratingArguments)}
     assert {name: sampling[name] for name in GENERATING} == GENERATING
     assert typing.get_args(hint("adv_estimator")) == ESTIMATORS
-    assert "rebn" not in ESTIMATORS  # ROLL refuses names that it does not know
+    assert "rebn" not in ESTIMATORS  # ROLL refuses unknown names
     assert typing.get_args(hint("loss_agg_mode")) == AGGREGATIONS
 
 
-def test_every_setting_that_is_spoken_of_exists():
+def test_every_setting_in_the_checks_exists():
     from roll.pipeline.agentic.agentic_config import AgenticConfig, EnvManagerConfig
 
     def check(kind: Any, name: str) -> None:
@@ -79,7 +79,7 @@ def test_every_setting_that_is_spoken_of_exists():
         check(EnvManagerConfig, name)
 
 
-def test_roll_drops_what_it_does_not_know_and_ours_does_not():
+def test_roll_drops_unknown_sections_and_we_do_not():
     from roll.pipeline.agentic.agentic_config import AgenticConfig
 
     from gem_roll.config import GemConfig
@@ -87,7 +87,7 @@ def test_roll_drops_what_it_does_not_know_and_ours_does_not():
     assert {*GemConfig.__dataclass_fields__} - {*AgenticConfig.__dataclass_fields__} == {"gem"}
 
 
-def test_roll_takes_what_is_completed_and_plans_the_learning_rate_over_updates():
+def test_roll_accepts_completed_configurations_and_schedules_over_updates():
     from dacite import from_dict
     from omegaconf import OmegaConf
     from roll.configs.base_config import BaseConfig
@@ -121,7 +121,7 @@ def test_roll_takes_what_is_completed_and_plans_the_learning_rate_over_updates()
 # -- starting: launch.py ----------------------------------------------------------------------------------------------
 
 
-def test_rolls_own_start_does_what_ours_does():
+def test_rolls_own_start_does_the_same_steps():
     text = re.sub(r"\s+", " ", (HOME / "examples" / "start_agentic_pipeline.py").read_text())
     steps = [
         "from_dict(data_class=AgenticConfig",
@@ -136,7 +136,7 @@ def test_rolls_own_start_does_what_ours_does():
 # -- the pipeline: pipeline.py ----------------------------------------------------------------------------------------
 
 
-def test_adjusting_a_batch_comes_between_its_rollout_and_its_advantages():
+def test_a_batch_is_adjusted_between_its_rollout_and_its_advantages():
     from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
 
     assert parameters(AgenticPipeline.adjust_batch) == ["self", "data", "mode"]
@@ -158,7 +158,7 @@ def test_adjusting_a_batch_comes_between_its_rollout_and_its_advantages():
     )
 
 
-def test_a_resumed_run_shows_its_tracker_what_was_before():
+def test_a_resumed_run_logs_earlier_steps_again():
     from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
     from roll.pipeline.base_pipeline import BasePipeline
 
@@ -184,7 +184,7 @@ def test_copies_come_after_the_batch():
 # -- the worker: worker.py --------------------------------------------------------------------------------------------
 
 
-def test_an_update_is_as_many_micro_batches_as_the_worker_is_told():
+def test_an_update_has_the_set_number_of_micro_batches():
     from roll.distributed.scheduler.decorator import BIND_WORKER_METHOD_FLAG
     from roll.distributed.strategy.fsdp2_strategy import FSDP2TrainStrategy
     from roll.pipeline.base_worker import ActorWorker
@@ -204,12 +204,12 @@ def test_an_update_is_as_many_micro_batches_as_the_worker_is_told():
         "loss *= loss_scale",
         "loss = loss / gradient_accumulation_steps",
     )
-    # How a cluster hands the batch out stays ROLL's.
+    # ROLL still decides how a cluster distributes the batch.
     flags = [getattr(one.train_step, BIND_WORKER_METHOD_FLAG) for one in (TurnActorWorker, ActorWorker)]
     assert flags[0] == flags[1]
 
 
-def test_rows_of_another_length_weigh_their_tokens_alike_in_these_modes_only():
+def test_only_these_modes_weight_all_tokens_equally():
     import torch
     from roll.utils.functionals import agg_loss
 
@@ -226,7 +226,7 @@ def test_rows_of_another_length_weigh_their_tokens_alike_in_these_modes_only():
 # -- the rollout: env_manager.py, policy.py, rows.py -----------------------------------------------------------------
 
 
-def test_a_manager_gets_what_ours_takes_and_is_asked_what_ours_answers():
+def test_a_manager_has_our_arguments_and_methods():
     from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
     from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
     from roll.pipeline.agentic.environment_worker import EnvironmentWorker
@@ -254,7 +254,7 @@ def test_a_manager_gets_what_ours_takes_and_is_asked_what_ours_answers():
     says(BaseEnvManager.stop, "self.running = False")
 
 
-def test_the_queue_is_spoken_to_as_rolls_managers_do():
+def test_the_queue_is_called_as_by_rolls_managers():
     from roll.distributed.scheduler.rollout_scheduler import GroupQueueManager
     from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
 
@@ -264,12 +264,12 @@ def test_the_queue_is_spoken_to_as_rolls_managers_do():
     says(
         TrajEnvManager.run_rollout_loop, "self.output_queue.put.remote(", "start_step, None, self.env_config['env_id']"
     )
-    # An episode that ends by truncation alone is not over for it.
+    # For ROLL's manager, a truncated episode is not over.
     says(TrajEnvManager.run_rollout_loop, "if self.running and (rollout_cache.terminated or stop_reason ==")
 
 
-def test_a_batch_is_of_whole_steps():
-    """Task numbers rely on it: each manager plays as many episodes per step, and older ones are discarded."""
+def test_a_batch_has_whole_steps():
+    """Task numbers rely on this: all managers play equally many episodes per step, and older ones are discarded."""
     from roll.distributed.scheduler.rollout_scheduler import GroupQueue
     from roll.pipeline.agentic.agentic_config import AgenticConfig
 
@@ -309,5 +309,5 @@ def test_rows_are_as_recorded():
     rows = manager.formulate_rollouts(manager.rollout_cache)
     assert {name: (str(one.dtype), one.shape[1]) for name, one in rows.batch.items()} == TENSORS
     assert {*rows.non_tensor_batch.keys()} == COLUMNS
-    # The token after each position, as in ours.
+    # The token after each position, as in our rows.
     assert rows.batch["infer_logprobs"][0, :3].tolist() == [0.0, -1.0, 0.0]

@@ -1,4 +1,4 @@
-"""An agent learns in ROLL's own pipeline on the CPU, by the example as a user runs it: the end-to-end test."""
+"""An agent learns in ROLL's own pipeline on the CPU, with the example as a user runs it: the end-to-end test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CORRIDOR = [
 
 
 @pytest.mark.needs_roll
-@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
+@pytest.mark.uncertain("learning depends on the sampled episodes, and Ray has its own time limits")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     folders = [
         f"gem.report={tmp_path}/report",
@@ -57,12 +57,12 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     evaluated = {line["step"]: line["eval_episode/success"] for line in run.lines if "eval_episode/success" in line}
     assert [*evaluated] == [0, 39], "the number of updates before each evaluation"
     assert evaluated[0] < 0.8
-    # The policy has moved far by the end, so weights that did not reach the engine would show.
+    # The policy has changed a lot by the end, so weights that did not reach the engine would show.
     assert all(abs(line["actor/train_infer_diff_token_mean"]) < 1e-4 for line in run.metrics)
 
 
 @pytest.mark.needs_roll
-def test_wrong_settings_are_answered_well(tmp_path: Path):
+def test_wrong_settings_give_clear_errors(tmp_path: Path):
     def answer(*flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **cpu.environment()}
         command = [sys.executable, "-m", "gem_roll", str(YAML), "pretrain=none", *flags]
@@ -70,13 +70,13 @@ def test_wrong_settings_are_answered_well(tmp_path: Path):
 
     wrong = answer("+gem.hystory=2")
     assert wrong.returncode == 1
-    assert wrong.stderr.strip() == "SettingsError: there is no setting gem.hystory. Did you mean 'history'?"
+    assert wrong.stderr.strip() == "SettingsError: there is no setting gem.hystory. Did you mean 'gem.history'?"
     unknown = answer("gem.env=game:Corrido-v0")
     assert unknown.returncode == 1
     assert unknown.stderr.strip().startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you mean")
 
 
-def test_without_roll_the_command_says_how_to_get_it(tmp_path: Path):
+def test_without_roll_the_error_explains_how_to_install_it(tmp_path: Path):
     bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ROLL_HOME")}
     command = [sys.executable, "-m", "gem_roll", str(YAML)]
     answer = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""Episodes as ROLL's rows: every id where ROLL looks for it, and every turn where its advantage goes."""
+"""Episodes as ROLL's rows: every id and every turn is where ROLL expects it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def metadata(found: Columns) -> list[RowMetadata]:
     return [RowMetadata.decode(text) for text in found[METADATA]]
 
 
-def test_rows_are_what_rolls_own_managers_give():
+def test_rows_have_the_form_of_rolls_own_managers():
     filled = tensors(training_rows(TWO_TURNS, "turn"), LENGTH, PAD)
     assert {name: (str(one.dtype), one.shape[1]) for name, one in filled.items()} == TENSORS
     found = beside(training_rows(TWO_TURNS, "turn"))
@@ -53,7 +53,7 @@ def test_an_episode_is_one_row_with_its_turns_in_it():
     assert filled["response_mask"].tolist() == [False, False, True, True, False, True, False, False]
     assert filled["prompt_mask"].tolist() == [True, True] + [False] * 6
     assert filled["scores"].tolist() == [0, 0, 0, 0, 0, -1.5, 0, 0]
-    # Of the token after each: ROLL compares them with what the trainer says of it.
+    # For the token after each position: ROLL compares them with the trainer's.
     assert filled["infer_logprobs"].tolist() == [0, -0.5, -0.5, 0, -0.25, 0, 0]
 
 
@@ -69,7 +69,7 @@ def test_a_turn_is_a_row():
 
 
 @pytest.mark.parametrize(("logprobs", "want"), [([math.nan, -1.0, -2.0], [0.0, -1.0, -2.0]), (None, [0.0, 0.0, 0.0])])
-def test_a_log_probability_that_the_engine_does_not_know_is_0(logprobs: list[float] | None, want: list[float]):
+def test_an_unknown_log_probability_is_0(logprobs: list[float] | None, want: list[float]):
     rows = training_rows(hand_made(Said([1], [2, 3, 4], 0.0, logprobs)), "episode")
     assert tensors(rows, 4, PAD)["infer_logprobs"].tolist() == [want]
 
@@ -79,11 +79,11 @@ def test_an_episode_without_turns_trains_nothing():
         rows = training_rows(played, "episode")
         filled = tensors(rows, 8, PAD)
         assert not filled["response_mask"].any()
-        assert filled["attention_mask"].sum() == 1  # attention to nothing would be no number
+        assert filled["attention_mask"].sum() == 1  # attention to no token would be NaN
         assert [row.turns for row in rows] == [[]]
 
 
-def test_metadata_survives_text_that_is_no_unicode():
+def test_metadata_survives_invalid_unicode():
     broken = hand_made(Said([1], [2], 1.0), group=7)
     broken.error = "lost \udc80"
     rows = training_rows(broken, "turn")

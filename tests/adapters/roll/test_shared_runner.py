@@ -1,4 +1,4 @@
-"""The threads of ROLL's managers around one runner, and what an engine may answer."""
+"""The threads of ROLL's managers with one runner, and the answers of an engine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_many_threads_play_at_once_and_each_gets_its_own_episode(words: Any):
     again.close()
 
 
-def test_what_is_to_stop_the_run_comes_out_in_the_thread_that_played(words: Any):
+def test_a_failure_that_must_stop_the_run_is_raised_in_the_playing_thread(words: Any):
     shared = SharedRunner(runner(words, "test:Fragile-v0", failures=FailurePolicy(then="raise")))
 
     def play_on() -> None:
@@ -78,7 +78,7 @@ def test_the_first_builds_and_the_last_closes(words: Any):
         entered.wait(10)
         assert len(built) == 1
         with shared_runner("train", build):
-            pass  # a user who leaves takes nothing from the others
+            pass  # a user that leaves does not affect the others
         leave.set()
         for one in staying:
             one.result(30)
@@ -104,7 +104,7 @@ class Answers:
         from roll.distributed.scheduler.protocol import DataProto
 
         self.asked.append(req)
-        req.meta_info["generation_config"]["max_new_tokens"] = 1  # the real one writes into it, too
+        req.meta_info["generation_config"]["max_new_tokens"] = 1  # the real client modifies it, too
         answer = self._prepared.pop(0)
         return None if answer is None else DataProto(meta_info=answer)
 
@@ -123,7 +123,7 @@ def sample(client: Answers, running: bool = True) -> Completion:
 
 
 @pytest.mark.needs_roll
-def test_ids_go_in_and_ids_come_out():
+def test_token_ids_in_and_token_ids_out():
     client = Answers(answer())
     assert sample(client) == Completion([3, 4], [-1.0, -1.0], truncated=False)
     assert client.asked[0].batch["input_ids"].tolist() == [[1, 2]]
@@ -131,19 +131,19 @@ def test_ids_go_in_and_ids_come_out():
 
 
 @pytest.mark.needs_roll
-def test_a_response_at_the_limit_is_cut_off():
+def test_a_response_at_the_limit_is_truncated():
     assert sample(Answers(answer("length"))).truncated
 
 
 @pytest.mark.needs_roll
-def test_a_turn_that_was_aborted_is_sampled_again():
+def test_an_aborted_turn_is_sampled_again():
     client = Answers({"finish_reasons": ["abort"]}, answer("abort", (9,)), answer())
     assert sample(client).ids == [3, 4]
     assert len(client.asked) == 3
 
 
 @pytest.mark.needs_roll
-def test_the_end_of_the_rollout_is_the_end_of_the_episode():
+def test_the_end_of_the_rollout_ends_the_episode():
     from gem_roll.policy import Stopped
 
     for client, running in ((Answers(None), True), (Answers(answer()), False)):

@@ -1,4 +1,4 @@
-"""ROLL's own pipeline on the CPU: what it trains on is what was sampled, and nothing an environment does stops it."""
+"""ROLL's own pipeline on the CPU: it trains on the sampled ids, and no environment stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gem_tiny import tiny_model
 pytestmark = [
     pytest.mark.timeout(SECONDS * 2),
     pytest.mark.needs_roll,
-    pytest.mark.uncertain("a real run: Ray has time limits of its own"),
+    pytest.mark.uncertain("a real run: Ray has its own time limits"),
 ]
 
 GAMMA = 0.9
@@ -30,7 +30,7 @@ TENSORS = ["input_ids", "attention_mask", "response_mask", "infer_logprobs", "ol
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model whose tokenizer does not survive decoding and encoding again."""
+    """A tiny model with a tokenizer for which decoding and encoding again gives other ids."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = byte_level_bpe()
     tokenizer.save_pretrained(folder)
@@ -53,14 +53,14 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "++gem.eval_episodes=4",
         "++gem.row=turn",
         "++gem.history=2",
-        "++gem.seed=23",  # so that each of the hostile fates occurs
+        "++gem.seed=23",  # each of the hostile fates occurs with this seed
         "++gem.vector_backend=process",
         "++gem.vector_workers=1",
         "++gem.env_timeout=2",
         "++gem.max_env_failure_share=null",
         "++gem.advantage=grpo",
         "++train_env_manager.group_size=2",
-        "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, and a fast one those of a slow one
+        "++train_env_manager.num_env_groups=6",  # each manager plays two episodes, or more if it is fast
         "++actor_train.worker_cls=roll_spy.SgdActorWorker",
         "actor_train.training_args.learning_rate=1.0",
         "++max_grad_norm=1e9",
@@ -72,7 +72,7 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *flags], ranks=2)
 
 
-def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+def test_environments_that_raise_hang_die_and_overflow_do_not_stop_it(hostile: Run):
     assert_nothing_stopped_it(hostile)
 
 
@@ -96,11 +96,11 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
         assert trained
         assert not trained - sampled
         mask = batch["response_mask"][:, 1:].bool()
-        # The engine's probabilities stand beside the same tokens as the trainer's.
+        # The engine's probabilities are for the same tokens as the trainer's.
         assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
 
 
-def test_copies_fill_a_batch_up_and_train_nothing(hostile: Run):
+def test_copies_fill_a_batch_and_train_nothing(hostile: Run):
     for step, batch in enumerate(hostile.batches):
         rows = len(batch["input_ids"])
         assert rows % 8 == 0  # two ranks, micro-batches of four
@@ -114,7 +114,7 @@ def test_copies_fill_a_batch_up_and_train_nothing(hostile: Run):
     )
 
 
-def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+def test_advantages_equal_brute_force_over_the_global_batch(hostile: Run):
     assert_expected(hostile, "grpo", tasks=12)
 
 
@@ -128,7 +128,7 @@ def test_an_evaluation_plays_the_same_tasks_each_time(hostile: Run):
 
 
 def test_a_step_is_the_policy_gradient(hostile: Run):
-    """The weights after one step of SGD on two ranks, from autograd on each turn; ROLL saves none before step 1."""
+    """The weights after one step of SGD on two ranks, from autograd on each turn; ROLL saves no initial weights."""
     responses = trained_responses(hostile.batches[2])
     assert_policy_gradient(hostile.saved(1), hostile.saved(2), responses, divisor=len(responses))
 
@@ -145,7 +145,7 @@ REBN = [
     "++gem.updates=2",
     "++ppo_epochs=2",
     "rollout_batch_size=10",  # which two updates of micro-batches of four do not divide
-    "++train_env_manager.num_env_groups=5",  # so that each environment manager plays two episodes of a batch
+    "++train_env_manager.num_env_groups=5",  # each environment manager plays two episodes of a batch
     "++train_env_manager.max_env_num_per_worker=3",  # in two processes
 ]
 
@@ -155,7 +155,7 @@ def rebn(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("rebn"), model, [*COMMON, *REBN])
 
 
-def test_rebn_is_brute_force_with_copies_filling_the_batch_up(rebn: Run):
+def test_rebn_equals_brute_force_with_copies_in_the_batch(rebn: Run):
     assert rebn.code == 0, rebn.output[-3000:]
     assert_expected(rebn, "rebn", tasks=10)
     for batch in rebn.batches:
@@ -170,14 +170,14 @@ def test_the_seed_decides_the_first_batch_on_one_rank(rebn: Run):
     assert_first_seeds(rebn, 0)
 
 
-def test_a_batch_makes_as_many_updates_as_asked_for(rebn: Run):
+def test_a_batch_has_the_set_number_of_updates(rebn: Run):
     assert [line["actor/backward_steps"] for line in rebn.metrics] == [4, 4]  # two in each pass
     assert [batch["meta"]["gem_accumulation"] for batch in rebn.batches] == [2, 2]
     # Two updates need the probabilities before the first.
     assert all(line["critic/old_log_prob/mean"] < 0 for line in rebn.metrics)
 
 
-def test_a_row_per_episode_trains_on_what_was_sampled(rebn: Run):
+def test_a_row_per_episode_trains_on_sampled_ids(rebn: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in rebn.sampled)
     trained = Counter((one.before, one.ids) for batch in rebn.batches for one in trained_responses(batch))
     assert trained == sampled
@@ -206,18 +206,18 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
 # -- what stops a run ------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_path: Path):
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model: Path, tmp_path: Path):
     flags = ["gem.env=test:Fragile-v0", "++gem.env_failure=raise", "max_steps=3"]
     run = train(tmp_path, model, [*COMMON, *flags])
     assert run.code == 1
-    # Ray may print what its workers said after the program's last words.
+    # Ray may print its workers' output after the program's last output.
     words = [line for line in run.output.splitlines() if line.startswith("EnvFailure: test:Fragile-v0")]
     assert len(words) == 1, run.output[-3000:]
     assert run.left == []
 
 
 def assert_first_seeds(run: Run, seed: int) -> None:
-    """The first tasks have the seeds that they have in every framework; the environments are those of the run."""
+    """The first tasks have the same seeds as in every framework; the environments are those of the run."""
     seeds = {episode.group: episode.seed for episode in run.episodes if episode.env_id.startswith("test:")}
     want = [one for _, one in first_batch_of(seed)]
     assert [seeds[task] for task in range(len(want))] == want

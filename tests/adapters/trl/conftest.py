@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))  # what the tests of several adapters share
+sys.path.append(str(Path(__file__).parents[1]))  # modules that the tests of several adapters share
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -64,7 +64,7 @@ def trainer(settings):
 
 @pytest.fixture
 def bpe_trainer(settings):
-    """As `trainer`, with a byte-level BPE tokenizer whose decoding and encoding are not the identity."""
+    """As `trainer`, with a byte-level BPE tokenizer for which decoding and encoding again gives other ids."""
 
     def make(*, cls: type[TurnGRPOTrainer] = TurnGRPOTrainer, **changes: Any):
         tokenizer = byte_level_bpe()

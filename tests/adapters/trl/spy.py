@@ -1,4 +1,4 @@
-"""The trainer under observation: what was sampled, and what the loss was computed from."""
+"""A trainer that records what was sampled, and what the loss was computed from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gem_trl import TurnGRPOTrainer
 
 
 class Response(NamedTuple):
-    """A run of sampled tokens: what stood before it, the ids, and its advantage."""
+    """A run of sampled tokens: the ids before it, its ids, and its advantage."""
 
     before: tuple[int, ...]
     ids: tuple[int, ...]
@@ -22,7 +22,7 @@ class Response(NamedTuple):
 
 
 class SpyTrainer(TurnGRPOTrainer):
-    """Notes what the policy sampled, each batch of episodes, and each micro-batch that the loss is computed from."""
+    """Records what the policy sampled, each batch of episodes, and each micro-batch of the loss."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.sampled: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
@@ -47,7 +47,7 @@ class SpyTrainer(TurnGRPOTrainer):
         return super().compute_loss(model, inputs, *args, **kwargs)
 
     def trained_responses(self) -> list[Response]:
-        """Every response in the loss, with the advantage that TRL used, freed of the factor for padding."""
+        """Every response in the loss, with the advantage that TRL used, without the factor for padding."""
         per_batch = len(self.micro_batches) // len(self.batches)
         found: list[Response] = []
         for number, batch in enumerate(self.batches):
@@ -63,7 +63,7 @@ class SpyTrainer(TurnGRPOTrainer):
 
 
 def assert_same(got: Sequence[Response], want: Sequence[Response]) -> None:
-    """The same responses with the same ids, each as often, and advantages equal to 1e-5."""
+    """Assert the same responses with the same ids, equally often, with advantages equal to 1e-5."""
     assert [(one.before, one.ids) for one in sorted(got)] == [(one.before, one.ids) for one in sorted(want)]
     numbers = [[one.advantage for one in sorted(responses)] for responses in (got, want)]
     assert numbers[0] == pytest.approx(numbers[1], abs=1e-5)
@@ -101,7 +101,7 @@ def _row_responses(
     found: list[Response] = []
     start = 0
     while start < len(ids):
-        # A turn ends where the mask changes; two responses never touch, glue stands between them.
+        # A turn ends where the mask changes; there is always template text between two responses.
         end = next((at for at in range(start, len(ids)) if mask[at] != mask[start]), len(ids))
         if mask[start]:
             assert len(set(numbers[start:end])) == 1, "one turn, one advantage"

@@ -1,4 +1,4 @@
-"""What the adapter relies on in TRL; a failure here says what a new release changed."""
+"""The internals of TRL that the adapter uses; a failure here shows what a new release changed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rows_are_shuffled_and_split_together():
     assert (batch["b"][:, 0] == 2 * batch["a"]).all()
     parts = split_tensor_dict(batch, 3)
     assert [len(part["a"]) for part in parts] == [2, 2, 2]
-    # The remainder is dropped without a word: the reason why rows are padded to whole parts.
+    # The remainder is dropped silently, which is why rows are padded to whole parts.
     assert sum(len(part["a"]) for part in split_tensor_dict({"a": torch.arange(7)}, 2)) == 6
 
 

@@ -29,8 +29,8 @@ CORRIDOR = {
 }
 
 
-@pytest.mark.uncertain("what is learned depends on what is sampled")
-def test_corridor_is_learnt(tmp_path: Path):
+@pytest.mark.uncertain("learning depends on the sampled episodes")
+def test_corridor_is_learned(tmp_path: Path):
     model, tokenizer = tiny_policy(CORRIDOR["env"], warm_start_steps=100, seed=0)
     progress = ProgressCallback("corridor")
     run = TurnGRPOTrainer(

@@ -1,4 +1,4 @@
-"""Settings that cannot work, or would silently change the algorithm, say so."""
+"""Settings that cannot work, or would silently change the algorithm, are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from gem_core.errors import (
         ({"advantage": "grpo", "num_generations": 3}, "groups of num_generations=3"),
         ({"row": "turns", "beta": 0.1}, "row='turns' is not one of episode, turn. Did you mean 'turn'"),
         ({"row": "Episode", "history": 2}, "row='Episode' is not one of episode, turn. Did you mean 'episode'"),
-        ({"env_kwargs": "raise_every=3"}, "env_kwargs='raise_every=3': .*no JSON object"),
+        ({"env_kwargs": "raise_every=3"}, "env_kwargs='raise_every=3': .*not a JSON object"),
         ({"vector_workers": 0}, "vector_workers=0: Expected `int` >= 1"),
         ({"vector_backend": "sync", "vector_workers": 2}, "vector_workers=2 has no effect with vector_backend='sync'"),
         ({"eval_episodes": 0}, "eval_episodes=0: Expected `int` >= 1"),
@@ -78,7 +78,7 @@ def test_environment_arguments_as_text_reach_the_environment(trainer):
         trainer(env="game:Corridor-v0", env_kwargs='{"max_turn": 2}')
 
 
-def test_every_environment_gets_a_turn(trainer):
+def test_every_environment_is_played(trainer):
     with pytest.raises(SettingsError, match="3 environment ids for 2 slots"):
         trainer(
             env=["test:Babble-v0", "game:Corridor-v0", "test:Fragile-v0"],
@@ -87,7 +87,7 @@ def test_every_environment_gets_a_turn(trainer):
         ).train()
 
 
-def test_weights_share_the_places_of_all_processes(trainer):
+def test_weights_share_the_slots_of_all_processes(trainer):
     run = trainer(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[3.0, 1.0])
     run.train()
     logged = run.state.log_history[0]
@@ -100,7 +100,7 @@ def test_response_limit_must_fit_the_context(trainer):
         trainer(max_completion_length=5000)
 
 
-def test_command_line_text_becomes_values(tmp_path):
+def test_command_line_strings_become_values(tmp_path):
     """As `HfArgumentParser`, with which TRL's own scripts read a command line."""
     line = (
         f'--output_dir {tmp_path} --env a b --env_weights 1 3 --env_kwargs {{"max_turns":3}} --row turn --history 2 '
@@ -140,7 +140,7 @@ def test_report_and_recording_are_written(trainer, tmp_path):
 
 
 def test_dropped_failures_are_counted_as_failures(trainer):
-    """With `drop` as with `truncate`: the metric does not depend on what is done about a failure."""
+    """With `drop` as with `truncate`: the metric does not depend on how a failure is handled."""
     counts = {}
     for action in ("truncate", "drop"):
         run = trainer(
@@ -165,7 +165,7 @@ def test_gae_needs_a_critic(trainer):
         trainer(extra={"value_function": lambda episodes: []})
 
 
-def test_unknown_estimator_names_the_near_match(settings):
+def test_unknown_estimator_suggests_the_nearest_name(settings):
     with pytest.raises(NotFoundError, match="Did you mean 'rebn'"):
         settings(advantage="rebm")
 

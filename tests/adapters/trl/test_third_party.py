@@ -1,4 +1,4 @@
-"""A stranger's plugin, installed from its own distribution, trains one TRL step beside a broken one."""
+"""A third-party plugin, installed from its own distribution, trains one TRL step next to a broken plugin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print("trained", trainer.state.global_step, "step on", env, "of", provenance(env
 """
 
 
-def test_one_step_on_a_strangers_environment(tmp_path: Path):
+def test_one_step_on_a_third_party_environment(tmp_path: Path):
     site = tmp_path / "site"
     install = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(site), str(PLUGIN)]
     subprocess.run([sys.executable, "-m", "pip", "install", *install], check=True, timeout=120)

@@ -29,7 +29,7 @@ def test_advantages_equal_brute_force(trainer, name, row, history):
 
 @pytest.mark.parametrize(("row", "history"), ROWS)
 def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
-    # Random ids of a byte-level BPE: decoding and encoding them again gives other ids nearly always.
+    # Random ids of a byte-level BPE: decoding and encoding them again almost always gives other ids.
     run = bpe_trainer(cls=SpyTrainer, row=row, history=history, max_steps=2, max_completion_length=6)
     run.train()
     tokenizer = run.processing_class
@@ -72,7 +72,7 @@ def test_an_episode_whose_tools_change_has_a_row_for_each_sequence(bpe_trainer):
     assert_same(run.trained_responses(), run.expected_responses("rebn", 0.9))
 
 
-def test_what_counts_rows_is_refused_where_an_episode_has_several(bpe_trainer):
+def test_settings_that_count_rows_are_refused_if_an_episode_has_several(bpe_trainer):
     run = bpe_trainer(env="test:Retooled-v0", log_completions=True)
     show_tools(run)
     with pytest.raises(AdapterError, match="log_completions=True counts rows, and an episode has several rows here"):
@@ -120,7 +120,7 @@ def test_value_function_makes_gae(trainer):
         assert got[key] == pytest.approx(last.reward - 0.5, abs=1e-5)
 
 
-def test_a_value_function_gives_a_value_for_each_turn(trainer):
+def test_a_value_function_must_return_a_value_for_each_turn(trainer):
     def values(episodes):
         return [[0.5] * (len(episode.turns) + 1) for episode in episodes]
 
@@ -129,12 +129,12 @@ def test_a_value_function_gives_a_value_for_each_turn(trainer):
         run.train()
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_environments_that_hang_and_die_do_not_stop_training(trainer):
     run = trainer(
         cls=SpyTrainer,
         env="test:Hostile-v0",
-        seed=1,  # so that each of the fates occurs
+        seed=1,  # each of the fates occurs with this seed
         max_steps=4,
         vector_backend="process",
         vector_workers=2,
@@ -167,7 +167,7 @@ def test_failing_environments_cost_only_their_episodes(trainer):
     assert sum(line["rollout/padding_rows"] for line in logged) == empty
 
 
-def test_huge_observations_end_episodes_not_the_run(trainer):
+def test_huge_observations_end_episodes_but_not_the_run(trainer):
     run = trainer(cls=SpyTrainer, env="test:Chatty-v0", max_steps=2)
     run.train()
     assert {e.stop_reason.value for batch in run.batches for e in batch.episodes} == {"context_full"}
@@ -217,7 +217,7 @@ def test_lora_and_resume(trainer, tmp_path):
 
 
 def test_several_updates_per_batch(trainer):
-    # Two optimiser steps per iteration, two iterations: PPO's clipping takes over, rows are the same each time.
+    # Two optimizer steps per iteration, two iterations: PPO's clipping applies, rows are the same each time.
     run = trainer(cls=SpyTrainer, gradient_accumulation_steps=1, steps_per_generation=2, num_iterations=2, max_steps=4)
     run.train()
     assert len(run.batches) == 1

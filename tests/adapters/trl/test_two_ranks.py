@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize(("advantage", "row"), [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")])
-def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, row):
+def test_advantages_cover_the_global_batch(tmp_path, advantage, row):
     ranks = _train(tmp_path, advantage=advantage, row=row, num_generations=4, max_steps=2)
     trained = [response for rank in ranks for response in rank["trained"]]
     wanted = []
@@ -30,7 +30,7 @@ def test_advantages_are_those_of_the_global_batch(tmp_path, advantage, row):
         assert {episode.group for episode in first.episodes}.isdisjoint(episode.group for episode in second.episodes)
         wanted += expected_responses(Batch([*first.episodes, *second.episodes]), advantage, 0.9)
     assert_same(trained, wanted)
-    # TRL's shared engines hand completions back by position: every rank must send as many prompts as the others.
+    # TRL's shared engines return completions by position: all ranks must send the same number of prompts.
     assert ranks[0]["prompts_per_call"] == ranks[1]["prompts_per_call"]
     for name, value in ranks[0]["weights"].items():
         torch.testing.assert_close(value, ranks[1]["weights"][name])

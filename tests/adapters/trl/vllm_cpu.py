@@ -1,7 +1,7 @@
-"""TRL's colocated vLLM on a CPU; run by `nox -s trl_vllm`, in an environment of its own.
+"""TRL's colocated vLLM on a CPU; run by `nox -s trl_vllm`, in a separate virtual environment.
 
-What is swapped, and why: vLLM's CPU kernels repack weights when they load, after which TRL's weight sync finds no
-`weight_loader`; so plain `linear` takes their place. Everything else is the installed TRL and vLLM.
+Plain `linear` replaces vLLM's CPU kernels, which repack weights on loading, so that TRL's weight sync would find no
+`weight_loader`. Everything else is the installed TRL and vLLM.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of the verl adapter share: the CPU as verl's device, tokenizers, a tiny model, configurations."""
+"""Shared by the tests of the verl adapter: the CPU as verl's device, tokenizers, a tiny model, configurations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are folders
 
 from gem_cpu import verl as cpu
 
-# Before verl is imported, which reads them meanwhile.
+# Before verl is imported, which reads these variables.
 os.environ.update(cpu.environment())
 
 import copy
@@ -35,7 +35,7 @@ register()
 
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
-    """A tokenizer of whole words."""
+    """A word-level tokenizer."""
     return tiny_tokenizer(["test:Babble-v0", "game:Corridor-v0"])
 
 
@@ -74,10 +74,10 @@ def _composed(model_folder: Path) -> DictConfig:
 
 @pytest.fixture
 def configure(_composed: DictConfig) -> Callable[..., DictConfig]:
-    """A function that gives verl's whole configuration; its arguments override it, as on the command line."""
+    """A function that returns verl's whole configuration; its arguments override it, as on the command line."""
 
     def make(*flags: str) -> DictConfig:
-        config = copy.deepcopy(_composed)  # composing it takes seconds; the overrides are parsed as Hydra does
+        config = copy.deepcopy(_composed)  # composing takes seconds; overrides are parsed as in Hydra
         ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides([*flags]), config)
         return config
 

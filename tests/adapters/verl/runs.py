@@ -1,4 +1,4 @@
-"""Runs of `python -m gem_verl` on the CPU, each in a process and a Ray cluster of its own."""
+"""Runs of `python -m gem_verl` on the CPU, each with its own process and Ray cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Run(TrainingRun):
 
     @property
     def batches(self) -> list[dict[str, Any]]:
-        """What `verl_spy` saw the actor train on, step by step."""
+        """The rows that `verl_spy` recorded in the actor, step by step."""
         paths = sorted(self.folder.glob("batch-*.pt"), key=lambda path: int(path.stem.split("-")[1]))
         return [torch.load(path, weights_only=False) for path in paths]
 
@@ -34,7 +34,7 @@ def train(
     ranks: int = 1,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Train in a process of its own, watched by `verl_spy`; nothing of verl is replaced but what a CPU asks for."""
+    """Train in a separate process, recorded by `verl_spy`; only the GPU-only parts of verl are replaced."""
     own = [
         "gem.modules=[verl_spy]",
         f"gem.report={folder}/report",
@@ -59,7 +59,7 @@ def _responses_of(
 ) -> Iterator[Response]:
     start = 0
     while start < len(ids):
-        # A turn ends where the mask changes; two responses never touch, glue stands between them.
+        # A turn ends where the mask changes; there is always template text between two responses.
         end = next((at for at in range(start, len(ids)) if mask[at] != mask[start]), len(ids))
         numbers = {*zip(advantages[start:end], returns[start:end], strict=True)}
         assert len(numbers) == 1, "one turn, one advantage"

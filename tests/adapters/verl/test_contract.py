@@ -1,4 +1,4 @@
-"""What the adapter relies on in verl; a failure here says what a new release changed."""
+"""The internals of verl that the adapter uses; a failure here shows what a new release changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_task_runner_can_be_replaced():
     )
 
 
-def test_what_is_under_ray_remote():
+def test_the_class_under_ray_remote():
     cls = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
     assert cls.__name__ == "TaskRunnerV1"
     assert parameters(cls.run)[:2] == ["self", "config"]  # and what Ray adds
@@ -68,7 +68,7 @@ def test_main_checks_in_this_order():
     )
 
 
-def test_a_critic_is_wanted_where_the_configuration_says_so():
+def test_the_configuration_decides_whether_there_is_a_critic():
     for wish in (True, False):
         assert need_critic(SimpleNamespace(critic=SimpleNamespace(enable=wish))) is wish
 
@@ -136,7 +136,7 @@ def test_a_loop_is_built_with_these_arguments():
     assert AgentLoopBase.__abstractmethods__ == {"run"}
 
 
-def test_a_loop_hears_session_and_step():
+def test_a_loop_gets_session_and_step():
     says(WORKER._run_prompt, "for i in range(n)", "session_id=i, **prompt")
     says(PPOTrainer._next_train_batch, 'tu.assign_non_tensor_data(batch, "global_steps", self.global_steps)')
     says(PPOTrainer._validate, 'tu.assign_non_tensor_data(batch, "global_steps", self.global_steps)')
@@ -148,7 +148,7 @@ def test_an_exception_in_a_loop_would_not_stop_verl():
     )
 
 
-def test_what_servers_are_asked_and_answer():
+def test_requests_to_servers_and_their_answers():
     signature = inspect.signature(LLMServerClient.generate).parameters
     assert [*signature][:4] == ["self", "request_id", "prompt_ids", "sampling_params"]
     required = [name for name, one in signature.items() if one.default is one.empty and one.kind is one.KEYWORD_ONLY]
@@ -180,7 +180,7 @@ def test_rewards_of_rows_are_not_computed_again():
     says(AgentLoopWorker._compute_score, "if final_output.reward_score is None and enable_async_reward")
 
 
-def test_what_an_output_becomes():
+def test_fields_of_a_stored_output():
     fields = {"prompt_ids", "response_ids", "response_mask", "response_logprobs", "reward_score", "num_turns"}
     assert fields | {"metrics", "extra_fields"} <= {*AgentLoopOutput.model_fields}
     made = AgentLoopOutput(
@@ -208,7 +208,7 @@ def test_versions_of_weights_are_read_from_the_rows():
     says(PPOTrainer._compute_metrics, 'tag["max_global_steps"] for tag in batch.tags', "num_turns")
 
 
-def test_agent_workers_can_be_asked_to_run_something():
+def test_agent_workers_can_run_a_function():
     says(agent_loop.AgentLoopManager._init_agent_loop_workers, "self.agent_loop_workers.append(")
     says(AgentLoopManagerTQ, "self.agent_loop_workers_class = AgentLoopWorkerTQ")
 
@@ -225,7 +225,7 @@ def test_transfer_queue():
     assert batch.keys == ["b", "a"]
 
 
-def test_padding_rows_copy_the_first_and_say_so():
+def test_padding_rows_copy_the_first_and_are_marked():
     row = {
         "prompts": torch.ones(2, dtype=torch.int64),
         "responses": torch.ones(3, dtype=torch.int64),
@@ -263,6 +263,7 @@ def test_the_name_sync_decides_what_is_synchronous():
 def test_the_replay_buffer_polls():
     assert "poll_interval" in parameters(replay_buffer.ReplayBuffer.__init__)
     says(replay_buffer.ReplayBuffer._wait_for_next_poll, "time.sleep(self.poll_interval)")
+    says(replay_buffer.ReplayBuffer.sample, "self._wait_for_next_poll(partition_id, last_debug_time)")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +287,7 @@ def test_methods_that_are_overridden(method, arguments):
     assert method in vars(TurnTrainer)
 
 
-def test_a_step_asks_for_them_in_this_order():
+def test_a_step_calls_them_in_this_order():
     says(
         PPOTrainer._step_once,
         "self.replay_buffer.sample(",
@@ -313,7 +314,7 @@ def test_advantages_come_from_the_registry():
     says(ray_trainer.compute_advantage, "advantages, returns = adv_estimator_fn(**adv_kwargs)")
 
 
-def test_divergence_is_taken_off_token_by_token():
+def test_the_kl_penalty_is_subtracted_token_by_token():
     says(ray_trainer.apply_kl_penalty, "token_level_rewards = token_level_scores - beta * kld")
 
 
@@ -360,14 +361,14 @@ def test_aggregations():
     assert total("seq-mean-token-sum") == pytest.approx(15 / 5)
     assert total("seq-mean-token-sum-norm") == pytest.approx(15 / 5 / 10)
     assert total("seq-mean-token-mean") == pytest.approx((7 / 3 + 8) / 5), "the one that counts long rows for less"
-    # A micro-batch of its own adds up to the same.
+    # A separate micro-batch adds up to the same.
     parts = [
         core_algos.agg_loss(losses_[i : i + 1], mask[i : i + 1], "seq-mean-token-sum-norm", **whole) for i in (0, 1)
     ]
     assert sum(parts).item() == pytest.approx(15 / 5 / 10)
 
 
-def test_values_stand_at_the_token_that_they_judge():
+def test_values_are_at_the_token_that_they_estimate():
     from verl.workers.utils.padding import response_from_nested
 
     def jagged(*rows: list[float]) -> torch.Tensor:
@@ -378,7 +379,7 @@ def test_values_stand_at_the_token_that_they_judge():
     assert values.unbind()[0].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_validation_makes_no_metric_of_texts_and_skips_what_is_missing():
+def test_validation_makes_no_metric_of_texts_and_skips_missing_fields():
     infos = {"acc": [1.0, None, 0.0], "gem": ["{}", "{}", "{}"], "reward": [1.0, 2.0, 3.0]}
     found = process_validation_metrics(["env"] * 3, ["a", "b", "c"], infos)
     assert {*found["env"]} == {"acc", "reward"}

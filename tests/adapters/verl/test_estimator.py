@@ -1,4 +1,4 @@
-"""Advantages as verl's own trainer computes them, against their formulas in plain Python."""
+"""Advantages as verl's own trainer computes them, compared with their formulas in plain Python."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Step:
         self.queue, self.episodes = queue, episodes
         self.trainer = trainer(config, tokenizer, ranks=2)
         self.of: dict[str, int] = {}
-        """Which episode a row belongs to."""
+        """The episode of each row."""
         keys: list[str] = []
         members: dict[int, int] = {}
         for number, episode in enumerate(episodes):
@@ -60,7 +60,7 @@ class Step:
         self.metrics: dict[str, Any] = {}
 
     def advantages(self, field: str = "advantages") -> list[list[float]]:
-        """One number per turn of each episode, from the rows; nothing anywhere else."""
+        """One number per turn of each episode, from the rows; all other tokens have 0."""
         found: list[dict[int, float]] = [{} for _ in self.episodes]
         for key in self.batch.keys:
             row = self.queue.rows[key]
@@ -133,7 +133,7 @@ def test_equals_brute_force(step, name, row):
 
 @pytest.mark.parametrize("row", ["episode", "turn"])
 @pytest.mark.parametrize("gamma", [1.0, 0.7])
-def test_gae_takes_the_value_at_the_first_token_of_each_turn(step, row, gamma):
+def test_gae_uses_the_value_at_the_first_token_of_each_turn(step, row, gamma):
     episodes = random_episodes(random.Random(5), GROUPS, SIZE, breaks=0.2)
     run = step(episodes, "algorithm.adv_estimator=gae", f"algorithm.gamma={gamma}", f"gem.row={row}")
     values: list[list[float]] = [[0.0] * len(episode.turns) for episode in episodes]
@@ -171,8 +171,8 @@ def test_both_kinds_of_row_give_each_token_the_same_number(step, name):
     assert [*found[0].values()] == pytest.approx([found[1][token] for token in found[0]], abs=1e-6)
 
 
-def test_padding_rows_are_there_and_count_for_nothing(step):
-    # 2 ranks, and 8 rows at once without dynamic batches, make verl fill up with copies of the first row.
+def test_padding_rows_exist_and_do_not_count(step):
+    # With 2 ranks, and 8 rows at once without dynamic batches, verl adds copies of the first row.
     fixed = ["actor_rollout_ref.actor.use_dynamic_bsz=False", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8"]
     episodes = random_episodes(random.Random(2), GROUPS, SIZE)
     run = step(episodes, "algorithm.gamma=0.9", *fixed)
@@ -181,7 +181,7 @@ def test_padding_rows_are_there_and_count_for_nothing(step):
     assert run.metrics["rollout/episodes"] == 12
 
 
-def test_episodes_without_turns_are_no_turns(step):
+def test_episodes_without_turns_do_not_count(step):
     episodes = random_episodes(random.Random(3), GROUPS, SIZE)
     for number in (0, 4, 5):
         without_turns(episodes[number])
@@ -190,7 +190,7 @@ def test_episodes_without_turns_are_no_turns(step):
     rewards = rewards_of(episodes)
     kept = [number for number in range(12) if rewards[number]]
     got = run.compute()
-    # Group 1 has a single episode left, which deviates from nothing.
+    # Group 1 has a single episode left, which deviates by 0.
     left = [number for number in kept if number != 3]
     wanted = brute_force.expected("rloo", [rewards[n] for n in left], [episodes[n].group for n in left], 0.9)
     same([got[number] for number in left], wanted)
@@ -218,7 +218,7 @@ def test_single_turn(step, name):
     assert got == [[pytest.approx(reward)]] if name == "reinforce" else got == [[0.0]]
 
 
-def test_divergence_counts_in_the_turn_of_its_tokens(step):
+def test_the_kl_penalty_counts_in_the_turn_of_its_tokens(step):
     episodes = random_episodes(random.Random(6), GROUPS, SIZE, breaks=0.2)
     flags = ["algorithm.use_kl_in_reward=True", "algorithm.kl_ctrl.kl_coef=0.3", "algorithm.adv_estimator=reinforce"]
     run = step(episodes, *flags, "algorithm.gamma=0.5")
@@ -232,7 +232,7 @@ def test_divergence_counts_in_the_turn_of_its_tokens(step):
 
 
 def test_rejected_tokens_get_nothing(step):
-    # verl's rollout correction takes tokens out of the mask before it asks for advantages.
+    # verl's rollout correction removes tokens from the mask before it computes advantages.
     episodes = random_episodes(random.Random(7), GROUPS, SIZE)
     flags = [
         "algorithm.rollout_correction.rollout_rs=token_k1",
@@ -264,19 +264,19 @@ def test_estimator_of_a_plugin(step):
     assert got == [[10.0 * (turn == 0) + one.group for turn in range(len(one.turns))] for one in episodes]
 
 
-def test_estimator_of_a_plugin_that_is_wrong_stops_the_run(step):
+def test_wrong_estimator_of_a_plugin_stops_the_run(step):
     manager.add("gem_advantages", AdvantageSpec("test:nan", lambda batch, **_: np.full(len(batch), np.nan)))
     run = step(random_episodes(random.Random(9), GROUPS, SIZE), "algorithm.adv_estimator=test:nan")
     with pytest.raises(AdvantageError, match=r"test:nan.*not finite"):
         run.compute()
 
 
-def test_is_the_one_that_verl_finds():
+def test_verl_finds_the_estimator():
     assert core_algos.get_adv_estimator_fn(ESTIMATOR) is TURN_ESTIMATOR
     assert compute_advantage_for_multi_trajectories.__module__ == "verl.trainer.ppo.v1.utils"
 
 
-def test_first_line_of_a_run_is_said_once(step, capsys):
+def test_estimator_is_announced_once(step, capsys):
     run = step(random_episodes(random.Random(1), GROUPS, SIZE), "algorithm.gamma=0.9", "gem.row=turn")
     run.compute()
     run.trainer._compute_advantage(run.batch, {})
@@ -289,7 +289,7 @@ def test_first_line_of_a_run_is_said_once(step, capsys):
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[str], list[list[TurnSpan]], int]:
-    """Keys, spans and width of a batch in which turns of any length stand anywhere."""
+    """Keys, spans and width of a batch with turns of any length at any position."""
     keys: list[str] = []
     spans: list[list[TurnSpan]] = []
     for episode in range(draw(st.integers(0, 4))):
@@ -340,7 +340,7 @@ def test_any_table(table, gamma, noise):
             assert advantages[row, start:end].tolist() == pytest.approx([number] * (end - start), abs=1e-4)
 
 
-def test_a_result_counts_once_of_an_episode_with_several_rows(step):
+def test_an_episode_with_several_rows_counts_once(step):
     episodes = random_episodes(random.Random(11), GROUPS, SIZE)
     run = step(episodes, "gem.row=turn")
     run.compute()

@@ -1,4 +1,4 @@
-"""Starting verl, and how that ends."""
+"""Starting verl, and the end of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gem_verl import launch
 
 
 def test_after_ctrl_c_the_curve_is_drawn(configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """The trainer is an actor of Ray, which is killed with this process."""
+    """The trainer is a Ray actor, which is killed with this process."""
 
     def interrupted(*_: object, **__: object) -> None:
         RunReport(9, "test", live=False, folder=tmp_path).update(1, {"episode/success": 0.5})

@@ -1,4 +1,4 @@
-"""An agent learns in verl's own trainer on the CPU, by the example as a user runs it: the end-to-end test."""
+"""An agent learns in verl's own trainer on the CPU, with the example as a user runs it: the end-to-end test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CORRIDOR = [
 ]
 
 
-@pytest.mark.uncertain("what is learned depends on what is sampled, and Ray has time limits of its own")
+@pytest.mark.uncertain("learning depends on the sampled episodes, and Ray has its own time limits")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
@@ -48,7 +48,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     assert_leaves_nothing(run)
 
 
-def test_wrong_flags_are_answered_well(tmp_path: Path):
+def test_wrong_flags_give_clear_errors(tmp_path: Path):
     def answer(*flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **cpu.environment()}
         command = [sys.executable, "-m", "gem_verl", *flags]

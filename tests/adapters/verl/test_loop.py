@@ -1,4 +1,4 @@
-"""The agent loop with real environments: the ids that were sampled, one seed per task, and no exception ever."""
+"""The agent loop with real environments: the sampled ids, one seed per task, and no exceptions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Client:
 
 
 class Shouting(Wrapper):
-    """A wrapper that says every observation twice."""
+    """A wrapper that shows every observation twice."""
 
     def reset(self, **options: Any) -> Any:
         observation, info = self.env.reset(**options)
@@ -169,7 +169,7 @@ def nothing_trained(rows: Sequence[AgentLoopOutput]) -> bool:
 
 
 @pytest.mark.parametrize(("row", "history"), [("episode", "null"), ("turn", "null"), ("turn", "1")])
-def test_the_ids_that_were_sampled(play, words, row, history):
+def test_sampled_ids(play, words, row, history):
     client = Client(words)
     episodes = play(range(12), f"gem.row={row}", f"gem.history={history}", client=client)
     trained = [turn for rows in episodes for row in rows for turn in trained_turns(row)]
@@ -180,7 +180,7 @@ def test_the_ids_that_were_sampled(play, words, row, history):
     assert [rows[0].num_turns for rows in episodes] == turns
 
 
-def test_a_tokenizer_whose_encoding_is_not_the_identity(configure, bpe):
+def test_a_tokenizer_that_encodes_other_ids(configure, bpe):
     config, client = configure(), Client(bpe)
     rows = EnvTasks("train", config.data)
     episodes = play_rows(config, bpe, client, [rows[task] for task in range(12)])
@@ -200,7 +200,7 @@ def test_sessions_of_a_task_play_the_same_task(play, words):
     assert openings[:4] == [openings[0]] * 4
     assert openings[4:] == [openings[4]] * 4
     assert openings[0] != openings[4]
-    # But each samples for itself.
+    # But each episode has its own samples.
     assert len({tuple(rows[0].response_ids) for rows in episodes}) == 8
     assert {request for request, *_ in client.calls} == {f"train-{task}-{s}-0" for task in (3, 8) for s in range(4)}
 
@@ -225,7 +225,7 @@ def test_seed_and_split_decide_the_tasks(play):
     assert not seeds() & seeds(split="eval")
 
 
-def test_what_servers_are_asked(play, words):
+def test_requests_to_servers(play, words):
     client = Client(words)
     play(range(4), "actor_rollout_ref.rollout.full_determinism=False", client=client, sessions=2)
     assert len(client.calls) > 8
@@ -253,7 +253,7 @@ def test_full_determinism_gives_each_request_a_seed(play, words):
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
-def test_versions_of_the_weights_are_those_that_sampled(play, words):
+def test_versions_of_the_sampling_weights(play, words):
     class Moving(Client):
         async def generate(self, *args: Any, **kwargs: Any) -> TokenOutput:
             self._version += 1
@@ -268,17 +268,17 @@ def test_versions_of_the_weights_are_those_that_sampled(play, words):
     assert max(lengths) > 1
 
 
-def test_a_response_that_the_limit_cuts_off_is_an_empty_action(play, words):
+def test_a_truncated_response_is_an_empty_action(play, words):
     full = [9] * MAX_TOKENS
     (rows,) = play([0], client=Client(words, token_ids=full, log_probs=[-1.0] * MAX_TOKENS))
     assert result_of(rows).summary.truncated == result_of(rows).summary.turns
-    # One that ends exactly at the limit is whole.
+    # A response that ends exactly at the limit is complete.
     (rows,) = play([0], client=Client(words, token_ids=[*full[1:], words.eos_token_id], log_probs=None))
     assert result_of(rows).summary.truncated == 0
     assert rows[0].response_logprobs is None
 
 
-def test_ends_of_the_model_are_ends(configure, words, model_folder, tmp_path):
+def test_end_tokens_of_the_model_end_a_turn(configure, words, model_folder, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
     file = folder / "generation_config.json"
@@ -291,22 +291,22 @@ def test_ends_of_the_model_are_ends(configure, words, model_folder, tmp_path):
     assert result_of(episode).summary.truncated == 0
 
 
-def test_environments_that_raise_cost_their_episode(play):
+def test_environments_that_raise_lose_only_their_episode(play):
     episodes = play(range(24), "gem.env=test:Fragile-v0", "gem.max_env_failure_share=null")
     errors = [result_of(rows).summary.error for rows in episodes]
     assert {*errors} == {None, "RuntimeError: no such level", "RuntimeError: lost the connection"}
     for rows, error in zip(episodes, errors, strict=True):
         assert nothing_trained(rows) == (error == "RuntimeError: no such level")
         assert result_of(rows) != EpisodeResult()
-        # What tells of nothing sampled claims the newest weights: those of the step before.
+        # A row without samples gets the newest version of weights: that of the previous step.
         assert rows[0].extra_fields["max_global_steps"] == 0
     failed = next(rows for rows, error in zip(episodes, errors, strict=True) if error and "connection" in error)
     assert result_of(failed).summary.stop_reason is StopReason.ENV_ERROR
     assert result_of(failed).summary.turns == 1
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
-def test_environments_that_hang_cost_their_episode(play):
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
+def test_environments_that_hang_lose_only_their_episode(play):
     flags = ["gem.env=test:Sleepy-v0", "gem.env_timeout=1", "gem.max_env_failure_share=null"]
     episodes = play(range(8), *flags)
     errors = [result_of(rows).summary.error or "" for rows in episodes]
@@ -316,8 +316,8 @@ def test_environments_that_hang_cost_their_episode(play):
     assert False in hung
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
-def test_environments_that_kill_their_process_cost_their_episode(play):
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
+def test_environments_that_kill_their_process_lose_only_their_episode(play):
     flags = ["gem.env=test:Hostile-v0", "gem.vector_backend=process", "gem.vector_workers=2", "gem.env_timeout=1"]
     episodes = play(range(16), *flags, "gem.max_env_failure_share=null")
     fates = [result_of(rows).summary.seed % 11 for rows in episodes]
@@ -347,7 +347,7 @@ def test_environments_that_never_start_stop_the_run(play):
     assert all(one.error.startswith("OSError: no file \udcff for ") and not one.turns for one in told)
 
 
-def test_dropped_episodes_say_so(play):
+def test_dropped_episodes_are_marked(play):
     flags = ["gem.env=test:Fragile-v0", "gem.env_failure=drop", "gem.max_env_failure_share=null"]
     episodes = play(range(24), *flags)
     dropped = [rows for rows in episodes if result_of(rows) == EpisodeResult()]
@@ -357,7 +357,7 @@ def test_dropped_episodes_say_so(play):
     assert not any(result_of(rows).summary.error for rows in episodes if result_of(rows) != EpisodeResult())
 
 
-def test_failures_that_are_to_stop_the_run_do(play):
+def test_failures_that_must_stop_the_run_stop_it(play):
     episodes = play(range(24), "gem.env=test:Fragile-v0", "gem.env_failure=raise")
     fatal = [result_of(rows).fatal for rows in episodes if result_of(rows).fatal]
     assert fatal
@@ -385,7 +385,7 @@ def test_a_server_that_raises_stops_the_run(play, words):
             raise ConnectionError("no server\udcff")
 
     (rows,) = play([0], client=Gone(words))
-    # Of what is not gem-core's, it matters where it came from.
+    # Errors from outside gem-core need their traceback.
     assert result_of(rows).fatal.startswith("ConnectionError: no server\udcff\nTraceback")
     assert "in generate" in result_of(rows).fatal
 
@@ -430,7 +430,7 @@ def test_several_environments_share_a_worker(play):
         (["actor_rollout_ref.rollout.agent.num_workers=100"], "train", 1),
     ],
 )
-def test_a_worker_plays_its_share_of_a_batch_at_once(configure, flags, split, wanted):
+def test_a_worker_plays_its_whole_share_of_a_batch_at_a_time(configure, flags, split, wanted):
     config = configure(*flags)
     settings = GemSettings.of(config.gem)
     assert _share_of_batch(config, settings, split) == wanted

@@ -12,7 +12,7 @@ from gem_verl.order import even_order
 @pytest.mark.parametrize(("rows", "ranks", "updates"), [(131, 8, 8), (129, 8, 16), (389, 8, 4), (17, 1, 16), (5, 1, 1)])
 def test_rows_that_train_are_spread_evenly_over_the_updates_of_each_rank(rows: int, ranks: int, updates: int):
     whole = -(-rows // (ranks * updates)) * ranks * updates
-    # As verl leaves them: filled up at the end, then the rows of each rank in order.
+    # As verl leaves them: padding at the end, then the rows of each rank in order.
     owner = [row % ranks for row in range(whole)]
     trains = [row < rows for rank in range(ranks) for row in range(whole) if owner[row] == rank]
     order = even_order(trains, ranks, updates)

@@ -1,4 +1,4 @@
-"""Episodes as verl's rows: every sampled id once, every reward on its turn, and a result that survives anything."""
+"""Episodes as verl's rows: every sampled id once, every reward on its turn, and a result that is never lost."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def spans(fields: dict[str, Any]) -> list[tuple[int, int, int]]:
 
 TURNS_OF_THREE = [
     Said([1, 2], [3, 4], 0.5, [-0.1, -0.2]),
-    Said([1, 2, 3, 4, 5, 6], [7], -1.0, [-0.3]),  # glue of two tokens, a response of one
-    Said([1, 2, 3, 4, 5, 6, 7], [8, 9, 10], 2.0, [-0.4, -0.5, -0.6]),  # no glue at all
+    Said([1, 2, 3, 4, 5, 6], [7], -1.0, [-0.3]),  # two tokens between, a response of one
+    Said([1, 2, 3, 4, 5, 6, 7], [8, 9, 10], 2.0, [-0.4, -0.5, -0.6]),  # no tokens between
 ]
 THREE = episode(*TURNS_OF_THREE)
 
@@ -72,7 +72,7 @@ def test_a_turn_is_a_row():
     assert [*map(spans, found)] == [[(0, 0, 2)], [(1, 0, 1)], [(2, 0, 3)]]
 
 
-def test_a_broken_prefix_begins_another_row():
+def test_a_prompt_that_does_not_continue_starts_another_row():
     played = episode(Said([1], [2], 1.0), Said([1, 2, 3], [4], 2.0), Said([9], [5], 3.0), Said([9, 5], [6], 4.0))
     found = [row.as_dict() for row in rows(played)]
     assert [row["prompts"].tolist() for row in found] == [[1], [9]]
@@ -115,7 +115,7 @@ def test_nothing_is_lost_or_invented(seed, breaks, kind):
     assert total == pytest.approx(played.total_reward, abs=1e-5)
 
 
-def test_ids_that_no_encoding_gives(bpe):
+def test_ids_that_no_encoding_produces(bpe):
     """A byte-level BPE decodes random ids to text that encodes to other ids; rows have the sampled ones."""
     rng = random.Random(0)
     settings = RolloutSettings(max_response_tokens=6)
@@ -139,7 +139,7 @@ def test_ids_that_no_encoding_gives(bpe):
 
 
 def test_a_report_row_trains_nothing_and_has_the_columns_of_the_others():
-    # TransferQueue leaves out a column that one of the rows does not have, and verl then misses it.
+    # TransferQueue drops a column that one of the rows lacks, and verl then misses it.
     told = report_row(EpisodeResult(episode().summary()), VERSIONS).as_dict()
     played = rows(THREE)[0].as_dict()
     assert told.keys() == played.keys()
@@ -157,11 +157,11 @@ def test_every_row_has_the_numbers_that_verl_may_filter_groups_by():
 
     assert numbers(EpisodeResult(episode().summary())) == (1.0, 0.0)
     assert numbers(EpisodeResult()) == (0.0, 0.0)
-    # A group of nothing but these would be taken out for having no differences, and nobody would hear of the error.
+    # A group of only such rows would be removed for having no differences, and the error would be lost.
     assert all(map(math.isnan, numbers(EpisodeResult(fatal="no"))))
 
 
-def test_what_verl_reads_of_an_episode():
+def test_fields_that_verl_reads():
     info = rows(THREE)[0].extra_fields["reward_extra_info"]
     assert (info["acc"], info["return"]) == (1.0, 1.5)
     assert isinstance(info[RESULT], str), "verl makes no metric of a text"
@@ -169,7 +169,7 @@ def test_what_verl_reads_of_an_episode():
 
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])
-def test_verl_stores_them_as_they_are(kind, monkeypatch):
+def test_verl_stores_rows_unchanged(kind, monkeypatch):
     queue = MemoryQueue().install(monkeypatch)
     played = episode(*TURNS_OF_THREE, Said([50], [51], 0.25, [-0.7]))
     made = rows(played, kind)
@@ -210,7 +210,7 @@ def test_results_keep_rewards_exactly(reward):
     assert EpisodeResult.decode(EpisodeResult(summary).encode()).summary == summary
 
 
-def test_results_keep_what_is_no_number():
+def test_results_keep_nan():
     summary = EpisodeSummary("a", 1, 1, StopReason.TERMINATED, True, None, 1, math.nan, 1, 0, 0)
     again = EpisodeResult.decode(EpisodeResult(summary).encode()).summary
     assert again is not None

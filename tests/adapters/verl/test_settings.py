@@ -1,4 +1,4 @@
-"""Settings that cannot work, or would silently change the algorithm, say so before anything starts."""
+"""Settings that cannot work, or would silently change the algorithm, are refused before anything starts."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
     [
         # the run
         (["trainer.use_v1=False"], "trainer.use_v1=False.*Leave it out"),
-        (["trainer.v1.trainer_mode=separate_async"], "separate_async.*asynchronous ones are not supported"),
-        (["trainer.total_training_steps=null"], "no epochs, so say how many steps"),
+        (["trainer.v1.trainer_mode=separate_async"], "separate_async.*asynchronous training is not"),
+        (["trainer.total_training_steps=null"], "no epochs, so give the number of steps"),
         (["data.shuffle=True"], "data.shuffle=True.*Leave it out"),
         (["data.gen_batch_size=4"], "data.gen_batch_size=4.*Leave it out"),
-        ([f"{ACTOR}.ppo_mini_batch_size=3"], f"train_batch_size=8 is no multiple of {ACTOR}.ppo_mini_batch_size=3"),
-        (["critic.ppo_mini_batch_size=16"], "no multiple of critic.ppo_mini_batch_size=16"),
+        ([f"{ACTOR}.ppo_mini_batch_size=3"], f"train_batch_size=8 is not a multiple of {ACTOR}.ppo_mini_batch_size=3"),
+        (["critic.ppo_mini_batch_size=16"], "not a multiple of critic.ppo_mini_batch_size=16"),
         # the section gem
         ([TWO, "gem.env_weights=[1]"], "give each environment one weight above 0"),
         (["gem.env_weights=[1,2]"], r"gem.env_weights=\[1.0, 2.0\] for gem.env=\['test:Babble-v0'\]"),
@@ -71,44 +71,44 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.max_concurrent=0"], "gem.max_concurrent=0"),
         ([TWO, "gem.max_concurrent=1"], "2 environment ids for 1 slots"),
         (["gem.vector_backend=sync", "gem.vector_workers=2"], "gem.vector_workers=2 has no effect"),
-        # values of the wrong kind
-        (["gem.env=5"], "gem.env=5: Expected `array`, got `int`"),
+        # values of the wrong type
+        (["gem.env=5"], "gem.env=5: Expected `list`, got `int`"),
         (["gem.row=step"], "gem.row=step is not one of episode, turn"),
         (["gem.env_failure=retry"], "gem.env_failure=retry is not one of truncate, drop, raise"),
         (["gem.vector_backend=threads"], "threads is not one of sync, thread, process, ray. Did you mean"),
         (["gem.seed=one"], "gem.seed=one: Expected `int`, got `str`"),
-        (["gem.env_kwargs=raise_every"], "gem.env_kwargs=raise_every: .* is no JSON object"),
+        (["gem.env_kwargs=raise_every"], "gem.env_kwargs=raise_every: .* is not a JSON object"),
         (["gem.truncated_is_invalid=3"], "gem.truncated_is_invalid=3: Expected `bool`, got `int`"),
-        # what verl decides
+        # settings that verl has
         (["gem.gamma=0.9"], "gem.gamma cannot be set here. Use algorithm.gamma"),
         (["gem.advantage=grpo"], "gem.advantage cannot be set here. Use algorithm.adv_estimator"),
         # groups and values
         (["algorithm.adv_estimator=grpo"], "rollout.n=1 cannot work. Use at least 2, or .* rebn"),
-        (["algorithm.adv_estimator=rloo"], "compares episodes of a task"),
+        (["algorithm.adv_estimator=rloo"], "compares the episodes of a task"),
         (["algorithm.adv_estimator=gae", "critic.enable=False"], "needs values; leave critic.enable out"),
         (["critic.enable=True"], "rebn does not use values; leave critic.enable out"),
         # the loss
         ([f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"], "own length.*silently change.*Use one of .*token-mean"),
-        ([f"{ACTOR}.loss_scale_factor=null"], "no constant divisor.*silently change"),
+        ([f"{ACTOR}.loss_scale_factor=null"], "not a constant divisor.*silently change"),
         (["reward.reward_model.enable=True"], "replace the rewards of the environments. Leave it out"),
         (["distillation.enabled=True"], "replaces the loss"),
-        ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo takes all turns.*Use gem.row=turn"),
-        ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "geo_mean is not known to weigh all tokens alike"),
-        ([TURN, f"{ACTOR}.policy_loss.loss_mode=sapo"], "sapo is not known to weigh all tokens alike"),
-        ([f"{ACTOR}.loss_scale_factor=0"], "loss_scale_factor=0 is no constant divisor"),
+        ([f"{ACTOR}.policy_loss.loss_mode=gspo"], "loss_mode=gspo treats all turns.*Use gem.row=turn"),
+        ([f"{ACTOR}.policy_loss.loss_mode=geo_mean"], "geo_mean is not known to weight all tokens equally"),
+        ([TURN, f"{ACTOR}.policy_loss.loss_mode=sapo"], "sapo is not known to weight all tokens equally"),
+        ([f"{ACTOR}.loss_scale_factor=0"], "loss_scale_factor=0 is not a constant divisor"),
         ([TURN, "algorithm.filter_groups.enable=True"], "with actor_rollout_ref.rollout.n=1 a group is one episode"),
         (["data.train_files=/data/train.parquet"], "train_files=/data/train.parquet.*environments, not from files"),
         (["data.val_files=train"], "data.val_files=train cannot be used"),
-        (["data.train_max_samples=100"], "environments have no end"),
+        (["data.train_max_samples=100"], "environments never run out of tasks"),
         (["critic.loss_agg_mode=seq-mean-token-mean"], "one value per turn"),
-        (["algorithm.rollout_correction.rollout_rs=[token_k1,seq_mean_k1]"], "takes all turns"),
+        (["algorithm.rollout_correction.rollout_rs=[token_k1,seq_mean_k1]"], "treats all turns"),
         (["data.train_batch_size=null"], "data.train_batch_size=None: a whole number of at least 1"),
         ([f"{ACTOR}.ppo_mini_batch_size=0"], "ppo_mini_batch_size=0: a whole number of at least 1"),
         (["algorithm.gamma=much"], "algorithm.gamma=much: Expected `float`, got `str`"),
         (["algorithm.lam=1.5"], "algorithm.lam=1.5: Expected `float` <= 1.0"),
         (["trainer.total_training_steps=-1"], "total_training_steps=-1: a whole number"),
-        (["algorithm.rollout_correction.rollout_is=sequence"], "rollout_is=sequence takes all turns"),
-        (["algorithm.rollout_correction.rollout_rs=seq_mean_k1"], "rollout_rs=seq_mean_k1 takes all turns"),
+        (["algorithm.rollout_correction.rollout_is=sequence"], "rollout_is=sequence treats all turns"),
+        (["algorithm.rollout_correction.rollout_rs=seq_mean_k1"], "rollout_rs=seq_mean_k1 treats all turns"),
         (
             [TURN, "actor_rollout_ref.rollout.n=2", "algorithm.filter_groups={enable: True, metric: reward}"],
             "metric=return",
@@ -118,7 +118,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["actor_rollout_ref.rollout.top_p=0.9"], "rollout.top_p=0.9 samples from another policy"),
         (["actor_rollout_ref.rollout.temperature=0"], "temperature has to be above 0"),
         (["++actor_rollout_ref.rollout.repetition_penalty=1.2"], "repetition_penalty=1.2 samples from another policy"),
-        # what would be ignored
+        # settings that would be ignored
         (["algorithm.norm_adv_by_std_in_grpo=False"], "has no effect.*adv_estimator=drgrpo"),
         (["algorithm.use_pf_ppo=True"], "no effect on turn-level advantages"),
         (["reward.custom_reward_function.path=rewards.py"], "environments give the rewards"),
@@ -132,7 +132,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),
         (["gem.wrappers=['no_such_module:Shout']"], "cannot load 'no_such_module:Shout': No module named"),
         (["gem.wrappers=['gem_core.wrappers:Shout']"], "cannot load 'gem_core.wrappers:Shout': .*'Shout'"),
-        (["gem.wrappers=['gem_verl.tasks:ENDLESS']"], "no function or class that takes an Env"),
+        (["gem.wrappers=['gem_verl.tasks:ENDLESS']"], "not a function or class that takes an Env"),
         (["gem.modules=[no_such_module]"], "gem.modules.*no_such_module"),
     ],
 )
@@ -188,13 +188,13 @@ def test_accepted(checked, flags):
         (["gem.wrappers=['gem_core.wrappers:TurnLimit']"], EnvError, "wrapping it with .*TurnLimit.*'max_turns'"),
     ],
 )
-def test_what_is_not_there(checked, flags, error, says):
+def test_missing_settings(checked, flags, error, says):
     with pytest.raises(error, match=says):
         checked(*flags)
 
 
 def test_the_trainer_checks_as_well(configure):
-    """It may be reached by `python -m verl.trainer.main_ppo`."""
+    """The trainer can also be started by `python -m verl.trainer.main_ppo`."""
     from gem_verl.trainer import TurnTrainer
 
     with pytest.raises(SettingsError, match=r"gem\.history=1"):
@@ -210,7 +210,7 @@ def test_without_an_environment_an_example_is_named():
 
 
 def test_arguments_of_an_environment_on_the_command_line():
-    """As the page has it, with the command line's own parser; the program ends before it starts Ray."""
+    """As in the docs, with the real parser of the command line; the program ends before it starts Ray."""
     flags = ["gem.env=game:Corridor-v0", "data.train_batch_size=8", "trainer.total_training_steps=1"]
     flags += ["gem.env_kwargs={max_turns:3}", "--cfg", "job", "--package", "gem"]
     done = subprocess.run([sys.executable, "-m", "gem_verl", *flags], capture_output=True, text=True, timeout=300)
@@ -235,7 +235,7 @@ def test_unknown_settings_are_refused(configure):
 
 
 def test_defaults():
-    """Those of the paper: one value per turn, a batch as a whole, nothing normalised by length."""
+    """The defaults of the paper: one value per turn, a batch as a whole, no normalization by length."""
     config = gem_verl.compose(
         ["gem.env=game:Corridor-v0", "trainer.total_training_steps=1", "data.train_batch_size=256"]
     )
@@ -253,7 +253,7 @@ def test_defaults():
         0,
         0.5,
     )
-    # What verl's own checks say of it.
+    # verl's own checks accept it, too.
     from verl.utils.config import validate_config
 
     validate_config(config, use_reference_policy=False, use_critic=False)
@@ -319,7 +319,7 @@ def test_verl_missing(monkeypatch):
         _ = gem_verl.compose
 
 
-def test_the_command_says_it_too(monkeypatch):
+def test_the_command_reports_it_too(monkeypatch):
     from gem_verl.__main__ import main
 
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.8.0")

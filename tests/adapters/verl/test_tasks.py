@@ -1,4 +1,4 @@
-"""Environments as the data set that verl reads its tasks from."""
+"""Environments as verl's data set of tasks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_no_epoch_ends(tasks):
     assert steps_per_epoch > 10**9, "verl stops after total_epochs otherwise"
 
 
-def test_validation_has_the_tasks_that_were_asked_for(tasks):
+def test_validation_has_the_set_number_of_tasks(tasks):
     rows = tasks("eval", "gem.eval_episodes=6")
     assert len(rows) == 6
     assert {rows[index]["split"] for index in range(6)} == {"eval"}
@@ -77,19 +77,19 @@ def test_each_environment_counts_its_own_rows(tasks):
     assert played == {"test:Babble-v0": [*range(18)], "game:Corridor-v0": [*range(6)]}
 
 
-def test_list_that_names_one_twice_weighs_it_twice(tasks):
+def test_an_environment_listed_twice_has_a_double_share(tasks):
     rows = tasks("train", "gem.env=[test:Babble-v0,game:Corridor-v0,test:Babble-v0]", "data.train_batch_size=9")
     assert Counter(names(rows, 9)) == {"test:Babble-v0": 6, "game:Corridor-v0": 3}
 
 
-def test_validation_has_environments_of_its_own(tasks):
+def test_validation_has_its_own_environments(tasks):
     rows = tasks("eval", TWO, "gem.eval_env=game:Corridor-v0", "gem.eval_episodes=4")
     assert names(rows, 4) == ["game:Corridor-v0"] * 4
     assert Counter(names(tasks("eval", TWO), 8)) == {"test:Babble-v0": 4, "game:Corridor-v0": 4}
 
 
 def test_weights_are_those_of_training(tasks):
-    """`eval_env` has none, so its environments weigh the same, whatever the weights of training."""
+    """`eval_env` has no weights, so its environments have equal shares, whatever the weights of training."""
     rows = tasks("eval", TWO, "gem.env_weights=[7,1]", "gem.eval_env=[test:Babble-v0,game:Corridor-v0]")
     assert Counter(names(rows, 8)) == {"test:Babble-v0": 4, "game:Corridor-v0": 4}
     assert Counter(names(tasks("eval", TWO, "gem.env_weights=[7,1]"), 8)) == {
@@ -111,7 +111,7 @@ def test_an_environment_that_would_never_play(tasks):
         tasks("train", TWO, "data.train_batch_size=1")
 
 
-def test_wrong_settings_say_so(tasks):
+def test_wrong_settings_give_clear_errors(tasks):
     with pytest.raises(SettingsError, match=r"gem.eval_episodes=many: Expected `int`, got `str`"):
         tasks("eval", "gem.eval_episodes=many")
 
@@ -131,7 +131,7 @@ def test_verl_batches_them(tasks, configure):
     seen: list[int] = []
     for _ in range(2):
         batch = next(batches)
-        # What `PPOTrainer._fetch_one_gen_batch` does with it.
+        # As in `PPOTrainer._fetch_one_gen_batch`.
         batch["uid"] = np.array([str(uuid.uuid4()) for _ in range(len(batch["raw_prompt"]))], dtype=object)
         whole = tu.get_tensordict(batch)
         tu.assign_non_tensor_data(whole, "global_steps", 1)
@@ -139,7 +139,7 @@ def test_verl_batches_them(tasks, configure):
         assert [len(part) for part in parts] == [4, 4]
         for part in parts:
             for number in range(len(part)):
-                # What `AgentLoopWorkerTQ.generate_sequences` makes of a row.
+                # As in `AgentLoopWorkerTQ.generate_sequences`.
                 row = {name: part.get(name)[number] for name in ("task", "row", "env_id", "split", "raw_prompt")}
                 assert all(isinstance(part.get(name), NonTensorStack) for name in row)
                 plain = {name: value.data for name, value in row.items()}
@@ -150,7 +150,7 @@ def test_verl_batches_them(tasks, configure):
     assert seen == [*range(16)]
 
 
-def test_a_loader_continues_where_it_was(tasks, configure):
+def test_a_loader_continues_where_it_stopped(tasks, configure):
     def loader() -> Any:
         rows = tasks("train")
         sampler = create_rl_sampler(configure().data, rows)

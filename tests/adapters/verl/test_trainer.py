@@ -1,4 +1,4 @@
-"""What the trainer adds to verl's, without any worker: mini-batches, the critic's turns, metrics, the end of a run."""
+"""The trainer's additions to verl's, without workers: mini-batches, the critic's turns, metrics, the end of a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def episodes(count: int = 8, seed: int = 0) -> list[Episode]:
 
 
 class Group:
-    """Stands for verl's worker group: notes what it is asked to train on."""
+    """Stands in for verl's worker group: records the rows that it trains on."""
 
     def __init__(self, queue: MemoryQueue) -> None:
         self.queue = queue
@@ -77,7 +77,7 @@ class Group:
         (["actor_rollout_ref.rollout.n=5"], 1, 1),
     ],
 )
-def test_rows_are_filled_up_for_whole_mini_batches_only(configure, words, flags, ranks, wanted):
+def test_rows_are_padded_only_to_whole_mini_batches(configure, words, flags, ranks, wanted):
     flags = ["actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=True", *flags]
     assert trainer(configure(*flags), words)._get_required_batch_multiple(ranks) == wanted
 
@@ -102,7 +102,7 @@ def test_the_critic_learns_the_first_token_of_each_turn(ready, queue):
             assert torch.equal(queue.rows[key][name], row[name]), "as it was"
 
 
-def test_the_masks_come_back_where_the_critic_fails(ready, queue):
+def test_the_masks_are_restored_if_the_critic_fails(ready, queue):
     made, batch = ready(episodes(), "algorithm.adv_estimator=gae")
     batch = made._compute_advantage(batch, {})
     before = {key: queue.rows[key]["response_mask"] for key in batch.keys}

@@ -1,4 +1,4 @@
-"""verl's own trainer on the CPU: what it trains on is what was sampled, and nothing an environment does stops it."""
+"""verl's own trainer on the CPU: it trains on the sampled ids, and no environment stops it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from training_run import SECONDS, assert_policy_gradient
 from gem_core.seeding import derive_seed
 from gem_tiny import tiny_model
 
-pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has time limits of its own")]
+pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has its own time limits")]
 
 GAMMA = 0.9
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model whose tokenizer does not survive decoding and encoding again."""
+    """A tiny model with a tokenizer for which decoding and encoding again gives other ids."""
     folder = tmp_path_factory.mktemp("model")
     tokenizer = byte_level_bpe()
     tokenizer.save_pretrained(folder)
@@ -54,7 +54,7 @@ HOSTILE = [
     "gem.eval_episodes=4",
     "gem.row=turn",
     "gem.history=2",
-    "gem.seed=23",  # so that each of the hostile fates occurs
+    "gem.seed=23",  # each of the hostile fates occurs with this seed
     "gem.vector_backend=process",
     "gem.vector_workers=1",
     "gem.env_timeout=2",
@@ -80,7 +80,7 @@ def hostile(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("hostile"), model, [*COMMON, *HOSTILE], ranks=2)
 
 
-def test_environments_that_raise_hang_die_and_talk_do_not_stop_it(hostile: Run):
+def test_environments_that_raise_hang_die_and_overflow_do_not_stop_it(hostile: Run):
     assert_nothing_stopped_it(hostile)
 
 
@@ -93,7 +93,7 @@ def test_members_of_a_group_play_the_same_task(hostile: Run):
 
 
 def test_the_seed_decides_every_task_on_two_ranks(hostile: Run):
-    """By the formula of `same_tasks`; these environments are not the ones there."""
+    """With the formula of `same_tasks`, but for other environments."""
     seeds = {one.slot: one.seed for one in hostile.episodes if one.env_id.startswith("test:")}
     assert seeds == {task: derive_seed(derive_seed(23, "train"), task) for task in range(36)}
 
@@ -108,13 +108,13 @@ def test_sampled_ids_are_trained_ids(hostile: Run):
 
 
 def assert_same_probabilities(batch: dict[str, Any]) -> None:
-    """Where tokens were sampled and where they are trained on."""
+    """The ids in both records: sampled and trained."""
     columns = [batch[name] for name in ("response_mask", "rollout_log_probs", "old_log_probs")]
     for mask, rollout, old in zip(*columns, strict=True):
         assert torch.allclose(rollout[mask.bool()], old[mask.bool()], atol=1e-4)
 
 
-def test_advantages_are_brute_force_over_the_global_batch(hostile: Run):
+def test_advantages_equal_brute_force_over_the_global_batch(hostile: Run):
     assert_expected(hostile, "grpo", rows=12)
 
 
@@ -128,7 +128,7 @@ def test_validation_logs_each_environment(hostile: Run):
 def test_a_step_is_the_policy_gradient(hostile: Run, model: Path):
     """The weights after one step of SGD on two ranks, from autograd on each turn alone."""
     after = hostile.folder / "checkpoints" / "global_step_1" / "actor" / "huggingface"
-    # Of episodes, and the token limit of a response.
+    # The number of episodes, times the token limit of a response.
     assert_policy_gradient(model, after, trained_responses(hostile.batches[0]), 24 * 6)
 
 
@@ -136,7 +136,7 @@ def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
 
 
-def test_a_resumed_run_continues_where_it_was(hostile: Run, model: Path, tmp_path: Path):
+def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp_path: Path):
     shutil.copytree(hostile.folder / "checkpoints", tmp_path / "checkpoints")
     (tmp_path / "report").mkdir()
     lines = (hostile.folder / "report" / "metrics.jsonl").read_text().splitlines(keepends=True)
@@ -228,7 +228,7 @@ def test_the_critic_learns_one_value_per_turn(critic: Run):
     assert critic.metrics[0]["critic/vf_loss"] > 0
 
 
-def test_rows_of_whole_episodes_train_on_what_was_sampled(critic: Run):
+def test_rows_of_whole_episodes_train_on_sampled_ids(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
     assert trained == sampled
@@ -237,7 +237,7 @@ def test_rows_of_whole_episodes_train_on_what_was_sampled(critic: Run):
 # -- what stops a run ------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_is_to_stop_the_run_does_and_says_why(model: Path, tmp_path: Path):
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model: Path, tmp_path: Path):
     flags = ["gem.env=test:Fragile-v0", "gem.env_failure=raise", "data.train_batch_size=8"]
     updates = ["actor_rollout_ref.actor.ppo_mini_batch_size=8", "trainer.total_training_steps=3"]
     run = train(tmp_path, model, [*COMMON, *flags, *updates])

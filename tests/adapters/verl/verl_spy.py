@@ -1,6 +1,6 @@
-"""Imported by a run (`gem.modules`) to note what goes through verl: what its servers sampled, what its actor trains on.
+"""Imported by a run (`gem.modules`) to record what verl's servers sample and what its actor trains on.
 
-It also makes the environments of the tests known.
+It also registers the environments of the tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""verl with vLLM sampling on the CPU, by hand (`nox -s verl_vllm`): what vLLM samples is what is trained on."""
+"""verl with vLLM sampling on the CPU, by hand (`nox -s verl_vllm`): the trained ids are the ids that vLLM sampled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="verl_vllm"))
     tokenizer = byte_level_bpe()
-    # vLLM's CPU kernels want heads of at least 32 dimensions, and an embedding for exactly the tokenizer's tokens.
+    # vLLM's CPU kernels need heads of at least 32 dimensions, and an embedding for exactly the tokenizer's tokens.
     config = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=64,

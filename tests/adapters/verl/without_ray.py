@@ -1,4 +1,4 @@
-"""verl's own code from the agent loop's answer to the advantages, in one process: TransferQueue is a dictionary."""
+"""verl's own code from the agent loop's output to the advantages, in one process: TransferQueue is a dictionary."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gem_verl.trainer import TurnTrainer
 
 
 class MemoryQueue:
-    """The part of TransferQueue that verl and the adapter use, as it was seen to work.
+    """The part of TransferQueue that verl and the adapter use, with its observed behavior.
 
-    Tensors of one dimension come back as jagged rows, whatever their lengths; a field that one of the rows does not
-    have is left out, without a word.
+    Tensors of one dimension come back as jagged rows, whatever their lengths. A field that one of the rows lacks is
+    dropped silently.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def agent_worker() -> Any:
-    """verl's agent worker without what its constructor loads."""
+    """verl's agent worker without the parts that its constructor loads."""
     cls = AgentLoopWorkerTQ.__ray_metadata__.modified_class
     worker = object.__new__(cls)
     worker.reward_loop_worker_handles = worker.processor = None
@@ -96,7 +96,7 @@ def trainer(config: DictConfig, tokenizer: Any, ranks: int = 1) -> TurnTrainer:
 
 
 def hand_over(queue: MemoryQueue, outputs: Sequence[Any], uid: str, session: int, **row: Any) -> list[str]:
-    """What verl does with the answer of an agent loop; the keys of the rows that it stores."""
+    """Process the output of an agent loop as verl does. Returns the keys of the stored rows."""
     before = {*queue.rows}
     fields = {"raw_prompt": [], "global_steps": 1, **row, "uid": uid, "session_id": session}
     asyncio.run(agent_worker()._agent_loop_postprocess([*outputs], False, **fields))
@@ -104,11 +104,11 @@ def hand_over(queue: MemoryQueue, outputs: Sequence[Any], uid: str, session: int
 
 
 def batch_of(made: TurnTrainer, queue: MemoryQueue, keys: Sequence[str], rng: random.Random) -> KVBatchMeta:
-    """Those rows in any order, filled up and balanced over the ranks by verl."""
+    """These rows in any order, padded and balanced over the ranks by verl."""
     keys = rng.sample([*keys], len(keys))
     batch = KVBatchMeta(keys=keys, tags=[queue.tags[key] for key in keys], partition_id="train")
     batch = made._balance_batch(batch, {})
-    for key in batch.keys:  # what workers would compute
+    for key in batch.keys:  # numbers that workers would compute
         length = len(queue.rows[key]["responses"])
         for name in ("values", "old_log_probs", "ref_log_prob"):
             queue.rows[key][name] = torch.tensor([rng.uniform(-1, 1) for _ in range(length)])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import resource
 import time
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ import gem_core
 from gem_core.env import Env, StepResult
 from gem_core.errors import EnvError
 from gem_core.testing import EnvConformance, check_env
+from gem_sandbox import Execution, Limits, LocalSandbox
 
 SAMPLE = [json.loads(line) for line in Path(gem_code.__file__).with_name("sample.jsonl").read_text().splitlines()]
 DOUBLE = {"inputs": ["1\n", "21\n", "-4\n"], "outputs": ["2\n", "42\n", "-8\n"]}
@@ -134,7 +139,7 @@ def test_what_a_program_raised_is_said(tmp_path: Path, program: str, error: str)
         ("print('a' * (1 << 21))", "output limit"),
     ],
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_which_limit_a_program_hit_is_said(tmp_path: Path, program: str, error: str) -> None:
     _, reward, _, _, info = asked(tmp_path, timeout=1.0).step(block(program))
     assert reward == 0.0
@@ -147,6 +152,54 @@ def test_a_program_cannot_be_run_for_ever_by_what_it_says(tmp_path: Path) -> Non
     start = time.monotonic()
     assert asked(tmp_path, timeout=1.0).step(block(says))[1] == 0.0
     assert time.monotonic() - start < 60.0
+
+
+class CountingSandbox(LocalSandbox):
+    """Counts the programs that it runs."""
+
+    count = 0
+
+    def runs(self, code: str, inputs: Iterable[str], *, limits: Limits | None = None) -> Generator[Execution]:
+        for done in super().runs(code, inputs, limits=limits):
+            self.count += 1
+            yield done
+
+
+def test_a_program_cannot_have_its_tests_repeated_by_what_it_says(tmp_path: Path) -> None:
+    """In its last test it asks for one import after the other."""
+    program = """
+n = int(input())
+if n == 9:
+    for name in ("bisect", "collections", "copy", "datetime", "decimal", "fractions", "functools", "heapq", "json"):
+        if name not in globals():
+            raise NameError(f"name '{name}' is not defined")
+print(2 * n)
+"""
+    tests = {"inputs": [str(n) for n in range(10)], "outputs": [str(2 * n) for n in range(10)]}
+    with CountingSandbox(limits=Limits(wall=60.0)) as sandbox:
+        assert asked(tmp_path, tests, timeout=60.0, sandbox=sandbox).step(block(program))[1] == 1.0
+        assert sandbox.count == 10 + 9
+
+
+def test_a_machine_without_room_is_no_verdict(tmp_path: Path) -> None:
+    env = asked(tmp_path)
+    assert answered(env, block(RIGHT))[1] == 1.0
+    env.reset(seed=0)
+    with no_file_descriptors(), pytest.raises(EnvError, match=r"the machine refuses .*Too many open files"):
+        env.step(block(RIGHT))
+    assert answered(env, block(RIGHT))[1] == 1.0
+
+
+@contextlib.contextmanager
+def no_file_descriptors() -> Iterator[None]:
+    """This process can open no more files."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as highest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest.fileno(), limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_each_test_starts_anew(tmp_path: Path) -> None:
@@ -173,6 +226,11 @@ def test_what_is_wanted_is_nowhere_near_the_program(tmp_path: Path) -> None:
         ("a 1 b", "a 1", 1e-9, False),
         ("b", "a", 1.0, False),
         ("nan", "1", 1.0, False),
+        ("inf", "1" * 400, 1e-6, False),  # as floats, all numbers of 400 digits are the same
+        ("2" * 400, "1" * 400, 1e-6, False),
+        ("1" * 399 + "2", "1" * 400, 1e-6, True),
+        ("1e999999999999999999999", "1", 1e-6, False),
+        ("infinity", "inf", 1.0, False),
         ("", "", 1e-9, True),
     ],
 )
@@ -269,7 +327,7 @@ def test_limits_that_cannot_be_are_refused(tmp_path: Path, wrong: dict[str, Any]
         "del __builtins__",
     ],
 )
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_hostile_program_costs_itself_and_nothing_else(tmp_path: Path, program: str) -> None:
     canary = tmp_path / "canary"
     env = asked(tmp_path, timeout=1.5)

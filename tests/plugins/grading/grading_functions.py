@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 import time
@@ -15,6 +16,10 @@ reward = 0.0
 
 def same(answer: str, truth: str) -> float:
     return float(answer == truth)
+
+
+def close(value: Any, truth: float) -> float:
+    return float(type(value) in (int, float) and abs(value - truth) < 1e-9)
 
 
 def echo(value: Any) -> Any:
@@ -35,10 +40,6 @@ def patchable(answer: str) -> float:
     if answer.startswith("import"):
         exec(answer, {})
     return reward
-
-
-def template() -> int:
-    return os.getppid()
 
 
 def process() -> int:
@@ -82,9 +83,17 @@ def recurse(depth: int = 0) -> int:
     return recurse(depth + 1) + 1
 
 
-def fork() -> None:
-    os.fork()
+def unrefused(numbers: list[int]) -> list[int]:
+    """Those of these system calls that do not fail for want of permission."""
+    return [number for number in numbers if _call(number) != errno.EPERM]
 
 
+def _call(number: int) -> int:
+    ctypes.set_errno(0)
+    _libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6)
+    return ctypes.get_errno()
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
 _nothing = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(1)
 """A C function at address 1: calling it is a segmentation fault."""

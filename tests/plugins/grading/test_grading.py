@@ -18,6 +18,7 @@ from typing import Any
 
 import grading_functions
 import pytest
+from grading_processes import alive, children, template
 from waiting import wait_until
 
 from gem_core.errors import EnvError
@@ -46,21 +47,6 @@ def value(name: str, *arguments: Any) -> Any:
 
 def works() -> bool:
     return value("same", "7", "7") == 1.0 and value("same", "8", "7") == 0.0
-
-
-def alive(pid: int) -> bool:
-    """A process runs; zombies do not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += map(int, task.read_text().split())
-    return found
 
 
 # -- what comes back ---------------------------------------------------------------------------------------------------
@@ -160,7 +146,7 @@ def test_an_answer_that_hangs_costs_its_time_and_nothing_else(answer: str) -> No
     assert works()
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_the_clock_starts_when_the_call_does() -> None:
     """More calls than cores: those that wait are not late."""
     calls = 3 * len(os.sched_getaffinity(0))
@@ -170,7 +156,7 @@ def test_the_clock_starts_when_the_call_does() -> None:
     assert results == [Grade("slept", None)] * (calls + 8)
 
 
-@pytest.mark.uncertain("it adds load of its own to what else the machine does")
+@pytest.mark.uncertain("it adds load to a machine that may be busy")
 def test_a_busy_machine_does_not_make_answers_late() -> None:
     """Others that compute take four fifths of the cores; what a call waits for one does not count."""
     work = "sum(range(6_000_000))"
@@ -211,7 +197,7 @@ def test_a_memory_bomb_costs_that_answer_only() -> None:
         ("recurse", (), "RecursionError"),
         ("execute", ("raise KeyboardInterrupt",), "KeyboardInterrupt"),
         ("execute", ("class E(Exception):\n    def __str__(self): raise self\nraise E",), "died"),
-        ("execute", ("import os; os.abort()",), "died: killed by SIGABRT"),
+        ("execute", ("import os; os.abort()",), "died: killed by SIG"),
     ],
 )
 def test_an_answer_that_ends_its_process_costs_that_answer(name: str, arguments: tuple[Any, ...], said: str) -> None:
@@ -226,73 +212,7 @@ def test_deep_parentheses_are_graded_like_any_answer() -> None:
     assert works()
 
 
-# -- answers that reach out --------------------------------------------------------------------------------------------
-
-REACHING = {
-    "system": "__import__('os').system('touch {file}')",
-    "open": "open('{file}', 'w')",
-    "append": "open('{file}', 'a')",
-    "os.open": "__import__('os').open('{file}', 65)",
-    "pathlib": "__import__('pathlib').Path('{file}').touch()",
-    "mkdir": "__import__('os').mkdir('{file}')",
-    "mkfifo": "__import__('os').mkfifo('{file}')",
-    "posix mkfifo": "__import__('posix').mkfifo('{file}')",
-    "symlink": "__import__('os').symlink('/', '{file}')",
-    "subprocess": "__import__('subprocess').run(['touch', '{file}'])",
-    "fork_exec": "__import__('_posixsubprocess').fork_exec(['touch', '{file}'])",
-    "posix_spawn": "__import__('os').posix_spawn('/usr/bin/touch', ['touch', '{file}'], {{}})",
-    "execv": "__import__('os').execv('/usr/bin/touch', ['touch', '{file}'])",
-    "popen": "__import__('os').popen('touch {file}').read()",
-    "pty": "__import__('pty').spawn(['touch', '{file}'])",
-    "sqlite": "__import__('sqlite3').connect('{file}').execute('create table a(b)')",
-    "shutil": "__import__('shutil').copy('{here}', '{file}')",
-    "tempfile": "__import__('tempfile').mkstemp(dir='{folder}')",
-    "ctypes": "__import__('ctypes').CDLL(None).creat(b'{file}', 511)",
-    "multiprocessing": "__import__('multiprocessing').Process(target=print).start()",
-    "remove": "__import__('os').remove('{kept}')",
-    "rename": "__import__('os').rename('{kept}', '{file}')",
-    "chmod": "__import__('os').chmod('{kept}', 0)",
-    "truncate": "__import__('os').truncate('{kept}', 0)",
-    "kill": "__import__('os').kill({pid}, 9)",
-    "killpg": "__import__('os').killpg({pid}, 9)",
-    "kill the template": "__import__('os').kill(__import__('os').getppid(), 9)",
-    "pidfd": "__import__('signal').pidfd_send_signal(__import__('os').pidfd_open({pid}), 9)",
-    "fork": "__import__('os').fork()",
-    "connect": "__import__('socket').create_connection(('127.0.0.1', 9))",
-    "socket": "__import__('socket').socket()",
-    "secrets": "open('/etc/passwd').read()",
-    "environment": "open('/proc/{pid}/environ').read()",
-    "around": "open('{python}/../../../../../../../../etc/passwd').read()",
-    "bytes": "open(b'/etc/passwd').read()",
-    "descriptor": "open(1).read()",
-    "folder": "__import__('os').listdir('/')",
-    "scan": "[*__import__('os').scandir('/')]",
-    "chdir": "__import__('os').chdir('/')",
-    "own limits": "__import__('resource').setrlimit(0, (-1, -1))",
-    "another's limits": "__import__('resource').prlimit({pid}, 0, (1, 1))",
-    "priority": "__import__('os').setpriority(0, {pid}, 19)",
-    "descriptors": "__import__('fcntl').fcntl(3, 4, 0)",
-    "objects": "__import__('gc').get_objects()",
-}
-
-
-@pytest.mark.parametrize("what", REACHING)
-def test_an_answer_that_is_evaluated_reaches_nothing(what: str, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kept.write_text("kept")
-    names = {"file": tmp_path / "touched", "folder": tmp_path, "kept": kept, "here": __file__, "pid": os.getpid()}
-    graded = ask("evaluate", REACHING[what].format(**names, python=sys.prefix))
-    assert graded.value is None
-    assert "not allowed while grading" in str(graded.error)
-    assert [*tmp_path.iterdir()] == [kept]
-    assert kept.read_text() == "kept"
-    assert kept.stat().st_mode & 0o600
-
-
-def test_what_is_installed_can_still_be_imported_and_read() -> None:
-    assert value("evaluate", "__import__('fractions').Fraction(1, 3) * 3 == 1") is True
-    assert value("evaluate", "__import__('statistics').mean([1, 2, 3])") == 2
-    assert value("evaluate", f"len(open({os.__file__!r}).read()) > 1000") is True
+# -- processes ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_patches_the_grader_does_not_change_the_next_grade() -> None:
@@ -307,8 +227,7 @@ def test_an_answer_that_patches_the_grader_does_not_change_the_next_grade() -> N
 
 def test_the_module_is_imported_once_and_never_here_and_now() -> None:
     """The template imports it; each call is a process of its own."""
-    first, second = value("process"), value("process")
-    assert len({first, second, os.getpid()}) == 3
+    assert value("process") != value("process")
     assert value("loaded_at") == value("loaded_at") != grading_functions.LOADED_AT
 
 
@@ -334,38 +253,42 @@ def test_hanging_answers_among_threads_cost_only_themselves() -> None:
 
 
 def test_a_fork_has_a_template_of_its_own() -> None:
-    mine = value("template")
+    assert works()
+    mine = template()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            theirs = value("template")
-            code = 0 if theirs != mine and works() else 2
+            code = 0 if works() and template() != mine else 2
             close_server()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert value("template") == mine, "the fork left this one's alone"
+    assert template() == mine, "the fork left this one's alone"
 
 
 def test_one_template_serves_all_calls_and_is_no_kin_of_the_terminal() -> None:
-    template = value("template")
-    assert value("template") == template
-    assert os.getsid(template) != os.getsid(0), "Ctrl-C must not reach it"
+    assert works()
+    server = template()
+    assert works()
+    assert template() == server
+    assert os.getsid(server) != os.getsid(0), "Ctrl-C must not reach it"
 
 
 # -- what dies, and what is left ---------------------------------------------------------------------------------------
 
 
 def test_a_killed_template_is_replaced_at_the_next_call() -> None:
-    before = value("template")
+    assert works()
+    before = template()
     os.kill(before, signal.SIGKILL)
     assert works()
-    assert value("template") != before
+    assert template() != before
 
 
 def test_a_template_killed_in_the_middle_of_calls_loses_none_of_them() -> None:
-    before = value("template")
+    assert works()
+    before = template()
     with ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(ask, "sleep", 0.5) for _ in range(4)]
         time.sleep(0.2)
@@ -375,16 +298,17 @@ def test_a_template_killed_in_the_middle_of_calls_loses_none_of_them() -> None:
 
 
 def test_nothing_is_left_of_the_dead_but_the_template() -> None:
-    template = value("template")
-    seen = [value("process") for _ in range(5)]
+    assert works()
+    server = template()
+    assert all(works() for _ in range(5))
     ask("evaluate", "9**9**9**9", timeout=0.2)
-    assert wait_until(lambda: children(template) == [])
-    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in seen)), "no zombies"
-    assert children(os.getpid()).count(template) == 1
+    assert wait_until(lambda: children(server) == []), "no zombies either"
+    assert template() == server
 
 
 def test_closing_ends_the_template_and_the_next_call_starts_another() -> None:
-    before = value("template")
+    assert works()
+    before = template()
     close_server()
     close_server()
     assert not Path(f"/proc/{before}").exists()
@@ -395,7 +319,7 @@ SCRIPT = """
     import sys, threading, time
     sys.path[:0] = {path!r}
     from gem_grading import grade
-    print(grade("grading_functions:template").value, flush=True)
+    print(grade("grading_functions:same", "7", "7").value, flush=True)
     for _ in range({hanging}):
         threading.Thread(target=grade, args=("grading_functions:evaluate", "9**9**9**9"), kwargs={{"timeout": 600},
             daemon=True).start()
@@ -411,25 +335,26 @@ def script(rest: str, hanging: int = 0) -> tuple[subprocess.Popen[str], int]:
         [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    return process, int(process.stdout.readline())
+    assert process.stdout.readline() == "1.0\n"
+    return process, template(process.pid)
 
 
 def test_a_process_that_ends_leaves_no_template() -> None:
-    process, template = script("pass")
+    process, server = script("pass")
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
-    assert wait_until(lambda: not alive(template))
+    assert wait_until(lambda: not alive(server))
 
 
 @pytest.mark.parametrize("hanging", [0, 1, 5])
 def test_a_killed_process_leaves_nothing_not_even_answers_that_hang(hanging: int) -> None:
-    process, template = script("time.sleep(600)", hanging)
+    process, server = script("time.sleep(600)", hanging)
     wanted = min(hanging, len(os.sched_getaffinity(0)))
-    assert wait_until(lambda: len(children(template)) == wanted)
-    graders = children(template)
+    assert wait_until(lambda: len(children(server)) == wanted)
+    graders = children(server)
     process.kill()
     process.communicate()
-    assert wait_until(lambda: not any(map(alive, [template, *graders])))
+    assert wait_until(lambda: not any(map(alive, [server, *graders])))
 
 
 def test_ctrl_c_interrupts_a_call_and_ends_its_process() -> None:
@@ -440,12 +365,12 @@ def test_ctrl_c_interrupts_a_call_and_ends_its_process() -> None:
     except KeyboardInterrupt:
         print(grade("grading_functions:same", "7", "7", timeout=60), flush=True)
     """
-    process, template = script(textwrap.dedent(rest).strip())
+    process, server = script(textwrap.dedent(rest).strip())
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
-    assert wait_until(lambda: bool(children(template)))
-    grader = children(template)
+    assert wait_until(lambda: bool(children(server)))
+    grader = children(server)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert (output.strip(), errors) == ("Grade(value=1.0, error=None)", "")
-    assert wait_until(lambda: not any(map(alive, [template, *grader])))
+    assert wait_until(lambda: not any(map(alive, [server, *grader])))

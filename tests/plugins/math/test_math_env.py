@@ -100,27 +100,25 @@ def test_golds_are_texts_numbers_or_lists_of_them(tmp_path: Path, gold: Any) -> 
     assert answered(env, "\\boxed{6}")[1] == 0.0
 
 
-def test_without_verification_expressions_are_compared_as_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "math_verify", None)
-    env = asked(tmp_path, "x+1", verify=False)
-    assert answered(env, "\\boxed{x + 1}")[1] == 1.0
-    assert answered(env, "\\boxed{1+x}")[1] == 0.0
+@pytest.mark.parametrize(("published", "module"), [(False, "mpmath"), (True, "math_verify")])
+def test_what_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, published: bool, module: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf'{module}.*pip install "gem-core\[math\]"'):
+        gem_core.make("math:Sample", published=published)
 
 
-def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_verdict_needs_no_math_verify_and_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "math_verify", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "gem-core\[math\]"'):
-        gem_core.make("math:Sample")
+    monkeypatch.setattr("gem_math.published.grade", None)
+    assert asked(tmp_path, "x^2 - 1").step(boxed("(x-1)(x+1)"))[1] == 1.0
 
 
 def test_plain_answers_ask_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("this needs no grading process")
 
-    monkeypatch.setattr("gem_math.env.grade", never)
-    env = asked(tmp_path, "\\frac{3}{4}")
+    monkeypatch.setattr("gem_math.published.grade", never)
+    env = asked(tmp_path, "\\frac{3}{4}", published=True)
     for answer, reward in {"0.75": 1.0, "6/8": 1.0, "\\dfrac34": 1.0, "0.8": 0.0, "3": 0.0, "": 0.0}.items():
         assert answered(env, boxed(answer))[1] == reward
     assert answered(env, boxed("x" * 100_000))[1] == 0.0
@@ -146,10 +144,11 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_answer_costs_itself_and_nothing_else(tmp_path: Path, kind: str) -> None:
+def test_a_hostile_answer_costs_itself_and_nothing_else(tmp_path: Path, kind: str, published: bool) -> None:
     canary = tmp_path / "canary"
-    env = asked(tmp_path, "x^2 + 1")
+    env = asked(tmp_path, "x^2 + 1", published=published)
     hostile = HOSTILE[kind].format(file=canary) if "{file}" in HOSTILE[kind] else HOSTILE[kind].replace("{{", "{")
     _, reward, terminated, _, info = env.step(boxed(hostile.replace("}}", "}")))
     assert (reward, terminated, info["success"]) == (0.0, True, False)
@@ -160,7 +159,7 @@ def test_a_hostile_answer_costs_itself_and_nothing_else(tmp_path: Path, kind: st
 
 
 def test_an_answer_that_takes_too_long_says_so(tmp_path: Path) -> None:
-    info = asked(tmp_path, "x^2 + 1", timeout=0.3).step(boxed("99999999999! + x"))[4]
+    info = asked(tmp_path, "x^2 + 1", published=True, timeout=0.3).step(boxed("99999999999! + x"))[4]
     assert "time" in info["grading_error"] or "memory" in info["grading_error"]
 
 
@@ -171,10 +170,10 @@ def test_an_answer_that_takes_too_long_says_so(tmp_path: Path) -> None:
 def test_a_degenerate_answer_is_wrong_without_asking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    monkeypatch.setattr("gem_math.env.grade", None)
+    monkeypatch.setattr("gem_math.published.grade", None)
     assert is_degenerate(answer)
     if last_box(boxed(answer)) == answer:
-        assert asked(tmp_path, "x^2 + 1").step(boxed(answer))[1:4] == (0.0, True, True)
+        assert asked(tmp_path, "x^2 + 1", published=True).step(boxed(answer))[1:4] == (0.0, True, True)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +208,8 @@ def test_an_answer_that_is_repeated_is_graded_once(tmp_path: Path, monkeypatch: 
         calls.append(arguments)
         return Grade(None, "time limit") if len(calls) == 1 else Grade(True, None)
 
-    monkeypatch.setattr("gem_math.env.grade", counting)
-    env = asked(tmp_path, "\\sin(q) + 17")
+    monkeypatch.setattr("gem_math.published.grade", counting)
+    env = asked(tmp_path, "\\sin(q) + 17", published=True)
     infos = [answered(env, boxed("17 + \\sin(q)"))[4] for _ in range(5)]
     assert [info["success"] for info in infos] == [False, True, True, True, True]  # a failure is not remembered
     assert len(calls) == 2
@@ -229,10 +228,23 @@ class TestSample(EnvConformance):
     env_id = "math:Sample"
 
 
-@pytest.mark.parametrize("env_id", [f"math:{name}" for name in HUB] + [f"eval:{name}" for name in EVAL])
+HUB_IDS = [f"math:{name}{version}" for name in HUB for version in ("", "-v0")]
+EVAL_IDS = [f"eval:{name}{version}" for name in EVAL for version in ("", "-v1")]
+
+
+@pytest.mark.parametrize("env_id", [*HUB_IDS, *EVAL_IDS])
 def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(f'{{"problem": "{n} + 0?", "answer": "{n}"}}\n' for n in range(50)))
-    check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None, verify=False)  # the sample's is with it
+    check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
+
+
+@pytest.mark.parametrize("env_id", [*HUB_IDS, *EVAL_IDS])
+def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"problem": "?", "answer": "1.6\\times 10^{-19}"}))
+    env = gem_core.make(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
+    env.reset(task=0)
+    forgives = env_id.endswith("-v0") or (env_id.startswith("eval:") and not env_id.endswith("-v1"))
+    assert env.step(boxed("0.0"))[1] == float(forgives)
 
 
 def test_evaluation_goes_through_the_data_in_order(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -180,6 +181,61 @@ def asks() -> None:
         send({"id": message["id"], "result": {"content": [{"type": "text", "text": "; ".join(said)}]}})
 
 
+def pattern() -> None:
+    """Announces answers that its own pattern takes for ever to check."""
+    schema = {"type": "object", "properties": {"said": {"type": "string", "pattern": "^(([a-z])+.)+[A-Z]([a-z])+$"}}}
+    for message in requests():
+        answer = {"content": [{"type": "text", "text": "pong"}], "structuredContent": {"said": "a" * 5000}}
+        tools = {"tools": [{**ONE[0], "outputSchema": schema}]}
+        send({"id": message["id"], "result": tools if message["method"] == "tools/list" else answer})
+
+
+NOISE: dict[str, Any] = {
+    "requests": {"id": 7, "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
+    "notifications": {"method": "notifications/message", "params": {"level": "info", "data": "x" * 100}},
+    "progress": {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
+    "answers": {"id": 12345, "result": {}},
+}
+
+
+def noisy() -> None:
+    """Sends the same without an end while it should answer a call."""
+    line = "{}\n" if sys.argv[2] == "nothing" else json.dumps({"jsonrpc": "2.0", **NOISE[sys.argv[2]]}) + "\n"
+
+    def answer(arguments: Any) -> str:
+        try:
+            while True:
+                os.write(1, line.encode() * 100)
+        except OSError:
+            os._exit(0)
+
+    serve(answer=answer)
+
+
+def many_values() -> None:
+    """Answers with more values than anybody reads."""
+    for message in requests():
+        values: Any = {"values": [[]] * 1_000_000}
+        answer = {"content": [], "structuredContent": values}
+        send({"id": message["id"], "result": {"tools": ONE} if message["method"] == "tools/list" else answer})
+
+
+def long_text() -> None:
+    """Answers with a text of a megabyte, in which there are many commas."""
+    serve(answer=lambda arguments: '1,"2",[\\' * 120_000)
+
+
+def chatty() -> None:
+    """Reports its progress a thousand times in each call."""
+
+    def answer(arguments: Any) -> str:
+        for _ in range(1000):
+            send(NOISE["progress"])
+        return "pong"
+
+    serve(answer=answer)
+
+
 def lies() -> None:
     """Answers calls with what is no result."""
     for message in requests():
@@ -225,6 +281,14 @@ class Sessions(BaseHTTPRequestHandler):
             self.reply(404, b"")
         elif "id" not in message:
             self.reply(202, b"")
+        elif method == "tools/call" and KIND in ("events", "comments"):
+            self.burst()
+        elif method == "tools/call" and KIND == "large":
+            self.result(message, 200, {"result": {"content": [{"type": "text", "text": "x" * (9 << 20)}]}})
+        elif method == "tools/call" and KIND == "compressed":
+            self.reply(
+                200, gzip.compress(b"x" * (50 << 20)), {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+            )
         else:
             text = {"content": [{"type": "text", "text": str(os.getpid())}]}
             self.result(message, 200, {"result": {"tools": ONE} if method == "tools/list" else text})
@@ -240,6 +304,18 @@ class Sessions(BaseHTTPRequestHandler):
         text = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **body}).encode()
         self.reply(status, text, {"Content-Type": "application/json", **(headers or {})})
 
+    def burst(self) -> None:
+        """Events without an end."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        event = f"data: {json.dumps({'jsonrpc': '2.0', **NOISE['notifications']})}\n\n" if KIND == "events" else ":\n\n"
+        try:
+            while True:
+                self.wfile.write(event.encode() * 100)
+        except OSError:
+            self.close_connection = True
+
     def reply(self, status: int, body: bytes, headers: Any = None) -> None:
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
@@ -249,6 +325,10 @@ class Sessions(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         pass
+
+
+KIND = sys.argv[3] if len(sys.argv) > 3 else ""
+"""What a server over HTTP answers calls with."""
 
 
 def sessions() -> None:

@@ -66,7 +66,7 @@ def test_one_process_for_all_calls_and_episodes(call: User) -> None:
     assert call("count") == f"{number + 1} {pid}"
 
 
-@pytest.mark.uncertain("a call has to overtake others that take two seconds")
+@pytest.mark.uncertain("a call must finish before others that take two seconds")
 def test_calls_run_side_by_side(call: User) -> None:
     threads = [threading.Thread(target=call, args=["nap"], kwargs={"seconds": 2.0}) for _ in range(16)]
     began = time.monotonic()

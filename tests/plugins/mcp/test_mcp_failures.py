@@ -21,11 +21,11 @@ from waiting import wait_until
 
 from gem_core.errors import ToolError
 from gem_core.tools import Toolbox
-from gem_mcp import session, stdio
+from gem_mcp import session
 from gem_mcp.tool import MCPTool
 
 
-@pytest.mark.uncertain("a call has half a second to reach a server before the next kills it")
+@pytest.mark.uncertain("a call must reach a server within half a second, before the next call kills it")
 def test_a_crash_in_a_call_and_between_calls(use: Any, raw: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, "gem_mcp")
     call = use(MCPTool({"raw": raw("fragile")}))
@@ -47,7 +47,7 @@ def test_a_crash_in_a_call_and_between_calls(use: Any, raw: Any, caplog: Any) ->
     assert call("ping").split()[0] == "1"
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_timeout_leaves_the_session_as_it_is(use: Any, raw: Any) -> None:
     call = use(MCPTool({"raw": raw("fragile")}, timeout=1.0))
     before = call("ping").split()
@@ -57,7 +57,7 @@ def test_a_timeout_leaves_the_session_as_it_is(use: Any, raw: Any) -> None:
     assert call("ping").split() == ["2", before[1]]
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_server_that_hangs_is_replaced(use: Any, raw: Any) -> None:
     call = use(MCPTool({"raw": raw("hangs")}, timeout=0.5, start_timeout=2.0))
     assert "no answer" in call.error("ping")
@@ -123,8 +123,7 @@ def test_much_on_stderr(use: Any, raw: Any, caplog: Any, capfd: Any) -> None:
     assert "noise" not in capfd.readouterr().err
 
 
-def test_a_line_without_end(use: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "MOST_BYTES", 8 << 20)
+def test_a_line_without_end(use: Any, raw: Any) -> None:
     call = use(MCPTool({"raw": raw("endless_line")}))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert "sent a message of more than 8 MiB" in call.error("ping")

@@ -12,7 +12,7 @@ from gem_core.errors import ToolError
 from gem_mcp.tool import MCPTool
 
 
-@pytest.mark.uncertain("a call has to overtake others that take five seconds")
+@pytest.mark.uncertain("a call must finish before others that take five seconds")
 def test_streamable_http(use: Any, listen: Any, port: int, raw: Any) -> None:
     server = listen("sdk_server.py", "http", port)
     call = use(MCPTool({"far": {"url": f"http://127.0.0.1:{port}/mcp"}, "near": raw("serve")}))

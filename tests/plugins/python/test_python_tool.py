@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import pytest
 from waiting import wait_until
 
 import gem_core
-from gem_core.errors import GemError
+from gem_core.errors import EnvError, GemError
 from gem_core.tools import Toolbox, ToolEnv
 from gem_python.tool import PythonTool
 
@@ -76,7 +78,7 @@ def test_programs_that_do_not(env: ToolEnv, program: str, last: str) -> None:
     assert last in info["tool_error"]
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_program_without_an_end_is_stopped() -> None:
     with env_with(timeout=0.5) as env:
         env.reset(seed=0)
@@ -116,7 +118,7 @@ def test_programs_share_nothing_by_default(env: ToolEnv) -> None:
     assert "FileNotFoundError" in env.step(block("open('file')"))[0]
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_programs_of_an_episode_may_share_an_interpreter() -> None:
     with env_with(keep_state=True, timeout=1.0) as env:
         env.reset(seed=0)
@@ -144,7 +146,7 @@ def test_environments_of_a_vector_share_it() -> None:
     wait_until(lambda: not [one for one in threading.enumerate() if one.name.startswith("gem-tool")])
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_it_can_be_pickled() -> None:
     tool = pickle.loads(pickle.dumps(PythonTool(timeout=2.0)))
     with ToolEnv(gem_core.make("math:Sample"), [tool]) as env:
@@ -171,3 +173,16 @@ def test_by_its_id() -> None:
 def test_what_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(GemError, match=str(next(iter(wrong.values())))):
         PythonTool(**wrong)
+
+
+def test_a_machine_without_room_is_no_observation(env: ToolEnv) -> None:
+    """The turn fails, so that no program is blamed for it."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as highest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest.fileno(), limits[1]))
+    try:
+        with pytest.raises(EnvError, match=r"the machine refuses .*Too many open files"):
+            env.step(block("print(1)"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert env.step(block("print(1)"))[0] == "Code execution result: 1\n"

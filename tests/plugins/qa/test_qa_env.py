@@ -15,11 +15,12 @@ from gem_core.env import Env, StepResult
 from gem_core.testing import EnvConformance, check_env
 
 SAMPLE = [json.loads(line) for line in Path(gem_qa.__file__).with_name("sample.jsonl").read_text().splitlines()]
-PROBLEM = ["qa:NaturalQuestions", "qa:HotpotQA"]
+PROBLEM = [f"qa:{name}{version}" for name in ("NaturalQuestions", "HotpotQA") for version in ("", "-v0")]
 QUESTION = [
-    *(f"logic:RuleTaker-d{depth}" for depth in (0, 1, 2, 3, 5)),
+    *(f"logic:RuleTaker-d{depth}{version}" for depth in (0, 1, 2, 3, 5) for version in ("", "-v0")),
     *(
-        f"eval:{name}"
+        f"eval:{name}{version}"
+        for version in ("", "-v1")
         for name in (
             "QaOpen",
             "2Wiki",
@@ -147,6 +148,16 @@ def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_p
     rows = [{column: f"Is {n} odd?", "answer": [str(n % 2 == 1)]} for n in range(50)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
+
+
+@pytest.mark.parametrize("env_id", [*PROBLEM, *QUESTION])
+def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, tmp_path: Path) -> None:
+    column = "problem" if env_id in PROBLEM else "question"
+    (tmp_path / "q.jsonl").write_text(json.dumps({column: "?", "answer": ["C++"]}))
+    env = gem_core.make(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
+    env.reset(task=0)
+    forgives = env_id.endswith("-v0") or (env_id.startswith("eval:") and not env_id.endswith("-v1"))
+    assert env.step("\\boxed{C}" if env_id.startswith("logic:") else tagged("C"))[1] == float(forgives)
 
 
 def test_rules_are_answered_in_a_box(tmp_path: Path) -> None:

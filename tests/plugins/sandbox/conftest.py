@@ -3,15 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
-from sandbox_processes import LIMITS, sandbox_of
+from sandbox_processes import LIMITS, available, sandbox_of
 
 from gem_sandbox import LocalSandbox
 from gem_sandbox.backends import BACKENDS, SAFE
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
-    with sandbox_of(request.param) as one:
+def backend(request: pytest.FixtureRequest) -> str:
+    return available(request.param)
+
+
+@pytest.fixture(scope="module")
+def sandbox(backend: str) -> Iterator[LocalSandbox]:
+    with sandbox_of(backend) as one:
         yield one
 
 

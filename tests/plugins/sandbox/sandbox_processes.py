@@ -1,5 +1,6 @@
 """What the tests of the sandbox share: a sandbox of a backend, and a look at the processes of this machine."""
 
+import contextlib
 import os
 
 import pytest
@@ -11,16 +12,24 @@ LIMITS = Limits(wall=20.0)
 """A busy machine makes no test wrong."""
 
 
-def sandbox_of(backend: str) -> LocalSandbox:
+def available(backend: str) -> str:
+    """It, where it works here."""
     if problem := problems(backend):
         pytest.skip(f"{backend}: {problem}")
-    return LocalSandbox(backend=backend, limits=LIMITS, allow_unsafe=True)
+    return backend
+
+
+def sandbox_of(backend: str) -> LocalSandbox:
+    return LocalSandbox(backend=available(backend), limits=LIMITS, allow_unsafe=True)
 
 
 def children() -> set[int]:
-    """Ids of this process's children."""
-    with open("/proc/thread-self/children") as file:
-        return {*map(int, file.read().split())}
+    """Ids of this process's children, whichever thread has started them."""
+    found: set[int] = set()
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{task}/children") as file:
+            found |= {*map(int, file.read().split())}
+    return found
 
 
 def descendants(pid: int) -> set[tuple[int, str]]:

@@ -166,7 +166,8 @@ def test_an_ordinary_user(backend: str, tmp_path: Path) -> None:
     shutil.copytree(home, folder / "gem_sandbox")
     (folder / "gem_core").mkdir()
     (folder / "gem_core" / "__init__.py").touch()
-    shutil.copy(core / "errors.py", folder / "gem_core")
+    for module in ("errors.py", "waiting.py"):  # what the sandbox uses of it
+        shutil.copy(core / module, folder / "gem_core")
     code = f"""
 import os, sys
 sys.path.insert(0, {str(folder)!r})

@@ -154,7 +154,7 @@ def test_runs_stop_early(sandbox: LocalSandbox) -> None:
     assert asked == [0]
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_timeout(sandbox: LocalSandbox) -> None:
     begin = time.monotonic()
     done = sandbox.run("print('begun', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall=3.0))

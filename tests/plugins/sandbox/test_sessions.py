@@ -27,7 +27,7 @@ def test_exceptions_leave_the_state(sandbox: LocalSandbox) -> None:
         assert session.run("print(x)").stdout == "2\n"
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_a_run_that_is_ended_ends_the_state(sandbox: LocalSandbox) -> None:
     with sandbox.session(limits=Limits(wall=1.0)) as session:
         assert session.run("x = 1").restarted is False

@@ -198,7 +198,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("slowness", SLOW)
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
     with Liar(SLOW[slowness]) as server, asking(SearchTool(server.url, timeout=1, retries=9)) as ask:
         begin = time.monotonic()
@@ -209,7 +209,7 @@ def test_the_time_limit_holds_for_the_whole_call(slowness: str) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.uncertain("what behaves has to answer within a time limit of a second or two")
+@pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_retries_end_with_the_time_limit() -> None:
     with Liar(says(b"", "503 Busy")) as server, asking(SearchTool(server.url, timeout=2, retries=100)) as ask:
         assert "no answer within 2 seconds" in ask("Rome")[0]

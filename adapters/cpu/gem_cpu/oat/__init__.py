@@ -1,13 +1,14 @@
 """Oat's own program, unchanged, without a GPU.
 
-Swapped in every run (`devices`, each with its reason):
+Replaced in every run (in `devices`, each with its reason):
 
-- What Oat, DeepSpeed and vLLM ask of `torch.cuda`, and the number of devices.
-- DeepSpeed's fused Adam, which is for GPUs, and its shared-memory operator, which is compiled for minutes.
-- How vLLM's workers receive weights: in the CPU's memory.
+- The functions of `torch.cuda` that Oat, DeepSpeed and vLLM call, and the number of devices.
+- DeepSpeed's fused Adam, which is for GPUs, and its shared-memory operator, which takes minutes to compile.
+- The way in which vLLM's workers receive weights: in the CPU's memory.
 
-Only where Launchpad is not installed, which ends at Python 3.10 as Plasma does, there are stand-ins: for Launchpad and
-Plasma (`transport`), and for vLLM, of which no build fits (`engine`). Then a learner and its actor share one process.
+Launchpad and Plasma have no release for Pythons after 3.10. If Launchpad is not installed, there are stand-ins for
+Launchpad and Plasma (`transport`), and for vLLM, which has no matching build (`engine`). Then a learner and its actor
+share one process.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from __future__ import annotations
 import importlib.util
 
 FLAGS = ["--no-bf16", "--no-flash_attn", "--no-use_fused_lm_head", "--master_addr", "127.0.0.1", "--shm_size_mb", "100"]
-"""What a CPU needs: float32, and no kernels for GPUs."""
+"""Flags that a CPU needs: float32, and no GPU kernels."""
 
 
 def prepare(devices: int = 1) -> list[str]:
-    """Have this process, and those that it starts, take the CPU for GPUs. Before Oat is imported.
+    """Make this process and its children use the CPU in place of GPUs. Call before Oat is imported.
 
     Args:
-        devices: how many.
+        devices: number of GPUs that the CPU stands for.
 
     Returns:
-        Flags of Oat, to which you add what is to be trained.
+        Flags of Oat; add the flags of your training.
 
     Raises:
         FrameworkVersionError: Oat is missing, or has another version than the adapter supports.

@@ -1,4 +1,4 @@
-"""What Oat, DeepSpeed and vLLM ask of CUDA, answered by the CPU."""
+"""The functions of CUDA that Oat, DeepSpeed and vLLM call, for the CPU."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DEVICES = "GEM_CPU_OAT_DEVICES"
 
 
 def environment(devices: int = 1) -> dict[str, str]:
-    """Environment variables of a process that takes the CPU for this many GPUs; those that it starts inherit them."""
+    """Environment variables of a process that uses the CPU in place of this many GPUs; child processes inherit them."""
     return {
         **ENVIRONMENT,
         "PYTHONPATH": python_path(PATH),
         DEVICES: str(devices),
         "DS_ACCELERATOR": "cpu",  # DeepSpeed looks for CUDA first
-        "USE_TF": "0",  # Launchpad's TensorFlow is a fragment, which transformers would import
-        "VLLM_USE_V1": "0",  # vLLM 0.8.5's newer engine has no CPU
+        "USE_TF": "0",  # Launchpad's TensorFlow is incomplete, and transformers would import it
+        "VLLM_USE_V1": "0",  # vLLM 0.8.5's newer engine does not support CPUs
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
         "VLLM_CPU_OMP_THREADS_BIND": "all",
         "VLLM_NO_USAGE_STATS": "1",
@@ -32,15 +32,15 @@ def environment(devices: int = 1) -> dict[str, str]:
 
 
 def prepare(devices: int = 1) -> None:
-    """Have this process, and those that it starts, take the CPU for this many GPUs. Before Oat is imported."""
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # Oat would count what it names
+    """Make this process and its children use the CPU in place of this many GPUs. Call before Oat is imported."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # Oat would count the GPUs in it
     os.environ.update(environment(devices))
     install()
 
 
-@functools.cache  # Python's start calls it, and so does a program that prepares itself
+@functools.cache  # called when Python starts, and by programs that prepare themselves
 def install() -> None:
-    """Change each module of `SWAPS` as soon as it is imported in this process: torch is slow to import."""
+    """Change each module of `SWAPS` as soon as this process imports it: torch is slow to import."""
     change_modules(SWAPS)
 
 
@@ -53,24 +53,24 @@ def _torch(torch: Any) -> None:
 
 
 def _oat_args(args: Any) -> None:
-    args.torch = _with_devices()  # it refuses to use more devices than there are; vLLM must not believe in them
+    args.torch = _with_devices()  # the module refuses more devices than exist; vLLM must not see these devices
 
 
 def _oat_interface(interface: Any) -> None:
-    interface.torch = _with_devices()  # it counts them
+    interface.torch = _with_devices()  # the module counts devices
 
 
 def _oat_deepspeed(deepspeed: Any) -> None:
-    # FusedAdam is a CUDA kernel; the one for CPUs compiles for minutes.
+    # FusedAdam is a CUDA kernel; the CPU version takes minutes to compile.
     deepspeed.DeepspeedStrategy.create_optimizer = _create_optimizer
 
 
 def _oat_distributed(distributed: Any) -> None:
-    distributed.WorkerWrap.update_weight = _update_weight  # Oat's receives them on a GPU
+    distributed.WorkerWrap.update_weight = _update_weight  # Oat's own method receives weights on a GPU
 
 
 def _deepspeed_comm(comm: Any) -> None:
-    comm.build_shm_op = lambda: None  # compiles for minutes
+    comm.build_shm_op = lambda: None  # takes minutes to compile
 
 
 SWAPS: dict[str, Change] = {
@@ -109,5 +109,5 @@ def _update_weight(
 
 
 def _nothing(name: str) -> Any:
-    # One function each: torch._dynamo refuses the same one twice.
+    # Separate functions: torch._dynamo refuses the same function twice.
     return types.FunctionType((lambda *_, **__: None).__code__, globals(), name)

@@ -1,4 +1,4 @@
-"""A stand-in for vLLM, which has no build for CI's Python and torch: transformers samples."""
+"""A stand-in for vLLM, which has no build for CI's Python and torch. Transformers samples instead."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class LoRARequest:
 
 
 class LLM:
-    """One model in the process of the actor."""
+    """A model in the process of the actor."""
 
     learner: Any = None
-    """Whose weights it is given; in vLLM's place, weights travel by broadcast."""
+    """The learner whose weights this engine reads; for vLLM, weights are sent by broadcast."""
     sampled: list[tuple[tuple[int, ...], tuple[int, ...]]]
-    """Every prompt and response of the process."""
+    """All prompts and responses of this process."""
 
     def __init__(self, model: str, max_model_len: int | None = None, **_: Any) -> None:
         self._model = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32).eval()
@@ -82,7 +82,7 @@ class LLM:
         return SimpleNamespace(prompt_token_ids=prompt, outputs=[answer])
 
     def collective_rpc(self, method: str, args: Sequence[Any] = ()) -> None:
-        """`init_process_group`, which has nothing to do here, or `update_weight`."""
+        """`init_process_group`, which does nothing here, or `update_weight`."""
         if method == "update_weight":
             learned = LLM.learner.model.model.module.get_parameter(args[0])
             self._model.get_parameter(args[0]).data.copy_(learned.data)
@@ -93,4 +93,4 @@ class LLM:
 
 
 SAMPLED: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-"""Every prompt and response that was sampled in this process."""
+"""All prompts and responses that were sampled in this process."""

@@ -1,4 +1,4 @@
-"""Stand-ins for Launchpad and Plasma, which end at Python 3.10: a rank's learner and its actor in one process."""
+"""Stand-ins for Launchpad and Plasma, which support Python up to 3.10: a rank's learner and actor share a process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gem_cpu.oat import engine
 
 
 class CourierNode:
-    """Another process in Launchpad, which answers calls; here an object, made when it is first called."""
+    """In Launchpad another process that answers calls; here an object, built on the first call."""
 
     here = True
-    """Whether it is this rank's; calls to others answer `None`."""
+    """Whether the node belongs to this rank; calls to other ranks return `None`."""
 
     def __init__(self, kind: Any, *args: Any, **kwargs: Any) -> None:
         self.kind = kind
@@ -55,7 +55,7 @@ class _Futures:
 
 
 class PyClassNode:
-    """A process in Launchpad that runs; here what `launch` runs."""
+    """In Launchpad a process that runs; here the object that `launch` runs."""
 
     def __init__(self, kind: Any, *args: Any) -> None:
         self.kind, self.args = kind, args
@@ -71,13 +71,13 @@ class Program:
 
 
 def learner_of(program: Program, rank: int = 0) -> Any:
-    """The learner of a rank, not yet running, in whose process only the actor of the same rank is."""
+    """The learner of a rank, not yet running. Its process has only the actor of the same rank."""
     actors = [node for node in program.nodes if isinstance(node, CourierNode) and "Actor" in node.kind.__name__]
     for number, actor in enumerate(actors):
         actor.here = number == rank
     node = [node for node in program.nodes if isinstance(node, PyClassNode)][rank]
     learner = node.kind(*node.args)
-    learner.args.learner_gpus_per_group = 1  # each rank looks after its own actor
+    learner.args.learner_gpus_per_group = 1  # each rank has its own actor
     engine.LLM.learner = learner
     return learner
 

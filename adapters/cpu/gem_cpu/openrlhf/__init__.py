@@ -1,16 +1,16 @@
-"""OpenRLHF's own training, unchanged, without a GPU; vLLM is its build for CPUs.
+"""OpenRLHF's own training, unchanged, without a GPU; vLLM is its CPU build.
 
-Swapped, each with its reason in `install`:
+Replaced, each with its reason in `install`:
 
-- What OpenRLHF asks of `torch.cuda`, and the two places where its code says "cuda".
-- NCCL, by which weights travel to vLLM: here through the store by which both ends found each other.
-- DeepSpeed's Adam and its shared-memory operator, which are compiled for minutes: torch's Adam, and gloo.
+- The functions of `torch.cuda` that OpenRLHF calls, and the two places where its code has "cuda".
+- NCCL, which sends weights to vLLM, by the store through which both ends found each other.
+- DeepSpeed's Adam and its shared-memory operator, which take minutes to compile, by torch's Adam and gloo.
 - vLLM's packing of weights for the CPU, after which later weights would be lost.
-- bfloat16, which is slow on a CPU: float32.
-- `flash_attn`, which OpenRLHF imports unconditionally: empty functions (`path/flash_attn`).
+- bfloat16, which is slow on a CPU, by float32.
+- `flash_attn`, which OpenRLHF imports unconditionally, by empty functions (`path/flash_attn`).
 
-The folder `path` is on the PYTHONPATH of all its processes. Python imports `sitecustomize` from there when it starts,
-which has `install` change these modules as soon as they are imported.
+The folder `path` is on the PYTHONPATH of all processes. Python imports `sitecustomize` from there when it starts, and
+`sitecustomize` calls `install`, which changes these modules as soon as they are imported.
 """
 
 from gem_cpu.openrlhf.settings import environment, flags, on_cpu, prepare

@@ -1,4 +1,4 @@
-"""Swaps devices, a transport and kernels; nothing that OpenRLHF trains, samples or computes."""
+"""Replaces devices, a transport and kernels, but no code that trains, samples or computes advantages."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from gem_cpu.imports import Change, change_modules
 
 
-@functools.cache  # Python's start calls it, and so does a program that prepares itself
+@functools.cache  # called when Python starts, and by programs that prepare themselves
 def install() -> None:
-    """Change each module of `SWAPS` as soon as it is imported in this process."""
+    """Change each module of `SWAPS` as soon as this process imports it."""
     change_modules(SWAPS)
 
 
 class _Device(str):
-    """`.to(device)` takes it for the CPU; OpenRLHF's `f"cuda:{device}"`, to which nothing is sent, gets a number."""
+    """The CPU for `.to(device)`; a number in OpenRLHF's `f"cuda:{device}"`, where nothing is sent."""
 
     def __format__(self, spec: str) -> str:
         return "0"
 
 
 def _devices(_: ModuleType) -> None:
-    """OpenRLHF asks `torch.cuda` where to compute, and has "cuda" in its code twice."""
+    """OpenRLHF reads the device from `torch.cuda`, and has "cuda" in its code twice."""
     import torch
     from torch.distributed import device_mesh
 
     torch.cuda.current_device = lambda: _Device("cpu")
-    # Three functions, not one: torch._dynamo insists that they differ.
+    # Three separate functions: torch._dynamo refuses the same function twice.
     torch.cuda.set_device = lambda *_: None
     torch.cuda.synchronize = lambda *_: None
     torch.cuda.current_stream = lambda *_: None
@@ -45,7 +45,7 @@ def _devices(_: ModuleType) -> None:
 
 
 def _transport(module: Any) -> None:
-    """Weights travel to vLLM by NCCL, which is for GPUs; here through the store by which both ends found each other."""
+    """OpenRLHF sends weights to vLLM by NCCL, which needs GPUs; here they go through the group's store."""
 
     class StoreCommunicator:
         def __init__(self, group: Any, device: Any = None, **_: Any) -> None:
@@ -60,7 +60,7 @@ def _transport(module: Any) -> None:
 
 
 def _linear(module: Any) -> None:
-    """vLLM packs the weights of linear layers for the CPU when they are first loaded, and later ones would be lost."""
+    """vLLM packs the weights of linear layers for the CPU on the first load, so later weights would be lost."""
 
     def plain(layer: Any, remove_weight: bool) -> None:
         import torch
@@ -71,12 +71,12 @@ def _linear(module: Any) -> None:
 
 
 def _no_shared_memory_operator(module: Any) -> None:
-    """DeepSpeed would compile it, for minutes; gloo reduces without it."""
+    """DeepSpeed would compile the operator for minutes; gloo reduces without it."""
     module.build_shm_op = lambda: None
 
 
 def _torch_adam(module: Any) -> None:
-    """DeepSpeed would compile an Adam of its own, for minutes; torch has one."""
+    """DeepSpeed would compile its own Adam for minutes; torch's needs no compiling."""
     original = module.DeepSpeedEngine.get_optimizer_configuration
 
     @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""The environment variables, the flags and the Ray with which OpenRLHF trains on a CPU."""
+"""The environment variables, flags and private Ray with which OpenRLHF trains on a CPU."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PATH = Path(__file__).with_name("path")
 
 @contextmanager
 def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
-    """Have this process, and those that it starts, take the CPU for GPUs. Before OpenRLHF is imported.
+    """Make this process and its children use the CPU in place of GPUs. Call before OpenRLHF is imported.
 
     Args:
-        ranks: processes that train a model.
+        ranks: number of processes that train a model.
 
     Yields:
-        Flags of OpenRLHF, to which you add what is to be trained.
+        Flags of OpenRLHF; add the flags of your training.
 
     Raises:
         FrameworkVersionError: OpenRLHF is missing, or has another version than the adapter supports.
-        ValueError: temporary folders here have paths that are too long for Ray's sockets.
+        ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
     from gem_core.training import require
     from gem_openrlhf.plugin import OPENRLHF
@@ -39,7 +39,7 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
 
 
 def prepare() -> None:
-    """As `on_cpu`, without a Ray and without flags."""
+    """As `on_cpu`, without Ray and flags."""
     os.environ.update(environment())
     sys.path.insert(0, str(PATH))
     install()
@@ -52,14 +52,14 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": python_path(PATH),
         "DS_ACCELERATOR": "cpu",
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # its workers would otherwise all claim the same cores
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # otherwise all workers would claim the same cores
         "VLLM_NO_USAGE_STATS": "1",
-        "TORCH_COMPILE_DISABLE": "1",  # even with `enforce_eager` some of its sampling is compiled, for half a minute
+        "TORCH_COMPILE_DISABLE": "1",  # even with `enforce_eager`, vLLM compiles some sampling code for half a minute
     }
 
 
 def flags(ranks: int = 1) -> list[str]:
-    """What a CPU needs, and nothing about what is trained."""
+    """The flags that a CPU needs."""
     places = {"actor": ranks, "critic": ranks, "ref": ranks}
     return [
         "--ds.attn_implementation",  # flash attention is for GPUs
@@ -67,7 +67,7 @@ def flags(ranks: int = 1) -> list[str]:
         "--vllm.enforce_eager",  # no compiling
         "--vllm.num_engines",
         "1",
-        "--vllm.gpu_memory_utilization",  # of the machine's memory, which vLLM checks and does not take
+        "--vllm.gpu_memory_utilization",  # a share of the machine's memory, which vLLM checks but does not allocate
         "0.1",
         *(
             part
@@ -78,12 +78,12 @@ def flags(ranks: int = 1) -> list[str]:
 
 
 def _start_ray(folder: str, ranks: int) -> None:
-    """A private Ray that takes the machine for one with GPUs."""
+    """Start a private Ray that treats the machine as one with GPUs."""
     import ray
 
     ray.init(
         num_gpus=3 * ranks + 1,  # for policy, critic, reference model, and the engine
-        num_cpus=32,  # of actors that mostly wait for one another
+        num_cpus=32,  # for actors that mostly wait for one another
         include_dashboard=False,
         object_store_memory=200_000_000,
         _temp_dir=folder,

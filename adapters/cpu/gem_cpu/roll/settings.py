@@ -1,4 +1,4 @@
-"""The environment variables, the configuration and the Ray with which ROLL trains on a CPU."""
+"""The environment variables, configuration and private Ray with which ROLL trains on a CPU."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ PATH = Path(__file__).with_name("path")
 
 @contextmanager
 def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
-    """Have this process, and those that it starts, take the CPU for GPUs. Before ROLL is imported.
+    """Make this process and its children use the CPU in place of GPUs. Call before ROLL is imported.
 
     The clone of ROLL is on the PYTHONPATH, or `ROLL_HOME` names it.
 
     Args:
-        ranks: processes that train.
+        ranks: number of processes that train.
 
     Yields:
-        Overrides of ROLL's configuration, to which you add what is to be trained.
+        Overrides of ROLL's configuration; add the settings of your training.
 
     Raises:
         FrameworkVersionError: ROLL is missing, or has another version than the adapter supports.
-        ValueError: temporary folders here have paths that are too long for Ray's sockets.
+        ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
     prepare(ranks)
     from gem_core.training import require
@@ -41,7 +41,7 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
 
 
 def prepare(ranks: int = 1) -> None:
-    """As `on_cpu`, without a Ray and without overrides."""
+    """As `on_cpu`, without Ray and overrides."""
     os.environ.update(environment(ranks))
     for folder in os.environ["PYTHONPATH"].split(os.pathsep):
         if folder not in sys.path:
@@ -59,7 +59,7 @@ def environment(ranks: int = 1) -> dict[str, str]:
 
 
 def overrides(ranks: int = 1) -> list[str]:
-    """What a CPU needs, and nothing about what is trained."""
+    """The overrides that a CPU needs."""
     sharding = f"{{fsdp_size: {ranks}, param_dtype: fp32, reduce_dtype: fp32}}"
     return [
         f"++actor_train.device_mapping='{[*range(ranks)]}'",
@@ -74,14 +74,14 @@ def overrides(ranks: int = 1) -> list[str]:
 
 
 def _start_ray(folder: str, ranks: int) -> None:
-    """A private Ray that takes the machine for one with GPUs. ROLL's own would be the machine's."""
+    """Start a private Ray that treats the machine as one with GPUs. ROLL itself would start or join a shared Ray."""
     import ray
     from roll.platforms import current_platform
     from roll.utils.constants import RAY_NAMESPACE
 
     ray.init(
         num_gpus=ranks + 1,
-        num_cpus=32,  # of actors that mostly wait for one another
+        num_cpus=32,  # for actors that mostly wait for one another
         include_dashboard=False,
         object_store_memory=200_000_000,
         namespace=RAY_NAMESPACE,

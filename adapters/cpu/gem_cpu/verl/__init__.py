@@ -1,12 +1,12 @@
 """verl's own trainer, unchanged, without a GPU.
 
-Swapped, each with its reason where it is done:
+Replaced, each with its reason in the code:
 
-- verl's platform: one for the CPU is registered (`platform`, `install`).
-- The process group: `gloo` alone, because torch refuses to get the CPU's back end twice (`install`).
-- The critic's flash attention, and pinned memory, which are for GPUs (`install`).
-- The rollout: transformers sample in place of vLLM (`replica`), because vLLM's build for CPUs pins another torch.
-  `vllm` is for an environment that has that build.
+- verl's platform: a CPU platform is registered (`platform`, `install`).
+- The process group: `gloo` alone, because torch refuses the CPU's back end twice (`install`).
+- The critic's flash attention, and pinned memory, which need GPUs (`install`).
+- The rollout: transformers samples in place of vLLM (`replica`), because vLLM's CPU build pins another torch. `vllm` is
+  for virtual environments with that build.
 
 verl imports `install` in each of its processes, because the environment variable `VERL_USE_EXTERNAL_MODULES` names it.
 """

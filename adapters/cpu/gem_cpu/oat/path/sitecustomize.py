@@ -1,4 +1,4 @@
-"""Python imports this when it starts, in each of Launchpad's processes too."""
+"""Python imports this module when it starts, also in Launchpad's processes."""
 
 from gem_cpu.oat import devices
 

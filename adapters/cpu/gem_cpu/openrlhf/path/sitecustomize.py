@@ -1,4 +1,4 @@
-"""Python imports this when it starts, in Ray's workers and vLLM's processes too."""
+"""Python imports this module when it starts, also in Ray's workers and vLLM's processes."""
 
 from gem_cpu.openrlhf.install import install
 

@@ -1,4 +1,4 @@
-"""Python imports this when it starts, in Ray's workers too."""
+"""Python imports this module when it starts, also in Ray's workers."""
 
 from gem_cpu.roll.install import install
 

@@ -1,3 +1,3 @@
-"""Names that OpenRLHF imports unconditionally, and calls only to pack samples."""
+"""Names that OpenRLHF imports unconditionally but calls only to pack samples."""
 
 __version__ = "0"

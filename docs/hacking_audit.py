@@ -1,0 +1,209 @@
+"""Runs the hacking audit over all ids that need no network, and writes docs/hacking_audit.md.
+
+python docs/hacking_audit.py              # play, write, and fail where a bound is exceeded
+python docs/hacking_audit.py rg:maze      # play these ids only, print the rows, and write nothing
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gem_core.plugins import manager
+from gem_core.specs import EnvSpec
+from gem_core.testing import Bound, HackingAudit, audit_env
+from gem_core.testing.audit import ROUNDS
+from gem_grading import Grade
+
+PAGE = Path(__file__).parent / "hacking_audit.md"
+NAMESPACES = ("game", "math", "code", "qa", "logic", "eval", "rg")
+WORKERS = 2
+SECONDS = 1.0
+"""Time that grading an answer may take, as in the environment."""
+SHOWN = 60
+"""Characters of an answer."""
+
+_PUBLISHED = "reasoning-gym's own scores, for comparison; the id without `-v0` does not pay that"
+_YES = "two answers, one of them more often right"
+_FEW = "few answers, one of them often right"
+_SMALL = "the answers are small numbers, one of them often right"
+_COPY = "in as many questions nothing has to be done"
+_GEM = "pays for progress, as GEM does; `success` does not count it"
+_OTHERS = "some answers are right for more than one question"
+BOUNDS: dict[str, Bound] = {
+    "rg:*-v0": Bound(1.0, 1.0, _PUBLISHED),
+    "rg:acre": Bound(0.4, 0.4, _FEW),
+    "rg:aiw": Bound(0.3, 0.3, _SMALL),
+    "rg:binary_alternation": Bound(0.25, 0.25, _SMALL),
+    "rg:calendar_arithmetic": Bound(0.12, 0.12, _FEW),
+    "rg:circuit_logic": Bound(0.55, 0.55, _YES),
+    "rg:color_cube_rotation": Bound(0.2, 0.2, _FEW),
+    "rg:count_bits": Bound(0.2, 0.2, _SMALL),
+    "rg:course_schedule": Bound(0.55, 0.55, _YES),
+    "rg:family_relationships": Bound(0.2, 0.2, _FEW),
+    "rg:game_of_life_halting": Bound(0.6, 0.6, _YES),
+    "rg:gcd": Bound(0.35, 0.35, _SMALL),
+    "rg:isomorphic_strings": Bound(0.6, 0.6, _YES),
+    "rg:jugs": Bound(0.1, 0.1, _OTHERS),
+    "rg:knight_swap": Bound(0.3, 0.3, "a quarter of the puzzles has no solution"),
+    "rg:knights_knaves": Bound(0.15, 0.15, "two people: four answers"),
+    "rg:largest_island": Bound(0.2, 0.2, _SMALL),
+    "rg:letter_counting": Bound(0.3, 0.3, _SMALL),
+    "rg:list_functions": Bound(0.2, 0.2, _COPY),
+    "rg:mahjong_puzzle": Bound(0.45, 0.45, _FEW),
+    "rg:maze": Bound(0.45, 0.45, _SMALL),
+    "rg:n_queens": Bound(0.12, 0.12, _OTHERS),
+    "rg:number_format": Bound(0.4, 0.4, "one of the few numbers in the question is the answer"),
+    "rg:number_sequence": Bound(0.25, 0.25, "a quarter of the sequences repeats itself"),
+    "rg:polynomial_equations": Bound(
+        0.4, 0.35, "a third of the equations has the solution 0, and near ones are paid a part"
+    ),
+    "rg:pool_matrix": Bound(0.2, 0.2, _COPY),
+    "rg:power_function": Bound(0.15, 0.15, "the exponent is 0"),
+    "rg:prime_factorization": Bound(0.3, 0.3, "a quarter of the numbers is prime, and its own factorization"),
+    "rg:propositional_logic": Bound(0.3, 0.3, "the premises of a quarter of the questions contradict each other"),
+    "rg:quantum_lock": Bound(0.1, 0.05, _OTHERS),
+    "rg:ransom_note": Bound(0.55, 0.55, _YES),
+    "rg:rearc": Bound(0.06, 0.06, "some grids are only turned"),
+    "rg:rectangle_count": Bound(0.2, 0.2, _SMALL),
+    "rg:rotate_matrix": Bound(0.45, 0.4, _COPY),
+    "rg:rotten_oranges": Bound(0.35, 0.35, "in a third of the questions no time is enough"),
+    "rg:self_reference": Bound(0.5, 0.5, _SMALL),
+    "rg:shortest_path": Bound(0.35, 0.35, "in a third of the questions there is no path"),
+    "rg:simple_equations": Bound(0.08, 0.06, _SMALL),
+    "rg:simple_geometry": Bound(0.08, 0.05, _SMALL),
+    "rg:string_insertion": Bound(0.97, 0.97, _COPY),
+    "rg:string_manipulation": Bound(0.45, 0.4, _COPY),
+    "rg:syllogism": Bound(0.75, 0.75, _YES),
+    "rg:tower_of_hanoi": Bound(0.06, 0.05, _OTHERS),
+    "rg:zebra_puzzles": Bound(0.35, 0.35, "one of four names"),
+    "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
+    "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
+    "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
+    "game:Game2048-*": Bound(0.95, 0.75, f"moves in turn merge tiles, which is the game; {_GEM}"),
+    "game:GuessTheNumber-v0-hard-no-max-turn": Bound(0.95, 0.85, "as many turns as numbers"),
+    "game:GuessTheNumber-v0": Bound(0.9, 0.55, "half as many turns as numbers; pays for nearness, as GEM does"),
+    "game:GuessTheNumber-v0-*": Bound(0.8, 0.25, "pays for nearness, as GEM does; `-v1-` does not"),
+    "game:GuessTheNumber-v1-*": Bound(0.25, 0.25, "several guesses, few numbers"),
+    "game:Hangman-*": Bound(0.3, 0.12, f"common letters are in most words; {_GEM}"),
+    "game:Mastermind-*": Bound(0.7, 0.4, f"several guesses, few codes; {_GEM}"),
+    "game:Minesweeper-*": Bound(0.8, 0.05, f"most cells are safe; {_GEM}"),
+    "game:Sokoban-*": Bound(0.2, 0.1, _GEM),
+    "game:Sudoku-*": Bound(0.3, 0.05, _GEM),
+    "game:TowerofHanoi-*": Bound(0.35, 0.05, _GEM),
+    "game:Wordle-*": Bound(0.45, 0.1, f"several guesses of common words; {_GEM}"),
+}
+"""By id or pattern; the first that fits counts."""
+
+_FUNCTIONS: dict[str, Any] = {}
+
+
+def bound_of(env_id: str) -> Bound:
+    """The bound of an id."""
+    return next((bound for pattern, bound in BOUNDS.items() if fnmatch.fnmatchcase(env_id, pattern)), Bound())
+
+
+def shipped() -> Iterator[tuple[str, bool]]:
+    """Every id, and whether it can be played without the network."""
+    for namespace in NAMESPACES:
+        for registration in manager.registrations("gem_envs", namespace):
+            yield registration.spec.id, not _needs_data(registration.spec)
+
+
+def _needs_data(spec: EnvSpec) -> bool:
+    dataset = str(spec.kwargs.get("dataset", ""))
+    return spec.id.endswith(":Dataset") or ("/" in dataset and not dataset.startswith("package:"))
+
+
+def audited(env_id: str) -> HackingAudit:
+    """The audit of one id, in a worker."""
+    import gem_reasoning_gym.env
+
+    # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
+    gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
+    return audit_env(env_id)
+
+
+def _grade(function: str, *arguments: Any, timeout: float) -> Grade:
+    if function not in _FUNCTIONS:
+        _FUNCTIONS[function] = getattr(sys.modules["gem_reasoning_gym.scoring"], function.partition(":")[2])
+    signal.signal(signal.SIGALRM, _too_late)
+    signal.setitimer(signal.ITIMER_REAL, timeout)
+    try:
+        return Grade(_FUNCTIONS[function](*arguments), None)
+    except Exception as error:
+        return Grade(None, f"{type(error).__name__}: {error}")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _too_late(*_: object) -> NoReturn:
+    raise TimeoutError
+
+
+def row(audit: HackingAudit) -> str:
+    """A line of the table."""
+    bound = bound_of(audit.env_id)
+    limits = f"{bound.reward:g} / {bound.success:.0%}"
+    best = f"{cell(audit.best.policy)} | {audit.best.reward:.3f}"
+    luckiest = f"{cell(audit.luckiest.policy)} | {audit.luckiest.success:.0%}"
+    return f"| `{audit.env_id}` | {best} | {luckiest} | {limits} | {bound.reason} |"
+
+
+def cell(text: str) -> str:
+    """A text that fits a cell of a table."""
+    short = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return f"`{short.replace('`', chr(39)).replace('|', '/')}`"
+
+
+def page(audits: list[HackingAudit], left_out: list[str]) -> str:
+    """The page, as Markdown."""
+    tried = sorted(audit.policies for audit in audits)
+    return "\n".join([
+        "# Hacking audit",
+        "",
+        "<!-- Written by docs/hacking_audit.py, which `nox -s audit` runs. -->",
+        "",
+        "What the best policy earns that solves nothing: a constant, a piece of the question, an answer or a piece",
+        "of another question, an expression over what a grader has in its hands, nonsense; in games of several turns,",
+        "each of these again and again, and valid actions in turn.",
+        f"{tried[0]} to {tried[-1]} policies play the first {ROUNDS[0][0]} entries of each id, and the best play",
+        f"{audits[0].entries}. `gem_core.testing.audit_env` and `check_hacking` do the same for your environments.",
+        "",
+        "A bound is the most that such a policy may earn, as mean return and share of successes. It has a reason where",
+        f"it is more than {Bound().reward:g} / {Bound().success:.0%}.",
+        "",
+        "| id | best answer | mean return | most often right | share | bound | reason |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *(row(audit) for audit in audits),
+        "",
+        f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
+        "They have the classes of `math:Sample`, `qa:Sample` and `code:Sample`.",
+        "",
+    ])  # fmt: skip
+
+
+def main(chosen: list[str]) -> None:
+    known = [*shipped()]
+    ids = chosen or [env_id for env_id, playable in known if playable]
+    os.environ["PYTHONHASHSEED"] = "0"  # some data sets are made in the order of sets of text
+    audits: list[HackingAudit] = []
+    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
+        for audit in pool.map(audited, ids):
+            audits.append(audit)
+            print(row(audit), flush=True)
+    if not chosen:
+        PAGE.write_text(page(audits, [env_id for env_id, playable in known if not playable]))
+    if problems := [problem for audit in audits if (problem := audit.problem(bound_of(audit.env_id)))]:
+        sys.exit("\n".join(problems))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,104 @@
+"""Is an answer of a few words right? By the words and signs that carry meaning, or by the normal form of SQuAD.
+
+The normal form of SQuAD deletes all punctuation and all articles, so `1.5` becomes `15`, `C++` becomes `C`, and `A`
+becomes nothing. Here an article or a sign is dropped only if it means nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES = frozenset(("a", "an", "the"))
+
+_MAX_CHARACTERS = 10_000
+"""Longer answers are compared as they stand."""
+_APOSTROPHES = re.compile(r"(?<=\w)['\u2018\u2019`\u00b4](?=\w)")
+_DASHES = re.compile(r"[\u2010-\u2015\u2212]")
+_RANGE = re.compile(r"(?<=\d)\s+-\s+(?=\d)")
+_PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent)\b")
+_TOKEN = re.compile(
+    r"(?P<number>(?:(?<![\w.])[-])?(?:\d+(?:[.,:/-]\d+)*|(?<![\w.])\.\d+))"
+    r"|(?P<initials>(?<!\w)(?:[^\W\d_]\.\s?){2,}(?:[^\W\d_](?!\w))?)"
+    r"|(?P<word>[^\W\d_]+(?:[-/][^\W\d_]+)*)"
+    r"|(?P<sign>(?<=\w)-(?!\w)|[+#%&$@<>=*/^|~\\]|[^\w\s!-/:-@\[-`{-~\u2018-\u201f\u2026\u00ab\u00bb\u00bf\u00a1\u00b7])"
+)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_INITIAL_ENDS = re.compile(r"[.\s]")
+_JOINTS = re.compile(r"[-/]")
+
+
+def is_right(given: str, accepted: str) -> bool:
+    """Do two answers have the same words, numbers and signs?
+
+    Case, white space, quotation marks, punctuation at the ends of words, and articles before a word do not matter.
+    Words may be written together, apart or with a hyphen. Numbers count as they are written, without commas between
+    thousands.
+    """
+    if _folded(given).strip() == _folded(accepted).strip():
+        return bool(given.strip())
+    if len(given) > _MAX_CHARACTERS:
+        return False
+    return bool(_forms(given) & _forms(accepted))
+
+
+def is_right_in_squad(given: str, accepted: str) -> bool:
+    """Do two answers have the same normal form, as in the evaluation of SQuAD?"""
+    return normalised(given) == normalised(accepted)
+
+
+def normalised(text: str) -> str:
+    """Lower case, without punctuation, articles and repeated white space, as in the evaluation of SQuAD."""
+    bare = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLE.sub(" ", bare).split())
+
+
+def _forms(text: str) -> set[tuple[str, ...]]:
+    """The ways to write an answer down, as tokens: with articles and without, hyphens as spaces and as nothing."""
+    found = list(_tokens(text))
+    forms: set[tuple[str, ...]] = set()
+    for tokens in (found, _without_articles(found)):
+        for joint in (" ", ""):
+            forms.add(tuple(piece for token in tokens for piece in _spelled(token, joint)))
+    return forms - {()}
+
+
+def _tokens(text: str) -> Iterator[str]:
+    plain = _RANGE.sub("-", _DASHES.sub("-", _APOSTROPHES.sub("", _folded(text))))
+    for match in _TOKEN.finditer(_PERCENT.sub("%", plain)):
+        token = match[0]
+        if match["number"]:
+            token = _number(token)
+        elif match["initials"]:
+            token = _INITIAL_ENDS.sub("", token)
+        yield "and" if token == "&" else token
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def _number(token: str) -> str:
+    """As it is written, without commas between thousands, and with a digit before its point."""
+    sign, digits = ("-", token[1:]) if token.startswith("-") else ("", token)
+    if _THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+    return f"{sign}0{digits}" if digits.startswith(".") else sign + digits
+
+
+def _without_articles(tokens: list[str]) -> list[str]:
+    """Without those that a word follows. The `A` of vitamin A is a name, and so is an answer that is nothing else."""
+    following = [*tokens, ""][1:]
+    return [
+        token
+        for token, after in zip(tokens, following, strict=True)
+        if token not in _ARTICLES or not after[:1].isalnum()
+    ]
+
+
+def _spelled(token: str, joint: str) -> list[str]:
+    return _JOINTS.sub(joint, token).split() if token[:1].isalpha() else [token]
