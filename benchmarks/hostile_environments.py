@@ -15,9 +15,6 @@ import hashlib
 import json
 import os
 import random
-import resource
-import signal
-import stat
 import sys
 import time
 from collections import Counter
@@ -29,7 +26,19 @@ import gem_core
 from gem_core import Env
 from gem_core.env import ResetResult, StepResult
 from gem_core.failures import FailurePolicy
-from gem_core.vector import VectorEnv
+from gem_core.vector import VectorEnv, wire
+from gem_core.vector.calls import Transition
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / "shared")]
+
+from attacks import (  # noqa: E402
+    closes_descriptors,
+    closes_descriptors_and_opens_others,
+    has_an_alarm,
+    kills_its_group,
+    say,
+    takes_all_memory,
+)
 
 ENV_ID = "bench:Hostile-v0"
 SEED = 20
@@ -37,70 +46,27 @@ SHARE = 0.05
 TIMEOUT = 60.0
 
 
-def _sockets() -> list[int]:
-    found: list[int] = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                found.append(int(name))
-        except OSError:  # the folder's own
-            pass
-    return found
+def _writes_noise() -> None:
+    say(os.urandom(256))
 
 
-def _close_descriptors() -> None:
-    os.closerange(3, 64)
+def _answers_for_others() -> None:
+    say(wire.framed([wire.packed(10_000, Transition("mine", 1.0, True, False, {}))]))
 
 
-def _replace_descriptors() -> None:
-    os.closerange(3, 64)
-    for _ in range(61):
-        os.open(os.devnull, os.O_RDWR)
-
-
-def _write_noise() -> None:
-    for file in _sockets():
-        os.write(file, os.urandom(256))
-
-
-def _answer_for_others() -> None:
-    from gem_core.vector import wire
-    from gem_core.vector.calls import Transition
-
-    for file in _sockets():
-        os.write(file, wire.framed([wire.packed(10_000, Transition("mine", 1.0, True, False, {}))]))
-
-
-def _kill_the_group() -> None:
-    os.killpg(0, signal.SIGTERM)
-
-
-def _set_an_alarm() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.001)
-    time.sleep(60)
-
-
-def _crash() -> None:
+def _crashes() -> None:
     ctypes.string_at(0)
 
 
-def _take_all_memory() -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
-    taken: list[bytearray] = []
-    while True:
-        taken.append(bytearray(1 << 20))
-
-
 ATTACKS: tuple[Callable[[], None], ...] = (
-    _close_descriptors,
-    _replace_descriptors,
-    _write_noise,
-    _answer_for_others,
-    _kill_the_group,
-    _set_an_alarm,
-    _crash,
-    _take_all_memory,
+    closes_descriptors,
+    closes_descriptors_and_opens_others,
+    kills_its_group,
+    has_an_alarm,
+    takes_all_memory,
+    _writes_noise,
+    _answers_for_others,
+    _crashes,
 )
 
 

@@ -20,6 +20,16 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from attacks import (
+    closes_descriptors,
+    closes_descriptors_and_opens_others,
+    has_an_alarm,
+    kills_its_group,
+    may_use_more_memory,
+    say,
+    sockets,
+    takes_all_memory,
+)
 from vector_envs import Walk, action, alone, children, env_threads, make, seed_of
 
 import gem_core
@@ -35,18 +45,6 @@ LIMIT = 2.0
 LONGEST = 6
 
 
-def sockets() -> list[int]:
-    """The sockets of this process."""
-    found: list[int] = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                found.append(int(name))
-        except OSError:  # the folder's own
-            pass
-    return found
-
-
 def markers() -> list[int]:
     """The descriptors of the small shared memory that says who is at work."""
     found: list[int] = []
@@ -58,13 +56,6 @@ def markers() -> list[int]:
         if stat.S_ISREG(status.st_mode) and status.st_nlink == 0 and status.st_size == 16:
             found.append(int(name))
     return found
-
-
-def say(*data: bytes) -> None:
-    """Write to the vector."""
-    for file in sockets():
-        for one in data:
-            os.write(file, one)
 
 
 def mark(slot: int, since: int | None = None) -> None:
@@ -91,19 +82,9 @@ def later(attack: Callable[[], Any], seconds: float = 0.05) -> None:
     timer.start()
 
 
-def closes_descriptors() -> None:
-    os.closerange(3, 64)
-
-
 def closes_descriptors_and_waits() -> None:
     os.closerange(3, 64)
     time.sleep(600)
-
-
-def closes_descriptors_and_opens_others() -> None:
-    os.closerange(3, 64)
-    for _ in range(61):
-        os.open(os.devnull, os.O_RDWR)
 
 
 def shuts_the_socket() -> None:
@@ -199,15 +180,6 @@ def is_stopped() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def kills_its_group() -> None:
-    os.killpg(0, signal.SIGTERM)
-
-
-def has_an_alarm() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.001)
-    time.sleep(60)
-
-
 def sets_an_alarm_for_others() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.05)
 
@@ -250,19 +222,11 @@ def has_no_descriptor_left_and_dies() -> None:
 
 
 def leaves_no_memory_to_others() -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
+    may_use_more_memory(0)
 
 
 def leaves_no_descriptors_to_others() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-
-
-def takes_all_memory() -> None:
-    leaves_no_memory_to_others()
-    taken = [bytearray(1 << 20)]
-    while True:
-        taken.append(bytearray(1 << 20))
 
 
 CERTAIN = [
