@@ -136,7 +136,8 @@ class Episode(msgspec.Struct):
     """Episodes of one group started from the same seed."""
     turns: list[Turn] = []
     sequences: list[TokenSequence] = []
-    """The tokens of all turns: one sequence if every prompt has the whole history, otherwise several."""
+    """The tokens of all turns: one sequence if every prompt has the whole history, otherwise several. None where the
+    model shows no tokens, as behind an endpoint."""
     stop_reason: StopReason = StopReason.TRUNCATED
     success: bool = False
     """Whether the task was solved, as the environment reported at the end."""
@@ -155,14 +156,16 @@ class Episode(msgspec.Struct):
 
     def prompt_ids(self, turn: Turn) -> TokenIds:
         """The whole prompt of a turn, token by token as the policy saw it."""
-        return self.sequences[turn.sequence].ids[: turn.start]
+        return self.sequences[turn.sequence].ids[: turn.start] if self.sequences else as_token_ids()
 
     def response_ids(self, turn: Turn) -> TokenIds:
         """The tokens that were sampled in a turn, unchanged."""
-        return self.sequences[turn.sequence].ids[turn.start : turn.end]
+        return self.sequences[turn.sequence].ids[turn.start : turn.end] if self.sequences else as_token_ids()
 
     def response_logprobs(self, turn: Turn) -> Logprobs | None:
         """Log-probabilities of those tokens, where the engine gave them."""
+        if not self.sequences:
+            return None
         found = self.sequences[turn.sequence].logprobs[turn.start : turn.end]
         return None if all(map(math.isnan, found)) else found
 

@@ -1,8 +1,10 @@
-"""One episode in the making: what both drivers, batch and async, share."""
+"""One episode in the making: what all drivers share."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import Any
 
 from gem_core.env import Info
 from gem_core.episode import (
@@ -22,8 +24,84 @@ from gem_core.rollout.template import ChatTemplate
 from gem_core.vector.calls import Transition
 
 
-class EpisodeBuilder:
-    """Turns observations into prompts, completions into actions, and all of it into an `Episode`.
+class BaseEpisodeBuilder(ABC):
+    """An episode in the making, whatever its policy reads. A subclass adds the conversation: `prompt` and `act`.
+
+    Args:
+        episode: what is known at the start: environment, seed, slot, group, provenance.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        self.episode = episode
+        self.over = False
+        self._message = ""
+        self._pending: Turn | None = None
+
+    @property
+    @abstractmethod
+    def prompt(self) -> Any:
+        """What the policy is asked next."""
+
+    @abstractmethod
+    def act(self, completion: Any) -> str | None:
+        """Take the policy's answer; returns the action for the environment, or `None` if the episode ended with it."""
+
+    @property
+    def action(self) -> str | None:
+        """What the environment was told and has not answered; `None` where the policy is next."""
+        return None if self._pending is None else self._pending.action
+
+    def record(self, transition: Transition) -> None:
+        """Take the environment's answer to that action; `over` tells whether the episode ended with it.
+
+        With same-step autoreset the ended episode's last words are in `final_observation` and `final_info`.
+        """
+        turn, self._pending = self._pending, None
+        assert turn is not None, "record() without act()"
+        info: Info = transition.info.get("final_info", transition.info) if transition.done else transition.info
+        observation = (
+            transition.info.get("final_observation", transition.observation)
+            if transition.done
+            else transition.observation
+        )
+        turn.reward, turn.info = transition.reward, info
+        self.episode.turns.append(turn)
+        if transition.done:
+            self._end(_stop_reason(transition, info), observation, info)
+        else:
+            self._continue(observation, info)
+
+    @abstractmethod
+    def _observe(self, observation: str, info: Info) -> str:
+        """Add an observation to the conversation; returns its message."""
+
+    @abstractmethod
+    def _is_full(self) -> bool:
+        """Whether the next prompt and response might not fit the context."""
+
+    def _begin(self, observation: str, info: Info) -> None:
+        self.episode.task = info.get("task")
+        if "error" in info:
+            self._message = self._observe(observation, info)
+            self._end(StopReason.ENV_ERROR, observation, info)
+        else:
+            self._continue(observation, info)
+
+    def _continue(self, observation: str, info: Info) -> None:
+        self._message = self._observe(observation, info)
+        if self._is_full():
+            self._end(StopReason.CONTEXT_FULL, observation, info)
+
+    def _end(self, reason: StopReason, observation: str, info: Info) -> None:
+        self.over = True
+        self.episode.stop_reason = reason
+        self.episode.final_observation = observation
+        self.episode.error = info.get("error")
+        self.episode.success = bool(info.get("success", False))
+
+
+class EpisodeBuilder(BaseEpisodeBuilder):
+    """Turns observations into prompts of tokens, completions into actions, and all of it into an `Episode`.
 
     Args:
         episode: what is known at the start: environment, seed, slot, group, provenance.
@@ -34,28 +112,16 @@ class EpisodeBuilder:
     def __init__(
         self, episode: Episode, template: ChatTemplate, settings: RolloutSettings, observation: str, info: Info
     ) -> None:
-        self.episode = episode
-        episode.task = info.get("task")
+        super().__init__(episode)
         self._settings = settings
         self._conversation = Conversation(template, settings.history)
         episode.sequences = self._conversation.sequences
-        self._message = self._conversation.observe(observation, info)
-        self._pending: Turn | None = None
-        self.over = False
-        if "error" in info:
-            self._end(StopReason.ENV_ERROR, observation, info)
-        else:
-            self._check_context(observation, info)
+        self._begin(observation, info)
 
     @property
     def prompt(self) -> TokenIds:
         """Token ids to sample from next, as a copy that the policy may change."""
         return self._conversation.prompt()
-
-    @property
-    def action(self) -> str | None:
-        """What the environment was told and has not answered; `None` where the policy is next."""
-        return None if self._pending is None else self._pending.action
 
     def act(self, completion: Completion) -> str:
         """Take what the policy sampled; returns the action for the environment.
@@ -77,38 +143,12 @@ class EpisodeBuilder:
         )
         return self._pending.action
 
-    def record(self, transition: Transition) -> None:
-        """Take the environment's answer to that action; `over` tells whether the episode ended with it.
+    def _observe(self, observation: str, info: Info) -> str:
+        return self._conversation.observe(observation, info)
 
-        With same-step autoreset the ended episode's last words are in `final_observation` and `final_info`.
-        """
-        turn, self._pending = self._pending, None
-        assert turn is not None, "record() without act()"
-        info: Info = transition.info.get("final_info", transition.info) if transition.done else transition.info
-        observation = (
-            transition.info.get("final_observation", transition.observation)
-            if transition.done
-            else transition.observation
-        )
-        turn.reward, turn.info = transition.reward, info
-        self.episode.turns.append(turn)
-        if transition.done:
-            self._end(_stop_reason(transition, info), observation, info)
-            return
-        self._message = self._conversation.observe(observation, info)
-        self._check_context(observation, info)
-
-    def _check_context(self, observation: str, info: Info) -> None:
+    def _is_full(self) -> bool:
         limit = self._settings.max_context_tokens
-        if limit is not None and self._conversation.prompt_length + self._settings.max_response_tokens > limit:
-            self._end(StopReason.CONTEXT_FULL, observation, info)
-
-    def _end(self, reason: StopReason, observation: str, info: Info) -> None:
-        self.over = True
-        self.episode.stop_reason = reason
-        self.episode.final_observation = observation
-        self.episode.error = info.get("error")
-        self.episode.success = bool(info.get("success", False))
+        return limit is not None and self._conversation.prompt_length + self._settings.max_response_tokens > limit
 
 
 def _stop_reason(transition: Transition, info: Info) -> StopReason:

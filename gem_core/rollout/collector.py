@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -93,7 +94,7 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._template = settings.template(tokenizer)
-        self._session = Session(vec.env_ids, settings)
+        self._session = Session(vec.env_ids, dataclasses.asdict(settings))
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}
         self._arrived: dict[int, Transition] = {}

@@ -8,6 +8,8 @@ A record has the fields of `Episode`, and:
 | `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
 | `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
 
+An episode of a model whose tokens are unknown has no sequences; `sequence`, `start` and `end` of its turns are 0.
+
 Records of 0.1.0 have no version; each of their turns holds its whole prompt.
 """
 
@@ -54,6 +56,8 @@ def restored(record: dict[str, Any]) -> Episode:
 
 
 def _has_tokens(episode: Episode, turn: Turn) -> bool:
+    if not episode.sequences:
+        return turn.sequence == turn.start == turn.end == 0
     return turn.sequence >= 0 and 0 <= turn.start < turn.end <= len(episode.sequences[turn.sequence].ids)
 
 
@@ -73,7 +77,7 @@ def _read_v2(record: dict[str, Any]) -> Episode:
     episode = msgspec.convert(record, Episode)
     episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
     unread = [_logprobs(one.logprobs) for one in stored]
-    for turn in episode.turns:
+    for turn in episode.turns if stored else ():
         size, target = turn.end - turn.start, episode.sequences[turn.sequence]
         target.logprobs[turn.start : turn.end] = unread[turn.sequence][:size]
         unread[turn.sequence] = unread[turn.sequence][size:]

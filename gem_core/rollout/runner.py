@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
 
-from gem_core.env import Env
+from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
 from gem_core.errors import ClosedError
 from gem_core.failures import ErrorAction, FailurePolicy
-from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
@@ -19,17 +21,20 @@ from gem_core.rollout.template import Tokenizer
 from gem_core.seeding import derive_seed
 from gem_core.vector import Autoreset, Backend, Fault, Task, make_vec
 from gem_core.vector.asynchronous import AsyncVectorEnv
-from gem_core.vector.tasks import is_whole_number
+from gem_core.vector.tasks import EnvIds, is_whole_number
+
+AnyPolicy = TypeVar("AnyPolicy", bound=Callable[[Any], Awaitable[Any]])
 
 
-class EpisodeRunner:
+class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
     """Plays episodes concurrently on a vector of environments; nothing ever blocks the event loop.
+
+    A subclass says how observations become prompts: `_builder`.
 
     Args:
         env_ids: the environment, several, or `{id: weight}`; weights decide how many environments each id has; the
             task decides which id plays.
-        tokenizer: of the policy; with a chat template.
-        settings: how episodes become prompts.
+        settings: recorded with the run.
         seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
         max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
@@ -37,14 +42,12 @@ class EpisodeRunner:
     Raises:
         ValueError: `max_concurrent` below 1, or too few for all environments.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make_vec`.
-        TemplateError: the tokenizer cannot carry a conversation.
     """
 
     def __init__(
         self,
-        env_ids: str | Sequence[str] | Mapping[str, float],
-        tokenizer: Tokenizer,
-        settings: RolloutSettings,
+        env_ids: EnvIds,
+        settings: Mapping[str, Any],
         *,
         seed: int,
         max_concurrent: int = 64,
@@ -56,8 +59,6 @@ class EpisodeRunner:
     ) -> None:
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
-        self._settings = settings
-        self._template = settings.template(tokenizer)
         self._seed = seed
         self._vec = make_vec(
             env_ids,
@@ -82,11 +83,15 @@ class EpisodeRunner:
         self._closed = False
         self._session = Session([*self._free], settings)
 
-    async def run(self, policy: AsyncPolicy, task: Task | int) -> Episode | None:
+    @abstractmethod
+    def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
+        """A builder of an episode that starts with this observation."""
+
+    async def run(self, policy: AnyPolicy, task: Task | int) -> Episode | None:
         """Play one episode of a task. Cancelling it waits for the call under way.
 
         Args:
-            policy: samples the completion of one prompt; each episode may have its own.
+            policy: answers one prompt; each episode may have its own.
             task: what to play, for example an entry of a `TaskTable`; a number is enough where there is one
                 environment. Episodes of one task form a group.
 
@@ -112,7 +117,7 @@ class EpisodeRunner:
                 self._dropped.discard(slot)
                 self._free[chosen.env_id].append(slot)
 
-    async def run_all(self, policy: AsyncPolicy, tasks: Sequence[Task | int]) -> list[Episode]:
+    async def run_all(self, policy: AnyPolicy, tasks: Sequence[Task | int]) -> list[Episode]:
         """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
         running = [asyncio.ensure_future(self.run(policy, task)) for task in tasks]
         try:
@@ -156,7 +161,7 @@ class EpisodeRunner:
             self._slots = {one: asyncio.Semaphore(len(slots)) for one, slots in self._free.items()}
         return self._slots[env_id]
 
-    async def _play(self, policy: AsyncPolicy, task: Task, slot: int) -> Episode | None:
+    async def _play(self, policy: AnyPolicy, task: Task, slot: int) -> Episode | None:
         episode = self._live[slot] = Episode(
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.number),
@@ -167,10 +172,13 @@ class EpisodeRunner:
             run=self._session.run.id,
         )
         opening = await self._envs.reset(slot, task)
-        builder = EpisodeBuilder(episode, self._template, self._settings, opening.observation, opening.info)
+        builder = self._builder(episode, opening.observation, opening.info)
         while not builder.over:
-            completion = await policy(builder.prompt)
-            builder.record(await self._envs.step(slot, builder.act(completion)))
+            action = builder.action
+            if action is None:
+                action = builder.act(await policy(builder.prompt))
+            if action is not None:
+                builder.record(await self._envs.step(slot, action))
         self._session.end(episode)
         if episode.stop_reason is StopReason.ENV_ERROR and self._envs.error is not None:
             raise self._envs.error
@@ -181,3 +189,49 @@ class EpisodeRunner:
         if action is ErrorAction.DROP:
             self._dropped.add(fault.slot)
         return action
+
+
+class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
+    """A runner whose policy gets and gives token ids.
+
+    Args:
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers: as for `BaseEpisodeRunner`.
+        tokenizer: of the policy; with a chat template.
+        settings: how episodes become prompts.
+
+    Raises:
+        ValueError, NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as
+            `BaseEpisodeRunner`.
+        TemplateError: the tokenizer cannot carry a conversation.
+    """
+
+    def __init__(
+        self,
+        env_ids: EnvIds,
+        tokenizer: Tokenizer,
+        settings: RolloutSettings,
+        *,
+        seed: int,
+        max_concurrent: int = 64,
+        backend: Backend = "thread",
+        workers: int | None = None,
+        failures: FailurePolicy | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Callable[[Env], Env]] = (),
+    ) -> None:
+        self._settings = settings
+        self._template = settings.template(tokenizer)
+        super().__init__(
+            env_ids,
+            dataclasses.asdict(settings),
+            seed=seed,
+            max_concurrent=max_concurrent,
+            backend=backend,
+            workers=workers,
+            failures=failures,
+            env_kwargs=env_kwargs,
+            wrappers=wrappers,
+        )
+
+    def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
+        return EpisodeBuilder(episode, self._template, self._settings, observation, info)

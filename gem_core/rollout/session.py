@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,6 @@ from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import provenance
-from gem_core.rollout.settings import RolloutSettings
 from gem_core.vector.faults import Fault, decide_failure
 
 MAX_BARREN_EPISODES = 20
@@ -30,9 +29,9 @@ class Session:
         settings: recorded with the run.
     """
 
-    def __init__(self, env_ids: Sequence[str], settings: RolloutSettings) -> None:
+    def __init__(self, env_ids: Sequence[str], settings: Mapping[str, Any]) -> None:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
-        self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dataclasses.asdict(settings))
+        self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dict(settings))
         self._barren: Counter[str] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)

@@ -317,3 +317,14 @@ def test_an_info_may_contain_itself_and_what_cannot_be_shown(tmp_path: Path) -> 
     assert "whose repr raised OSError" in first.turns[0].info["mute"]
     assert first.turns[0].info["again"][0]["3"] == {"set": [1]}
     assert second.turns[0].info == {"a": ["<Mute, whose repr raised OSError>"]}
+
+
+def test_an_episode_without_tokens_comes_back(tmp_path: Path) -> None:
+    turn = Turn(0, 0, 0, observation="2 + 2?", response="4", action="4", truncated=False, reward=1.0)
+    episode = Episode("demo:A", 1, turns=[turn], success=True)
+    with recording(tmp_path / "episodes.jsonl") as recorder:
+        recorder.gem_episode_end(episode)
+    assert [*read_episodes(tmp_path / "episodes.jsonl")] == [episode]
+    assert (episode.prompt_ids(turn), episode.response_ids(turn)) == (as_token_ids(), as_token_ids())
+    assert episode.response_logprobs(turn) is None
+    assert episode.summary().response_tokens == 0
