@@ -100,6 +100,11 @@ class Env(ABC):
                 setattr(cls, name, guard(method))
 
     @property
+    def num_tasks(self) -> int | None:
+        """How many different tasks there are, where `takes_task`; `None` if they never end. May load the data."""
+        return None
+
+    @property
     def rng(self) -> random.Random:
         """This environment's own random generator, seeded by `reset(seed=...)`."""
         if self._rng is None:
@@ -143,6 +148,15 @@ class Env(ABC):
     @abstractmethod
     def sample_random_action(self) -> str:
         """A valid action in the current state, drawn from `self.rng`."""
+
+    def draw_action(self, rng: random.Random) -> str:
+        """As `sample_random_action`, but drawn from another generator, so that the episode itself stays the same."""
+        bare = self.unwrapped
+        own, bare._rng = bare._rng, rng
+        try:
+            return self.sample_random_action()
+        finally:
+            bare._rng = own
 
     def close(self) -> None:  # noqa: B027 - most environments hold no resources
         """Release the resources of the environment. Safe to call twice."""
@@ -328,6 +342,11 @@ class Wrapper(Env):
     def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the wrapped environment takes a task number."""
         return self.env.takes_task
+
+    @property
+    def num_tasks(self) -> int | None:
+        """The number of tasks of the wrapped environment."""
+        return self.env.num_tasks
 
     @property
     def rng(self) -> random.Random:

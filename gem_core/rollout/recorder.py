@@ -41,7 +41,7 @@ class Recorder:
     @hookimpl
     def gem_episode_end(self, episode: Episode) -> None:
         """Write one episode."""
-        line = _encode(episode)
+        line = encoded(recorded(episode), episode)
         with self._lock:
             self._file.write(line + b"\n")
             self._file.flush()
@@ -77,8 +77,8 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
                 raise type(error)(f"{path}, line {number}: {error}") from error
 
 
-def _encode(episode: Episode) -> bytes:
-    record = recorded(episode)
+def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
+    """A record that contains the record of an episode, as JSON in one line; see `Recorder`."""
     if not any(_is_deep(turn.info, 1) for turn in episode.turns):
         # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr that raises.
         with suppress(Exception):

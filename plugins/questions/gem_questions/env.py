@@ -101,6 +101,11 @@ class QuestionEnv(Env):
         self.no_answer = Verdict(checks.finite("format_reward", format_reward), found=False)
         self._next = 0
 
+    @property
+    def num_tasks(self) -> int | None:
+        """The number of questions, which loads them; `None` for a stream."""
+        return None if self.questions.source.streaming else len(self.questions)
+
     @abstractmethod
     def grade(self, action: str) -> Verdict:
         """Grade a text against `self.answer`."""

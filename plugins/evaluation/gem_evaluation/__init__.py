@@ -1,0 +1,37 @@
+"""Evaluation: how good is this model, with an interval, on any endpoint.
+
+from gem_evaluation import evaluate, load_model
+
+results = evaluate("game:GuessTheNumber-v0-easy", load_model("random"), tasks=50, repeats=4)
+print(results["game:GuessTheNumber-v0-easy"].success)
+"""
+
+from gem_evaluation.conversation import Message, Prompt, Reply, ToolCall, Usage
+from gem_evaluation.errors import EvaluationError, ModelError, ModelSetupError
+from gem_evaluation.evaluation import evaluate, evaluate_async
+from gem_evaluation.models import FunctionModel, Model
+from gem_evaluation.naming import load_model
+from gem_evaluation.results import Results, Summary, read_saved
+from gem_evaluation.settings import Entry
+from gem_evaluation.statistics import Estimate
+
+__all__ = [
+    "Entry",
+    "Estimate",
+    "EvaluationError",
+    "FunctionModel",
+    "Message",
+    "Model",
+    "ModelError",
+    "ModelSetupError",
+    "Prompt",
+    "Reply",
+    "Results",
+    "Summary",
+    "ToolCall",
+    "Usage",
+    "evaluate",
+    "evaluate_async",
+    "load_model",
+    "read_saved",
+]

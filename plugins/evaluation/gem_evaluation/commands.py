@@ -1,0 +1,143 @@
+"""`gem-core eval`, with `compare` and `regrade`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+from typer.core import TyperGroup
+
+from gem_core.cli.terminal import print_table, say
+from gem_evaluation.errors import EvaluationError
+
+RUN = "run"
+
+
+class _RunByDefault(TyperGroup):
+    """`gem-core eval ID` is `gem-core eval run ID`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the command where none is named."""
+        if args and args[0] not in {*self.commands, "-h", "--help"}:
+            args = [RUN, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunByDefault,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Evaluate a model on environments: `gem-core eval ID [ID ...] --model NAME`.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(RUN)
+def run(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]", help="Ids of environments.")] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="A chat model's name, an alias of the endpoints file, a folder of weights, hf:NAME, random, human, or "
+            "package.module:function."
+        ),
+    ] = "",
+    base_url: Annotated[str | None, typer.Option(help="URL of the endpoint, which usually ends in /v1.")] = None,
+    endpoints: Annotated[Path | None, typer.Option(help="The endpoints file; by default ./endpoints.toml.")] = None,
+    suite: Annotated[str | None, typer.Option(help="A suite by name, or a TOML file that is one.")] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of each id; all of a data set, or 100.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Episodes of each task; 1 by default.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder of the evaluation; by default one in ./evals.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the tasks.")] = 0,
+    temperature: Annotated[float | None, typer.Option(min=0.0, help="Sampling temperature.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Token limit of a response.")] = None,
+    tools: Annotated[list[str] | None, typer.Option(metavar="ID", help="A tool. Repeat to give several.")] = None,
+    tool_form: Annotated[
+        Literal["text", "native"], typer.Option(help="Calls in the text, or the endpoint's function calls.")
+    ] = "text",
+    max_tool_uses: Annotated[int, typer.Option(min=0, help="Tool calls of an episode.")] = 10,
+    system_prompt: Annotated[str | None, typer.Option(help="System message of each conversation.")] = None,
+    history: Annotated[int | None, typer.Option(min=1, help="Show the last observations only; by default all.")] = None,
+    env_kwargs: Annotated[str, typer.Option(metavar="JSON", help="Arguments of the environments.")] = "{}",
+    concurrency: Annotated[str, typer.Option(metavar="auto|N", help="Requests at a time.")] = "auto",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 600.0,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed episodes again.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Play environments with a model, and estimate how good it is.
+
+    The same command again goes on where it stopped.
+    """
+    from gem_evaluation.evaluation import evaluate, folder_of
+    from gem_evaluation.naming import check_extra, load_model
+    from gem_evaluation.report import table
+    from gem_evaluation.settings import Entry
+    from gem_evaluation.suites import load_suite
+
+    check_extra()
+    if not model:
+        raise EvaluationError("say which model: --model NAME. --model random is the simplest one")
+    entries = [
+        Entry(
+            id=one,
+            tasks=tasks,
+            repeats=repeats or 1,
+            env_kwargs=_object(env_kwargs),
+            tools=tools or [],
+            tool_form=tool_form,
+            max_tool_uses=max_tool_uses,
+            system_prompt=system_prompt,
+            history=history,
+        )
+        for one in ids or []
+    ]
+    if suite is not None:
+        entries += load_suite(suite, tasks, repeats)
+    options = {"temperature": temperature, "max_tokens": max_tokens}
+    player = load_model(
+        model,
+        base_url=base_url,
+        endpoints=endpoints,
+        options={name: value for name, value in options.items() if value is not None},
+        concurrency=_concurrency(concurrency),
+        timeout=timeout,
+    )
+    folder = output or folder_of(entries, player, seed)
+    say(f"{folder}", err=True)
+    try:
+        results = evaluate(entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=True)
+    except KeyboardInterrupt:
+        say(f"\nInterrupted. {folder} has the finished episodes; the same command plays the others.", err=True)
+        raise typer.Exit(130) from None
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
+    else:
+        print_table(f"{player.name}: {folder / 'report.md'}", table(results))
+    if results.together.episodes.failed:
+        say(
+            f"{results.together.episodes.failed} episodes failed and are in no number. {folder / 'report.md'} says why; "
+            "--retry-failed plays them again.",
+            err=True,
+            fg="yellow",
+        )
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = jsonlib.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no JSON: {error}", param_hint="--env-kwargs") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{text!r} is no JSON object", param_hint="--env-kwargs")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _concurrency(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number from 1", param_hint="--concurrency")
+    return int(text)

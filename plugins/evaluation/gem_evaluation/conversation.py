@@ -1,0 +1,209 @@
+"""Episodes as chat messages, for models that are asked in text."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from gem_core.env import Info, shown_text
+from gem_core.episode import Episode, StopReason, Turn
+from gem_core.rollout import BaseEpisodeBuilder
+from gem_core.vector.calls import Transition
+
+DRAWN_ACTION = "drawn_action"
+"""Key of `info`: the action that was played in place of the given one, as of a random player."""
+UNUSED_CALL = "This call was not carried out: no tool calls are left in this episode."
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A function call of a model."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them: usually JSON."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a response took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 1
+    """Requests to the endpoint, those that failed included."""
+    seconds: float = 0.0
+    """From the first request to the response, waiting included."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A model's response to a prompt."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    truncated: bool = False
+    """The token limit cut it off."""
+    context_full: bool = False
+    """The prompt does not fit the model's context, so there is no response."""
+    usage: Usage = Usage()
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A chat message."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Of an assistant."""
+    call_id: str | None = None
+    """Of a tool: which call it answers."""
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """What a model is asked."""
+
+    messages: list[Message]
+    tools: list[dict[str, Any]] = []
+    """Functions that may be called, as JSON schemas."""
+
+
+@dataclass(frozen=True)
+class ConversationSettings:
+    """How episodes become prompts."""
+
+    system_prompt: str | None = None
+    history: int | None = None
+    """`None`: the whole episode in every prompt. `k`: the last `k` observations."""
+    max_tool_uses: int | None = None
+    """As of the `ToolEnv`: surplus calls of one response are not carried out."""
+    truncated_is_invalid: bool = True
+    """A response cut off by the token limit reaches the environment as an empty action, as in training."""
+
+
+@dataclass
+class _Exchange:
+    """Observations, and the response to them."""
+
+    observations: list[Message]
+    reply: Reply | None = None
+
+
+@dataclass
+class _Unplayed:
+    """Calls of the last response that the environment has not been told."""
+
+    calls: deque[ToolCall] = field(default_factory=lambda: deque[ToolCall]())
+    current: ToolCall | None = None
+
+
+class MessageBuilder(BaseEpisodeBuilder):
+    """Turns observations into prompts of messages, replies into actions, and all of it into an `Episode`.
+
+    Each function call of a reply is an action of its own, so rewards and counters are those of calls made one by one.
+
+    Args:
+        episode: what is known at the start.
+        settings: how prompts are built.
+        observation, info: what `reset` gave.
+    """
+
+    def __init__(self, episode: Episode, settings: ConversationSettings, observation: str, info: Info) -> None:
+        super().__init__(episode)
+        self._settings = settings
+        self._tools: list[dict[str, Any]] = []
+        self._exchanges: deque[_Exchange] = deque(maxlen=settings.history)
+        self._unplayed = _Unplayed()
+        self._begin(observation, info)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The messages that the model sees next."""
+        system = self._settings.system_prompt
+        messages = [] if system is None else [Message("system", system)]
+        for exchange in self._exchanges:
+            messages += exchange.observations
+            if exchange.reply is not None:
+                messages.append(Message("assistant", exchange.reply.text, exchange.reply.calls))
+        return Prompt(_without_orphans(messages), self._tools)
+
+    def act(self, completion: Reply) -> str | None:
+        """Take a reply; returns the first action, or `None` where the prompt did not fit the context."""
+        if completion.context_full:
+            self._end(StopReason.CONTEXT_FULL, self._message, {})
+            return None
+        self._exchanges[-1].reply = completion
+        if completion.calls:
+            self._unplayed.calls.extend(completion.calls)
+            return self._call_next(completion)
+        invalid = completion.truncated and self._settings.truncated_is_invalid
+        return self._play(completion.text, "" if invalid else completion.text, completion.truncated)
+
+    def record(self, transition: Transition) -> None:
+        """Take the environment's answer, then send what is left of the reply's calls."""
+        turn, exchange = self._pending, self._exchanges[-1]
+        super().record(transition)
+        if turn is not None and (drawn := turn.info.pop(DRAWN_ACTION, None)) is not None:
+            turn.action = turn.response = drawn
+            exchange.reply = Reply(drawn)
+        used = transition.info.get("tool_use_counter", 0)
+        self._unplayed.current = None
+        if self.over or not self._unplayed.calls:
+            return
+        limit = self._settings.max_tool_uses
+        if limit is not None and used >= limit:
+            unused = [Message("tool", UNUSED_CALL, call_id=call.id) for call in self._unplayed.calls]
+            self._exchanges[-1].observations += unused
+            self._unplayed.calls.clear()
+            return
+        self._call_next(None)
+
+    def _call_next(self, reply: Reply | None) -> str:
+        call = self._unplayed.current = self._unplayed.calls.popleft()
+        written = _written(call)
+        before = reply.text if reply is not None else ""
+        return self._play(f"{before}{written}", written, False)
+
+    def _play(self, response: str, action: str, truncated: bool) -> str:
+        self._pending = Turn(0, 0, 0, observation=self._message, response=response, action=action, truncated=truncated)
+        return action
+
+    def _observe(self, observation: str, info: Info) -> str:
+        text = shown_text(observation, info)
+        if "tools" in info:
+            self._tools = info["tools"]
+        call = self._unplayed.current
+        role: Literal["tool", "user"] = "tool" if call is not None or info.get("use_tool") else "user"
+        message = Message(role, text, call_id=None if call is None else call.id)
+        if self._exchanges and self._exchanges[-1].reply is None:  # another answer to the same reply
+            self._exchanges[-1].observations.append(message)
+        else:
+            self._exchanges.append(_Exchange([message]))
+        return text
+
+    def _is_full(self) -> bool:
+        return False
+
+
+def _written(call: ToolCall) -> str:
+    """A call as the environment reads it; arguments that are no JSON stay the text that they are."""
+    arguments: Any
+    try:
+        arguments = msgspec.json.decode(call.arguments or "{}")
+    except msgspec.DecodeError:
+        arguments = call.arguments
+    body: Mapping[str, Any] = {"name": call.name, "arguments": arguments}
+    return f"<tool_call>{msgspec.json.encode(body).decode()}</tool_call>"
+
+
+def _without_orphans(messages: list[Message]) -> list[Message]:
+    """Answers to calls that a short history no longer shows are messages of the user."""
+    shown = {call.id for message in messages for call in message.calls}
+    return [
+        msgspec.structs.replace(one, role="user", call_id=None)
+        if one.call_id is not None and one.call_id not in shown
+        else one
+        for one in messages
+    ]

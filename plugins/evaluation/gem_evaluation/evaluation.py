@@ -1,0 +1,120 @@
+"""An evaluation from start to end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import platform
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from gem_evaluation.models import AnswerFunction, FunctionModel, Model
+from gem_evaluation.playing import Evaluation
+from gem_evaluation.progress import Progress
+from gem_evaluation.report import write_report
+from gem_evaluation.results import Results, summarized
+from gem_evaluation.settings import Entry, check_entries, identity
+from gem_evaluation.store import Store
+
+RUNS = Path("evals")
+"""Where folders go that no `--output` names."""
+
+
+def evaluate(
+    entries: str | Entry | Sequence[str | Entry],
+    model: Model | AnswerFunction,
+    *,
+    tasks: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    output: str | Path | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> Results:
+    """Play environments with a model, and estimate how good it is.
+
+    Args:
+        entries: ids of environments, or entries with their settings.
+        model: who plays; `load_model` finds one by name. A function takes messages and returns the response.
+        tasks, repeats: of each id; an `Entry` has its own.
+        seed: of the tasks. Task `i` is the same for every model.
+        output: the folder of the evaluation. If it has episodes of the same evaluation, only the others are played.
+            `None` keeps nothing.
+        retry_failed: play episodes again that failed before.
+        progress: show it on stderr.
+
+    Returns:
+        The statistics, also in `output/results.json`.
+
+    Raises:
+        EvaluationError: it cannot start or go on; the message says why.
+        NotFoundError, EnvKwargsError, MissingExtraError, EnvError, ToolError: an environment or tool cannot be built.
+        RuntimeError: an event loop is at work in this thread; await `evaluate_async` there.
+    """
+    return asyncio.run(
+        evaluate_async(
+            entries,
+            model,
+            tasks=tasks,
+            repeats=repeats,
+            seed=seed,
+            output=output,
+            retry_failed=retry_failed,
+            progress=progress,
+        )
+    )
+
+
+async def evaluate_async(
+    entries: str | Entry | Sequence[str | Entry],
+    model: Model | AnswerFunction,
+    *,
+    tasks: int | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    output: str | Path | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> Results:
+    """As `evaluate`, for notebooks and other programs with an event loop."""
+    given = [entries] if isinstance(entries, str | Entry) else entries
+    chosen = [one if isinstance(one, Entry) else Entry(id=one, tasks=tasks, repeats=repeats) for one in given]
+    check_entries(chosen)
+    if callable(model):
+        model = FunctionModel(model, getattr(model, "__qualname__", type(model).__name__))
+    counts = {entry.label: entry.count() for entry in chosen}
+    played = identity(chosen, seed, model.identity, versions())
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(model.session())  # first: a model that cannot answer leaves no folder
+        if output is None:
+            output = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-eval"))
+        store = stack.enter_context(Store(Path(output), played))
+        evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed)
+        if progress:
+            await stack.enter_async_context(Progress(store, model, evaluation.total).shown())
+        try:
+            await evaluation.play()
+        finally:
+            planned = {entry.label: counts[entry.label] * entry.repeats for entry in chosen}
+            results = summarized(model.name, played, planned, store.results.values(), store.failures.values())
+            results.save(store.folder)
+            write_report(results, store.failures.values(), store.folder)
+    return results
+
+
+def folder_of(entries: Sequence[Entry], model: Model, seed: int) -> Path:
+    """The folder of an evaluation that has none: the same settings give the same one."""
+    played = identity(entries, seed, model.identity, versions())
+    digest = hashlib.sha256(msgspec.json.encode(played, order="deterministic")).hexdigest()[:8]
+    return RUNS / f"{re.sub(r'[^A-Za-z0-9.-]+', '-', model.name).strip('-')[-60:]}-{digest}"
+
+
+def versions() -> dict[str, str]:
+    """Versions that could change a number, besides those of environments."""
+    return {"python": platform.python_version(), "gem-core": version("gem-core")}

@@ -1,0 +1,99 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gem_core.errors import MissingExtraError, described
+from gem_evaluation.baselines import HumanModel, RandomModel
+from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint, find_endpoint
+from gem_evaluation.errors import ModelSetupError
+from gem_evaluation.models import FunctionModel, Model
+
+_NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
+
+
+def load_model(
+    name: str,
+    *,
+    base_url: str | None = None,
+    endpoints: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    concurrency: int | None = None,
+    timeout: float = 600.0,
+) -> Model:
+    """A model by name.
+
+    | name | model |
+    | --- | --- |
+    | `random` | random valid actions |
+    | `human` | a person at the terminal |
+    | an alias of the endpoints file | that endpoint |
+    | a folder, or `hf:` and a name | weights, loaded with transformers |
+    | `package.module:name` | a Python function of messages, or an object with the methods of `Model` |
+    | any other, or any with a `base_url` | a chat endpoint's model |
+
+    Args:
+        name: see above.
+        base_url: where the endpoint is; usually ends in `/v1`. `None`: OpenAI's own.
+        endpoints: the endpoints file; `None`: `endpoints.toml` in the current folder, if there is one.
+        options: fields of each request, for example `{"temperature": 0.7, "max_tokens": 512}`.
+        concurrency: requests at a time; `None` finds out.
+        timeout: seconds that one request may take.
+
+    Raises:
+        ModelSetupError: there is no such model.
+        EvaluationError: the endpoints file cannot be read.
+        MissingExtraError: something that the model needs is not installed.
+    """
+    if base_url is None:
+        if name == "random":
+            return RandomModel()
+        if name == "human":
+            return HumanModel()
+        if name.startswith("hf:") or Path(name).is_dir():
+            from gem_evaluation.local import LocalModel
+
+            return LocalModel(name.removeprefix("hf:"), options, concurrency)
+        if (endpoint := find_endpoint(name, endpoints)) is not None:
+            return _chat(endpoint, options, concurrency, timeout)
+        module, colon, attribute = name.partition(":")
+        if colon and module.replace(".", "").isidentifier():
+            return _object(module, attribute, concurrency)
+    return _chat(Endpoint(name, base_url, DEFAULT_KEY), options, concurrency, timeout)
+
+
+def _chat(endpoint: Endpoint, options: Mapping[str, Any] | None, concurrency: int | None, timeout: float) -> Model:
+    check_extra()
+    from gem_evaluation.chat import ChatModel
+
+    return ChatModel(endpoint, options, concurrency, timeout)
+
+
+def check_extra() -> None:
+    """Raises `MissingExtraError` where the extra `eval` is not installed."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f'evaluation needs {", ".join(missing)}, which is not installed. Run: pip install "gem-core[eval]"'
+        )
+
+
+def _object(module: str, attribute: str, concurrency: int | None) -> Model:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        raise ModelSetupError(f"{module}:{attribute} cannot be imported: {described(error)}") from error
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if hasattr(found, "respond"):
+        return found
+    if not callable(found):
+        raise ModelSetupError(f"{module}:{attribute} is {type(found).__name__}, not a function of messages")
+    return FunctionModel(found, f"{module}:{attribute}", concurrency or 16)

@@ -1,0 +1,90 @@
+"""One line that says how far an evaluation is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from gem_evaluation.models import Model
+from gem_evaluation.report import percent
+from gem_evaluation.results import by_task
+from gem_evaluation.statistics import success_rate
+from gem_evaluation.store import Store
+
+SECONDS = 0.5
+"""Between two looks, in a terminal."""
+LINE_SECONDS = 30.0
+"""Between two lines, in a file."""
+
+
+class Progress:
+    """Says how far an evaluation is.
+
+    Args:
+        store, model: of the evaluation.
+        total: all its episodes.
+    """
+
+    def __init__(self, store: Store, model: Model, total: int) -> None:
+        self._store = store
+        self._model = model
+        self._total = total
+        self._began, self._before = time.monotonic(), len(store.results)
+
+    def line(self) -> str:
+        """Episodes, success, tokens, cost, the endpoint's limits, and the time left."""
+        results = [*self._store.results.values()]
+        done, failed = len(results), len(self._store.failures)
+        parts = [f"{done} of {self._total} episodes"]
+        if failed:
+            parts.append(f"{failed} failed")
+        if results:
+            parts.append(
+                f"success {percent(success_rate([[r.success for r in t] for t in by_task(results).values()]))}"
+            )
+        tokens = sum(one.prompt_tokens + one.completion_tokens for one in results)
+        if tokens:
+            parts.append(f"{tokens / 1e6:.2f}M tokens")
+        if cost := sum(one.cost for one in results):
+            parts.append(f"${cost:.2f}")
+        seconds = time.monotonic() - self._began
+        if played := done - self._before:
+            parts.append(f"{played / seconds:.1f} episodes/s")
+            parts.append(f"{_duration((self._total - done - failed) * seconds / played)} left")
+        if status := self._model.status():
+            parts.append(status)
+        return ", ".join(parts)
+
+    @asynccontextmanager
+    async def shown(self) -> AsyncGenerator[None]:
+        """Show it on stderr meanwhile."""
+        showing = asyncio.ensure_future(self._show_live() if sys.stderr.isatty() else self._show_lines())
+        try:
+            yield
+        finally:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+
+    async def _show_live(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+            while True:
+                live.update(Text(self.line()), refresh=True)
+                await asyncio.sleep(SECONDS)
+
+    async def _show_lines(self) -> None:
+        while True:
+            await asyncio.sleep(LINE_SECONDS)
+            print(self.line(), file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,124 @@
+"""What an evaluation writes down: the run, its episodes and its failures."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from gem_core.episode import Episode, StopReason
+from gem_core.rollout.records import recorded, restored
+from gem_evaluation.conversation import Usage
+
+VERSION = 1
+
+Fault = Literal["endpoint", "environment"]
+"""Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
+
+
+class Key(msgspec.Struct, frozen=True, order=True):
+    """Which episode of an evaluation."""
+
+    entry: str
+    """The label of the environment with its settings; the id where it is played in one way only."""
+    task: int
+    repeat: int
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A finished episode in numbers."""
+
+    key: Key
+    success: bool
+    total_reward: float
+    turns: int
+    stop_reason: StopReason
+    invalid: int
+    truncated: int
+    tool_calls: int
+    tool_successes: int
+    prompt_tokens: int
+    completion_tokens: int
+    requests: int
+    cost: float
+    """Dollars."""
+    seconds: float
+    """From reset to end."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An episode that failed."""
+
+    key: Key
+    fault: Fault
+    error: str
+    turns: int
+    """Turns before it failed."""
+
+
+class Played(msgspec.Struct, frozen=True):
+    """A finished episode, whole."""
+
+    key: Key
+    episode: Episode
+    usage: list[Usage]
+    """Of each response; a response with several calls has several turns."""
+    cost: float
+    seconds: float
+
+    @property
+    def result(self) -> Result:
+        """The episode in numbers."""
+        summary = self.episode.summary()
+        return Result(
+            key=self.key,
+            success=summary.success,
+            total_reward=summary.total_reward,
+            turns=summary.turns,
+            stop_reason=summary.stop_reason,
+            invalid=summary.invalid,
+            truncated=summary.truncated,
+            tool_calls=summary.tool_calls or 0,
+            tool_successes=summary.tool_successes,
+            prompt_tokens=sum(one.prompt_tokens for one in self.usage),
+            completion_tokens=sum(one.completion_tokens for one in self.usage),
+            requests=sum(one.requests for one in self.usage),
+            cost=self.cost,
+            seconds=self.seconds,
+        )
+
+
+def played_record(played: Played) -> dict[str, Any]:
+    """A finished episode as plain data."""
+    return {
+        "version": VERSION,
+        "key": msgspec.to_builtins(played.key),
+        "result": msgspec.to_builtins(played.result),
+        "usage": msgspec.to_builtins(played.usage),
+        "episode": recorded(played.episode),
+    }
+
+
+def read_played(record: dict[str, Any]) -> Played:
+    """The episode of a record.
+
+    Raises:
+        msgspec.ValidationError: it is no such record, or one of a later version.
+    """
+    check_version(record)
+    result = msgspec.convert(record["result"], Result)
+    return Played(
+        key=result.key,
+        episode=restored(record["episode"]),
+        usage=msgspec.convert(record["usage"], list[Usage]),
+        cost=result.cost,
+        seconds=result.seconds,
+    )
+
+
+def check_version(record: dict[str, Any]) -> None:
+    """Raises `msgspec.ValidationError` for a record of a later version."""
+    if record.get("version") != VERSION:
+        raise msgspec.ValidationError(
+            f"a record of version {record.get('version')}, but this release reads version {VERSION}"
+        )

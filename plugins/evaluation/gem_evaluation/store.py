@@ -1,0 +1,205 @@
+"""The folder of an evaluation.
+
+| file | contents |
+| --- | --- |
+| `run.json` | everything that could change a number, and how much is played |
+| `episodes.jsonl` | finished episodes, in the order in which they ended |
+| `failures.jsonl` | episodes that failed; one that is played again and finishes is in both files |
+| `results.json`, `report.md` | statistics, written at the end and after an interruption |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import msgspec
+
+from gem_core.rollout.recorder import encoded
+from gem_evaluation.errors import EvaluationError
+from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
+
+RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
+
+
+class Store:
+    """The folder of an evaluation, open for writing. One process at a time has it.
+
+    A finished episode is in the file when `add` returns. A line that a killed process or a full disk left unfinished
+    is removed when the folder is opened again.
+
+    Args:
+        folder: made where it does not exist.
+        identity: everything that could change a number.
+
+    Raises:
+        EvaluationError: it belongs to an evaluation with another identity, another process has it, or it is damaged.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+            _check_identity(folder, identity)
+            self._episodes = _appending(folder / EPISODES)
+            self._failures = _appending(folder / FAILURES)
+        except OSError as error:
+            raise EvaluationError(f"the folder {folder} cannot be written: {error}") from error
+        self.results: dict[Key, Result] = {one.key: one for one in read_results(folder)}
+        """The finished episodes, in numbers."""
+        self.failures: dict[Key, Failure] = {
+            one.key: one for one in read_failures(folder) if one.key not in self.results
+        }
+        """The last failure of each episode that is not finished."""
+
+    def add(self, played: Played) -> None:
+        """Write a finished episode. Raises `EvaluationError` if it cannot be written."""
+        self._append(self._episodes, encoded(played_record(played), played.episode))
+        self.results[played.key] = played.result
+        self.failures.pop(played.key, None)
+
+    def fail(self, failure: Failure) -> None:
+        """Write down a failure. Raises `EvaluationError` if it cannot be written."""
+        self._append(self._failures, msgspec.json.encode({"version": VERSION, **msgspec.to_builtins(failure)}))
+        self.failures[failure.key] = failure
+
+    def _append(self, file: BinaryIO, line: bytes) -> None:
+        end = file.tell()
+        try:
+            file.write(line + b"\n")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(end)
+            raise EvaluationError(
+                f"{self.folder} cannot be written: {error}. All episodes before this one are kept; make room and run "
+                "the same command again"
+            ) from error
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in (self._episodes, self._failures, self._lock):
+            file.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Everything that could change a number of an evaluation. Raises `EvaluationError` where there is none."""
+    try:
+        document = msgspec.json.decode((folder / RUN).read_bytes(), type=dict[str, Any])
+        check_version(document)
+    except FileNotFoundError as error:
+        raise EvaluationError(f"{folder} is no folder of an evaluation: it has no {RUN}") from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
+    return document["identity"]
+
+
+def read_results(folder: Path) -> Iterator[Result]:
+    """The finished episodes of a folder in numbers. Raises `EvaluationError` for a damaged file."""
+    for record in _records(folder / EPISODES, _Finished):
+        yield record.result
+
+
+def read_episodes(folder: Path) -> Iterator[Played]:
+    """The finished episodes of a folder, whole. Raises `EvaluationError` for a damaged file."""
+    for record in _records(folder / EPISODES, dict[str, Any]):
+        try:
+            yield read_played(record)
+        except (msgspec.ValidationError, KeyError) as error:
+            raise EvaluationError(f"{folder / EPISODES} is damaged: {error}") from error
+
+
+def read_failures(folder: Path) -> Iterator[Failure]:
+    """All failures of a folder. Raises `EvaluationError` for a damaged file."""
+    yield from _records(folder / FAILURES, Failure)
+
+
+class _Finished(msgspec.Struct):
+    result: Result
+
+
+def _records(path: Path, kind: Any) -> Iterator[Any]:
+    if not path.exists():
+        return
+    decoder = msgspec.json.Decoder(kind)
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                return  # being written
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise EvaluationError(f"{path}, line {number}, is damaged: {error}") from error
+
+
+def _appending(path: Path) -> BinaryIO:
+    """Open for appending, behind the last whole line."""
+    with path.open("ab"):
+        pass
+    file = path.open("r+b", buffering=0)
+    file.truncate(_whole(file))
+    file.seek(0, os.SEEK_END)
+    return file
+
+
+def _whole(file: BinaryIO) -> int:
+    """Where the last whole line ends."""
+    place = file.seek(0, os.SEEK_END)
+    while place > 0:
+        begin = max(0, place - (1 << 16))
+        file.seek(begin)
+        found = file.read(place - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        place = begin
+    return 0
+
+
+def _locked(folder: Path) -> BinaryIO:
+    lock = (folder / ".lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise EvaluationError(f"another process is at work in {folder}; wait for it or choose another folder") from None
+    return lock
+
+
+def _check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
+    wanted = msgspec.to_builtins(identity)
+    if not (folder / RUN).exists():
+        if any(one.name != ".lock" for one in folder.iterdir()):
+            raise EvaluationError(f"{folder} is not empty and has no {RUN}; choose another folder")
+        partial = folder / f"{RUN}.partial"
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode({"version": VERSION, "identity": wanted})))
+        partial.rename(folder / RUN)
+        return
+    before = read_identity(folder)
+    if differences := [*_differences("", before, wanted)]:
+        shown = "\n".join(f"  {one}" for one in differences)
+        raise EvaluationError(
+            f"{folder} has the episodes of another experiment:\n{shown}\nChoose another folder, or use the "
+            "former settings"
+        )
+
+
+def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}, key=str):
+            inner = f"{name}.{key}" if name else str(key)
+            yield from _differences(inner, before.get(key), now.get(key))
+    elif before != now:
+        yield f"{name}: {before!r:.200} before, {now!r:.200} now"
