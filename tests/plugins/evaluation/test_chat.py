@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completed, first, guess, refused
+from starlette.responses import JSONResponse, Response
+
 from gem_evaluation import ModelSetupError, evaluate, load_model
 from gem_evaluation.chat import ChatModel
 from gem_evaluation.conversation import Message, Prompt, Reply
 from gem_evaluation.endpoints import Endpoint
 from gem_evaluation.errors import ModelError
-from starlette.responses import JSONResponse, Response
 
 PROMPT = Prompt([Message("user", "How are you?")])
 
@@ -120,19 +121,19 @@ def test_what_the_endpoint_does_not_understand_fails_the_episode(server: ChatSer
 )
 def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, response: Any) -> None:
     server.faults = [lambda body: response()]
-    with pytest.raises(ModelSetupError, match="wrong key|pay first"):
+    with pytest.raises(ModelSetupError, match=r"wrong key|pay first"):
         ask(server)
     assert len(server.requests) == 1
 
 
 def test_an_unknown_model_is_answered_with_those_there_are(server: ChatServer) -> None:
     server.models = ["qwen", "llama"]
-    with pytest.raises(ModelSetupError, match="has no model 'stub'.* It has: qwen, llama"):
+    with pytest.raises(ModelSetupError, match=r"has no model 'stub'.* It has: qwen, llama"):
         ask(server)
 
 
 def test_a_wrong_url_is_named() -> None:
-    with pytest.raises(ModelSetupError, match="no server answers at http://127.0.0.1:9/v1/"):
+    with pytest.raises(ModelSetupError, match=r"no server answers at http://127.0.0.1:9/v1/"):
         evaluate("qa:Sample", load_model("stub", base_url="http://127.0.0.1:9/v1"), tasks=1)
 
 
