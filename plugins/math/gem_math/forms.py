@@ -10,9 +10,7 @@ from gem_math.expressions import Node
 
 def is_missed(given: Node, reference: Node, question: str) -> bool:
     """Does the question ask for a form that the reference has, and an answer of the same value has not?"""
-    return any(
-        asks.search(question) and is_left(given) and not is_left(reference) for asks, is_left in _FORMS
-    )
+    return any(asks.search(question) and is_left(given) and not is_left(reference) for asks, is_left in _FORMS)
 
 
 def _has_sum_in_product(tree: Node) -> bool:
@@ -31,19 +29,25 @@ def _is_sum(tree: Node) -> bool:
 
 
 def _has_large_root(tree: Node) -> bool:
-    """Is there a root of a number that a whole number can be taken out of, or that is not written as a root?"""
-    return any(_is_large_root(node) for node in _nodes(tree))
+    """Is there a square root of a number that a whole number can be taken out of, or that is not carried out?
 
-
-def _is_large_root(node: Node) -> bool:
-    if node.kind == "power":
-        return node.parts[0].kind == "number" and node.parts[1].kind == "quotient"
-    if node.kind != "root" or node.parts[1].text != "2":
+    One root of a number alone may be large: that of the question is a copy, and another one has been computed.
+    """
+    if tree.kind == "root" and tree.parts[0].kind == "number":
         return False
-    radicand = node.parts[0]
+    return any(_is_large(node.parts[0]) for node in _nodes(tree) if _is_square_root(node))
+
+
+def _is_square_root(node: Node) -> bool:
+    if node.kind == "power" and node.parts[1].kind == "quotient":  # 8^{1/2}
+        return node.parts[1].parts[1].text == "2"
+    return node.kind == "root" and node.parts[1].text == "2"
+
+
+def _is_large(radicand: Node) -> bool:
     if radicand.kind != "number":
-        return all(part.kind == "number" for part in radicand.parts)
-    return any(radicand.value % square**2 == 0 for square in range(2, _LARGEST) if square**2 <= radicand.value)
+        return bool(radicand.parts) and all(part.kind == "number" for part in radicand.parts)
+    return any(not radicand.value % square**2 for square in range(2, _LARGEST) if square**2 <= radicand.value)
 
 
 def _has_root_below(tree: Node) -> bool:

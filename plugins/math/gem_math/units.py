@@ -97,7 +97,8 @@ def named(word: str, text: str) -> bool:
     if "/" in found.base:
         bases = found.base.split("/")
         return all(_has_any([name for name, each in _UNITS.items() if each.base == base], text) for base in bases)
-    return _has_any([name for name, each in _UNITS.items() if each == found] or [found.base.removeprefix("unit ")], text)
+    names = [name for name, each in _UNITS.items() if each == found]
+    return _has_any(names or [found.base.removeprefix("unit ")], text)
 
 
 def _has_any(words: Sequence[str], text: str) -> bool:

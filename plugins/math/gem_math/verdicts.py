@@ -108,9 +108,9 @@ def _copied(given: str, found: Answer, wanted: Answer, question: str) -> bool:
     if isinstance(found, Relation) and isinstance(wanted, Named):
         asked = map(_as_relation, repetition.formulas(question))
         return any(each is not None and _same_relation(found, each) for each in asked)
-    if isinstance(found, Ratio) and isinstance(wanted, Ratio) and found != wanted:
-        if any(isinstance(each, Ratio) and _same_ratio(found, each) for each in repetition.formulas(question)):
-            return True
+    if isinstance(found, Ratio) and found != wanted:
+        ratios = (each for each in repetition.formulas(question) if isinstance(each, Ratio))
+        return repetition.repeats(given, question) or any(_same_ratio(found, each) for each in ratios)
     if not isinstance(found, Scalar) or not isinstance(wanted, Scalar):
         return repetition.repeats(given, question)
     tree, reference = (quantities.without_unit(each.tree)[0] for each in (found, wanted))
@@ -178,10 +178,10 @@ class _Comparison:
         return self._matched(one.parts, other.parts)
 
     def _same_set(self, given: Sequence[Answer], reference: Sequence[Answer]) -> bool:
-        """Each is in the other. What is given is never compared with itself, so a long set costs no more than its size."""
-        return all(any(self.same(part, other) for other in reference) for part in given) and all(
-            any(self.same(part, other) for part in given) for other in reference
-        )
+        """Each is in the other. What is given is not compared with itself, so a long set costs what its length is."""
+        if not all(any(self.same(part, other) for other in reference) for part in given):
+            return False
+        return all(any(self.same(part, other) for part in given) for other in reference)
 
     def _matched(self, given: Sequence[Answer], reference: Sequence[Answer]) -> bool:
         left = list(reference)

@@ -141,7 +141,7 @@ def game_of_life(dataset: Any, answer: str, entry: Entry) -> float:
 
 
 def number_sorting(dataset: Any, answer: str, entry: Entry) -> float:
-    """The numbers in their order. Not nan, which a sorted list may have anywhere, and which is not far from any number."""
+    """The numbers in their order. Not nan, which may stand anywhere in a sorted list, and is far from no number."""
     written = grammar.cells(answer)
     if written is None or any(grammar.number(each) is None for each in written):
         return 0.0
