@@ -47,7 +47,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # What all of the machine shares: requests for its disks, their caches, locks on files that others have open, too.
     "io_setup": (206, 0), "io_destroy": (207, 1), "io_getevents": (208, 4), "io_submit": (209, 2),
     "io_cancel": (210, 3), "io_pgetevents": (333, 292), "sync": (162, 81), "syncfs": (306, 267),
-    "sync_file_range": (277, 84), "fadvise64": (221, 223), "flock": (73, 32),
+    "sync_file_range": (277, 84), "fadvise64": (221, 223), "readahead": (187, 213), "flock": (73, 32),
     # Parts of the kernel that programs have no business with, and that have let them out before.
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
     "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
