@@ -116,13 +116,9 @@ def run(
         typer.echo(msgspec.json.format(msgspec.json.encode(results)).decode())
     else:
         print_table(f"{player.name}: {folder / 'report.md'}", table(results))
-    if results.together.episodes.failed:
-        say(
-            f"{results.together.episodes.failed} episodes failed and are in no number. {folder / 'report.md'} says why; "
-            "--retry-failed plays them again.",
-            err=True,
-            fg="yellow",
-        )
+    if failed := results.together.episodes.failed:
+        why = f"{folder / 'report.md'} says why; --retry-failed plays them again"
+        say(f"{failed} episodes failed and are in no number. {why}.", err=True, fg="yellow")
 
 
 def _object(text: str) -> dict[str, Any]:

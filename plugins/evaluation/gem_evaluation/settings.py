@@ -9,8 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from gem_core.env import Env
-from gem_core.errors import EnvError
-from gem_core.registry import make, provenance
+from gem_core.registry import build, provenance, spec
 from gem_core.tools import Toolbox, ToolEnv
 from gem_evaluation.conversation import ConversationSettings
 from gem_evaluation.errors import EvaluationError
@@ -69,15 +68,10 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
         Raises:
             EvaluationError: more tasks are asked for than there are.
-            NotFoundError, EnvError: the environment cannot be built.
+            NotFoundError, EnvError, ToolError: the environment or a tool cannot be built.
         """
-        with make(self.id, **self.env_kwargs) as env:
-            try:
-                known = env.num_tasks
-            except EnvError:
-                raise
-            except Exception as error:
-                raise EvaluationError(f"the tasks of {self.id} cannot be counted: {error}") from error
+        with build(spec(self.id), self.env_kwargs, self.wrappers()) as env:
+            known = env.num_tasks
         if self.tasks is None:
             return DEFAULT_TASKS if known is None else known
         if known is not None and self.tasks > known:

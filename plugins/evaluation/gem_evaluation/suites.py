@@ -4,7 +4,7 @@
 
     [[entries]]
     id = "math:Sample"
-    tools = ["python"]
+    tools = ["python:Interpreter"]
     name = "math with Python"         # needed where an id is there twice
 
 Fields of an entry are those of `Entry`.
