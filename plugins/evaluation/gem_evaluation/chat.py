@@ -120,16 +120,16 @@ class ChatModel:
         }
         if prompt.tools:
             body["tools"] = prompt.tools
-        began, requests = time.monotonic(), 0
+        began = time.monotonic()
+        asking = AsyncRetrying(
+            retry=retry_if_exception_type(_Retriable), stop=_Patience(), wait=self._wait, reraise=True
+        )
         try:
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception_type(_Retriable), stop=_Patience(), wait=self._wait, reraise=True
-            ):
-                with attempt:
-                    requests += 1
-                    reply = await self._ask(body)
+            reply = cast("Reply", await asking(self._ask, body))
         except _Retriable as error:
+            requests = asking.statistics["attempt_number"]
             raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {error}") from error
+        requests = asking.statistics["attempt_number"]
         usage = Usage(reply.usage.prompt_tokens, reply.usage.completion_tokens, requests, time.monotonic() - began)
         return Reply(reply.text, reply.calls, reply.truncated, reply.context_full, usage)
 

@@ -13,7 +13,6 @@ top_p = 0.95
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import msgspec
 
 from gem_core.errors import near_matches
 from gem_evaluation.errors import EvaluationError
+from gem_evaluation.toml import read_toml
 
 DEFAULT_FILE = Path("endpoints.toml")
 DEFAULT_KEY = "OPENAI_API_KEY"
@@ -58,12 +58,8 @@ def read_endpoints(path: Path) -> dict[str, Endpoint]:
     Raises:
         EvaluationError: it cannot be read, or an endpoint has a field that does not exist.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = read_toml(path)
     except (OSError, ValueError) as error:
         raise EvaluationError(f"the endpoints file {path} cannot be read: {error}") from error
     try:

@@ -9,9 +9,8 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import Env
 from gem_core.errors import MissingExtraError, TemplateError, described
@@ -71,15 +70,16 @@ class LocalModel:
         self._options = {"temperature": 1.0, "max_tokens": MAX_TOKENS, **(options or {})}
         if unknown := self._options.keys() - {"temperature", "top_p", "top_k", "max_tokens"}:
             raise ModelSetupError(f"a local model has no option {', '.join(sorted(unknown))}")
+        self._weights = _checksum(Path(self._path))
         self._device = device
         self._templates: dict[str | None, ChatTemplate] = {}
         self._own: OrderedDict[str, dict[str, list[int]]] = OrderedDict()
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
 
-    @cached_property
+    @property
     def identity(self) -> Mapping[str, Any]:
         """The path, a checksum of the weights in a folder, and how they are sampled."""
-        return {"kind": "local", "path": self._path, "weights": _checksum(Path(self._path)), "options": self._options}
+        return {"kind": "local", "path": self._path, "weights": self._weights, "options": self._options}
 
     def session(self) -> AbstractAsyncContextManager[Any]:
         """The weights in memory, while an evaluation asks. Raises `ModelSetupError` where they cannot be loaded."""
@@ -152,8 +152,8 @@ class LocalModel:
                 f'a local model needs {error.name}, which is not installed. Run: pip install "gem-core[eval-local]"'
             ) from error
         try:
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(self._path)
-            model: Any = AutoModelForCausalLM.from_pretrained(self._path, dtype="auto")
+            self._tokenizer = cast("Any", AutoTokenizer).from_pretrained(self._path)
+            model = cast("Any", AutoModelForCausalLM).from_pretrained(self._path, dtype="auto")
         except Exception as error:  # these libraries raise what they like
             raise ModelSetupError(f"the model {self._path} cannot be loaded: {described(error)}") from error
         device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -204,11 +204,11 @@ class LocalModel:
         limits = {"top_p": self._options.get("top_p", 1.0), "top_k": self._options.get("top_k", 0)}
         return {"do_sample": True, "temperature": temperature, **limits}
 
-    @cached_property
+    @property
     def _ends(self) -> list[int]:
         """Tokens that end a response."""
         configured = self._model.generation_config.eos_token_id
-        found = configured if isinstance(configured, list) else [configured]
+        found = cast("list[int | None]", configured if isinstance(configured, list) else [configured])
         return [*dict.fromkeys(one for one in [*found, self._tokenizer.eos_token_id] if one is not None)]
 
 

@@ -7,13 +7,13 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
 from gem_evaluation.baselines import HumanModel, RandomModel
 from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation.errors import ModelSetupError
-from gem_evaluation.models import FunctionModel, Model
+from gem_evaluation.models import AnswerFunction, FunctionModel, Model
 
 _NEEDED = {"openai": "eval", "tenacity": "eval", "scipy": "eval"}
 
@@ -96,4 +96,4 @@ def _object(module: str, attribute: str, concurrency: int | None) -> Model:
         return found
     if not callable(found):
         raise ModelSetupError(f"{module}:{attribute} is {type(found).__name__}, not a function of messages")
-    return FunctionModel(found, f"{module}:{attribute}", concurrency or 16)
+    return FunctionModel(cast("AnswerFunction", found), f"{module}:{attribute}", concurrency or 16)

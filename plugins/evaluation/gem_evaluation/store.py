@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -200,8 +200,8 @@ def _check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
     if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted({*before, *now}, key=str):
-            inner = f"{name}.{key}" if name else str(key)
-            yield from _differences(inner, before.get(key), now.get(key))
+        one, other = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
+        for key in sorted({*one, *other}):
+            yield from _differences(f"{name}.{key}" if name else key, one.get(key), other.get(key))
     elif before != now:
         yield f"{name}: {before!r:.200} before, {now!r:.200} now"

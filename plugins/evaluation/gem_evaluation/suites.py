@@ -12,7 +12,6 @@ Fields of an entry are those of `Entry`.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import msgspec
 from gem_core.errors import near_matches
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.settings import Entry
+from gem_evaluation.toml import read_toml
 
 SHIPPED = Path(__file__).with_name("suite_files")
 
@@ -46,10 +46,6 @@ def load_suite(name: str, tasks: int | None = None, repeats: int | None = None) 
     Raises:
         EvaluationError: there is no such suite, or it cannot be read.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     path = Path(name) if name.endswith(".toml") else SHIPPED / f"{name}.toml"
     if not path.exists() and not name.endswith(".toml"):
         known = suite_names()
@@ -57,7 +53,7 @@ def load_suite(name: str, tasks: int | None = None, repeats: int | None = None) 
             f"no suite {name!r}.{near_matches(name, known)} There are: {', '.join(known)}; or give a .toml file"
         )
     try:
-        suite = msgspec.convert(tomllib.loads(path.read_text()), _Suite)
+        suite = msgspec.convert(read_toml(path), _Suite)
         entries = [
             msgspec.convert({"tasks": suite.tasks, "repeats": suite.repeats or 1, **entry}, Entry)
             for entry in suite.entries
