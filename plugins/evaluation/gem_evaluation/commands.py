@@ -160,10 +160,10 @@ def export(
     ],
 ) -> None:
     """Write the finished episodes in the format of another program."""
-    from gem_evaluation.inspect_log import export as export_to_inspect
-
     if inspect.suffix != ".eval":
         raise typer.BadParameter(f"{inspect} does not end in .eval", param_hint="--inspect")
+    from gem_evaluation.inspect_log import export as export_to_inspect
+
     export_to_inspect(folder, inspect)
     say(f"{inspect}", err=True)
 
