@@ -24,8 +24,8 @@ from gem_evaluation.models import as_chat
 ATTEMPTS = 6
 """Requests for one response. Those that were refused because there were too many do not count."""
 MOST_REFUSALS = 100
-LONGEST_WAIT = 30.0
-"""Seconds between two attempts, unless the endpoint asks for more."""
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""Seconds between two attempts, the first and the longest, unless the endpoint asks for another pause."""
 _OVERLOADED = {408, 500, 502, 503, 504, 529}
 _FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
 
@@ -179,7 +179,7 @@ class ChatModel:
 
     def _wait(self, state: RetryCallState) -> float:
         error = _failure(state)
-        backoff = min(LONGEST_WAIT, 0.5 * 2 ** min(state.attempt_number, 10)) * self._rng.uniform(0.5, 1.0)
+        backoff = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(state.attempt_number, 10)) * self._rng.uniform(0.5, 1.0)
         return error.wait if error.wait is not None else backoff
 
     @asynccontextmanager

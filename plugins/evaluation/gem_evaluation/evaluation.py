@@ -101,7 +101,7 @@ async def evaluate_async(
         try:
             await evaluation.play()
         finally:
-            planned = {entry.label: counts[entry.label] * entry.repeats for entry in chosen}
+            planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
             results = summarized(model.name, played, planned, store.results.values(), store.failures.values())
             results.save(store.folder)
             write_report(results, store.failures.values(), store.folder)

@@ -101,7 +101,8 @@ class Limiter:
             self._slow_down(now, sent, CAUTION * accepted / WINDOW)
         if self._closed_since is not None:
             if sent >= self._closed_since:  # the request that was to find out
-                self._pause = min(2 * self._pause, LONGEST_PAUSE, max(retry_after or LONGEST_PAUSE, FIRST_PAUSE))
+                asked = LONGEST_PAUSE if retry_after is None else max(retry_after, FIRST_PAUSE)
+                self._pause = min(2 * self._pause, asked, LONGEST_PAUSE)
                 self._next = now + self._pause
         elif self._refused_in_a_row >= IN_A_ROW or accepted <= 0:
             self._closed_since, self._next = now, now + self._pause

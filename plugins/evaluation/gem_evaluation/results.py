@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.records import VERSION, Failure, Result, check_version
+from gem_evaluation.records import VERSION, Failure, Key, Result, check_version
 from gem_evaluation.statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
@@ -119,7 +120,7 @@ def read_saved(folder: Path) -> Results:
 def summarized(
     model: str,
     identity: Mapping[str, Any],
-    planned: Mapping[str, int],
+    planned: Mapping[str, tuple[int, int]],
     results: Iterable[Result],
     failures: Iterable[Failure],
 ) -> Results:
@@ -128,20 +129,26 @@ def summarized(
     Args:
         model: its name.
         identity: everything that could change a number.
-        planned: episodes of each label.
+        planned: tasks and repeats of each label. Other episodes are left out.
         results: finished episodes.
         failures: episodes that failed and are not finished.
     """
-    finished: dict[str, list[Result]] = defaultdict(list)
-    failed: dict[str, list[Failure]] = defaultdict(list)
+    finished: dict[str, list[Result]] = {label: [] for label in planned}
+    failed: dict[str, list[Failure]] = {label: [] for label in planned}
     for result in results:
-        if result.key.entry in planned:
+        if _is_planned(result.key, planned):
             finished[result.key.entry].append(result)
     for failure in failures:
-        if failure.key.entry in planned:
+        if _is_planned(failure.key, planned):
             failed[failure.key.entry].append(failure)
-    environments = [_summary(label, count, finished[label], failed[label]) for label, count in planned.items()]
-    everything = _summary("together", sum(planned.values()), [*_flat(finished.values())], [*_flat(failed.values())])
+    episodes = {label: tasks * repeats for label, (tasks, repeats) in planned.items()}
+    environments = [_summary(label, count, finished[label], failed[label]) for label, count in episodes.items()]
+    everything = _summary(
+        "together",
+        sum(episodes.values()),
+        [*chain.from_iterable(finished.values())],
+        [*chain.from_iterable(failed.values())],
+    )
     return Results(model, dict(identity), environments, everything)
 
 
@@ -153,9 +160,9 @@ def by_task(results: Iterable[Result]) -> dict[tuple[str, int], list[Result]]:
     return tasks
 
 
-def _flat(lists: Iterable[Sequence[Any]]) -> Iterable[Any]:
-    for one in lists:
-        yield from one
+def _is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
+    tasks, repeats = planned.get(key.entry, (0, 0))
+    return key.task < tasks and key.repeat < repeats
 
 
 def _summary(label: str, planned: int, results: Sequence[Result], failures: Sequence[Failure]) -> Summary:

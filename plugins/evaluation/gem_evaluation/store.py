@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -43,20 +44,22 @@ class Store:
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder)
-            _check_identity(folder, identity)
-            self._episodes = _appending(folder / EPISODES)
-            self._failures = _appending(folder / FAILURES)
-        except OSError as error:
-            raise EvaluationError(f"the folder {folder} cannot be written: {error}") from error
-        self.results: dict[Key, Result] = {one.key: one for one in read_results(folder)}
-        """The finished episodes, in numbers."""
-        self.failures: dict[Key, Failure] = {
-            one.key: one for one in read_failures(folder) if one.key not in self.results
-        }
-        """The last failure of each episode that is not finished."""
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(_locked(folder))
+                _check_identity(folder, identity)
+                self._episodes = opened.enter_context(_appending(folder / EPISODES))
+                self._failures = opened.enter_context(_appending(folder / FAILURES))
+            except OSError as error:
+                raise EvaluationError(f"the folder {folder} cannot be written: {error}") from error
+            self.results: dict[Key, Result] = {one.key: one for one in read_results(folder)}
+            """The finished episodes, in numbers."""
+            self.failures: dict[Key, Failure] = {
+                one.key: one for one in read_failures(folder) if one.key not in self.results
+            }
+            """The last failure of each episode that is not finished."""
+            self._opened = opened.pop_all()
 
     def add(self, played: Played) -> None:
         """Write a finished episode. Raises `EvaluationError` if it cannot be written."""
@@ -83,8 +86,7 @@ class Store:
 
     def close(self) -> None:
         """Close the files."""
-        for file in (self._episodes, self._failures, self._lock):
-            file.close()
+        self._opened.close()
 
     def __enter__(self) -> Store:
         return self

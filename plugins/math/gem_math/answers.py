@@ -260,8 +260,6 @@ class _Structure:
         if [token.text for token in found] == ["mathbb", "{", "R", "}"]:
             return _REALS
         first, last, inside = found[0].text, found[-1].text, found[1:-1]
-        if first == "langle" and last == "rangle":
-            first, last = "(", ")"
         if first == "]" or last == "[":  # ]0, 1[
             first, last = first.replace("]", "("), last.replace("[", ")")
         if not inside or not _balanced(inside) or first + last not in ("()", "[]", "[)", "(]", "\\{\\}"):

@@ -29,8 +29,11 @@ class MathEnv(QuestionEnv):
 
     - Numbers are exact. `0.50` is `1/2`, and `0.0` is not `1.6e-19`. Where the reference is a decimal of three digits
       or more, a more precise answer may round to it. Eight digits stand for a number that no decimal is equal to.
-    - A plain number has to be carried out: `17-29` is no answer for `-12`. One power or factorial is carried out
-      enough, a piece of the question is not.
+    - A plain number has to be carried out: `17-29` is no answer for `-12`, and `x < 6/2` is none for `x < 3`. One power
+      or factorial is carried out enough, a piece of the question is not, nor is its value with another base or a
+      larger fraction.
+    - An equation is solved: `2x = 10` is no answer for `x = 5`. What the question wants expanded, factored, simplified
+      or rationalized has to have that form.
     - Units, percent and words like million are factors: `100 cm` is `1 m`, `50%` is `1/2`, `5 million` is not `5`. A
       unit or percent may be left out where the question names it.
     - `101_2` is no number in base ten. A base may be left out where the question names it.

@@ -25,7 +25,7 @@ Value: TypeAlias = Any
 """A `Fraction`, or a real or complex number of mpmath."""
 
 _SECRET = os.urandom(16)
-_POINTS = 3
+_POINTS = 4
 _ROUGH, _FINE = 256, 3072
 """Bits of the two rounds: most answers that are wrong differ in the first."""
 _RATIONAL_BITS, _REAL_BITS = 30_000, 1000
@@ -84,17 +84,21 @@ def equal(one: Node, other: Node) -> bool:
 def ratio(one: Node, other: Node) -> Value | None:
     """The real number that `other` is multiplied with to give `one`, if it is one and not zero. Raises `Unread`."""
     names = sorted({*variables(one), *variables(other)})
-    digits = _DIGITS[-1]
-    quotients: list[Value] = []
-    for point in range(_POINTS):
-        above, below = (_Evaluation(digits, point, names).of(each) for each in (one, other))
-        if not above or not below:
-            return None
-        quotients.append(_divided(digits, above, below))
-    first, *others = quotients
-    if isinstance(first, digits.context.mpc) or not names:
+    if not names:
         return None
-    return first if all(_agree(digits, first, each, digits.size(first)) is True for each in others) else None
+    first: Value | None = None
+    for digits in _DIGITS:
+        first = None
+        for point in range(_POINTS):
+            above, below = (_Evaluation(digits, point, names).of(each) for each in (one, other))
+            if not above or not below:
+                return None
+            quotient = _divided(digits, above, below)
+            first = quotient if first is None else first
+            agree = _agree(digits, first, quotient, digits.size(first))
+            if agree is False or (agree is None and digits is _DIGITS[-1]):
+                return None
+    return None if isinstance(first, _DIGITS[-1].context.mpc) else first
 
 
 def at_most(tree: Node, bound: int) -> bool:
@@ -219,7 +223,7 @@ class _Evaluation:
         if name in _CONSTANTS:
             return context.mpc(0, 1) if name == "i" else +getattr(context, name)
         drawn = 1 + Fraction(_draw(name, self._point), 1 << 39)
-        negative = self._point == 1 or (self._point == 2 and self._names.index(name) % 2 == 0)
+        negative = self._point == 1 or (self._point > 1 and self._names.index(name) % 2 == self._point - 2)
         return -drawn if negative else drawn
 
     def _unit(self, name: str) -> Value:

@@ -221,7 +221,7 @@ class _Reader:
         raise Unread(f"{token.text!r} is not expected here")
 
     def _number(self, text: str) -> Node:
-        if self._is_command("overline") and "." in text:  # 0.1\overline{6}
+        if any(map(self._is_command, ("overline", "bar", "dot"))) and "." in text:  # 0.1\overline{6}
             self._take()
             return _repeating(text, self._plain_group())
         if self._is("_"):

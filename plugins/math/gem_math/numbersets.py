@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gem_math import evaluation
+from gem_math import evaluation, quantities
 from gem_math.answers import Answer, Listing, Named, Relation, Scalar, Tuple, Union
 from gem_math.expressions import Node
 from gem_math.tokens import Unread
@@ -33,10 +33,10 @@ def is_one(answer: Answer) -> bool:
 def equal(one: Answer, other: Answer) -> bool:
     """Are two sets of numbers equal? A name that is given twice has to be the same."""
     names = {name for name in map(_name, (one, other)) if name}
-    sets = _intervals(one), _intervals(other)
-    if len(names) > 1 or sets[0] is None or sets[1] is None:
-        return False
     try:
+        sets = _intervals(one), _intervals(other)
+        if len(names) > 1 or sets[0] is None or sets[1] is None:
+            return False
         first, second = map(_merged, (sets[0], sets[1]))
         return len(first) == len(second) and all(map(_same, first, second))
     except Unread:
@@ -46,6 +46,8 @@ def equal(one: Answer, other: Answer) -> bool:
 def _name(answer: Answer) -> str:
     if isinstance(answer, Named):
         return answer.name
+    if isinstance(answer, Listing) and answer.parts:
+        return _name(answer.parts[0])
     if isinstance(answer, Relation):
         return next((side.text for side in answer.sides if _is_name(side)), "")
     return ""
@@ -66,10 +68,20 @@ def _intervals(answer: Answer) -> list[_Interval] | None:
             return [_Interval(low.tree, high.tree, answer.brackets[0] == "[", answer.brackets[1] == "]")]
     if isinstance(answer, Listing) and answer.braces and all(isinstance(part, Scalar) for part in answer.parts):
         return [_Interval(part.tree, part.tree, True, True) for part in answer.parts if isinstance(part, Scalar)]
+    if isinstance(answer, Listing) and not answer.braces:
+        return _apart(answer.parts)
     if isinstance(answer, Union):
         parts = [_intervals(part) for part in answer.parts]
         return None if None in parts else [interval for part in parts for interval in part or ()]
     return None
+
+
+def _apart(parts: Sequence[Answer]) -> list[_Interval] | None:
+    """Of inequalities for one name that have no number in common: `x < -2 or x > 2`, which cannot hold together."""
+    if not all(isinstance(part, Relation) and is_one(part) for part in parts) or len({*map(_name, parts)}) > 1:
+        return None
+    found = [interval for part in parts for interval in _intervals(part) or ()]
+    return found if len(_merged(found)) == len(found) else None
 
 
 def _of_relation(relation: Relation) -> list[_Interval] | None:
@@ -118,9 +130,13 @@ def _touch(one: _Interval, other: _Interval) -> bool:
 
 
 def _same(one: _Interval, other: _Interval) -> bool:
+    """Are the ends of what is given the same quantities, carried out?"""
     if one[2:] != other[2:]:
         return False
-    return _same_bound(one.low, other.low) and _same_bound(one.high, other.high)
+    return all(
+        given == wanted or quantities.equal(given, wanted)
+        for given, wanted in ((one.low, other.low), (one.high, other.high))
+    )
 
 
 def _same_bound(one: Node, other: Node) -> bool:

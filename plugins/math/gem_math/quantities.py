@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -46,6 +47,20 @@ def _is_idle(tree: Node) -> bool:
 
 def _is_scale(tree: Node) -> bool:
     return tree.kind == "unit" or _is_unit(tree) or _is_power_of_ten(tree)
+
+
+def is_unfinished(given: Node, reference: Node) -> bool:
+    """Is it a power, a factorial or a fraction that can be reduced, where the reference is not written so?
+
+    Each is a number that is carried out, and one that can be made of another without computing its value.
+    """
+    given, reference = _unsigned(given), _unsigned(reference)
+    if given.kind in ("power", "factorial"):
+        return given.kind != reference.kind
+    values = [part.value for part in map(_unsigned, given.parts)]
+    if given.kind != "quotient" or not all(values) or any(each.denominator != 1 for each in values):
+        return False
+    return math.gcd(*map(int, values)) > 1
 
 
 def without_unit(tree: Node) -> tuple[Node, list[str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
-from gem_math import expressions
+from gem_math import answers, evaluation, expressions
+from gem_math.answers import Answer
 from gem_math.expressions import Node
 from gem_math.tokens import Token, Unread, tokens
 
@@ -14,6 +17,7 @@ _MOST_FORMULAS = 40
 _UNMARKED = re.compile(r"\\(?:left|right|[,;!:]|displaystyle)(?![a-z])|[{}]")
 _GAP = re.compile(r"\s+(?=\W)|(?<=\W)\s+")
 _NUMBER_OR_NAME = re.compile(r"-?[\d,]+|\w")
+_PLAIN_NUMBER = re.compile(r"(?<![\d./^])[0-9]{1,40}(?:\.[0-9]{1,40}|/[1-9][0-9]{0,40})?(?![\d/^]|\.\d)")
 _ENDS = frozenset(("=", "<", ">", "le", "ge", "neq", ",", ";", ":"))
 
 
@@ -31,6 +35,23 @@ def rearranges(given: Node, question: str) -> bool:
         return False
     wanted = _ordered(given)
     return any(wanted == _ordered(part) for formula in _formulas(question) for part in _parts(formula))
+
+
+def has_value(given: Node, question: str) -> bool:
+    """Does a number of the question, or a part of a formula there, have the value of an expression?"""
+    value = evaluation.exact(given)
+    numbers = map(Fraction, _PLAIN_NUMBER.findall(question))
+    parts = (evaluation.exact(part) for tree in _formulas(question) for part in _parts(tree))
+    return value is not None and any(value == each for each in itertools.chain(numbers, parts))
+
+
+def formulas(question: str) -> Iterator[Answer]:
+    """The formulas of a question, read as answers are: equations among them."""
+    for match, _ in zip(_FORMULA.finditer(question), range(_MOST_FORMULAS), strict=False):
+        try:
+            yield from answers.read("".join(match.groups(default="")))
+        except Unread:
+            continue
 
 
 def _squeezed(text: str) -> str:

@@ -28,7 +28,18 @@ _SILENT = re.compile(
 _SPACES = re.compile(
     r"(?<!\\)\\(?:[,;:> \n]|(?:quad|qquad|thinspace|hspace\{[^{}]*\}|ldotp)(?![A-Za-z]))|[~\u00a0\u2009\u202f]"
 )
+_SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
+
+
+def _superscript(match: re.Match[str]) -> str:
+    digits = match[0].translate(_SUPERSCRIPTS)
+    return f"^{digits}" if len(digits) == 1 else f"^{{{digits}}}"
+
+
 _SPELLINGS = (
+    (re.compile(r"[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+"), _superscript),
+    (re.compile(r"\\(?:operatorname|mathrm)\s*\{(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|ln|log|exp)\}"), r"\\\1 "),
+    (re.compile(r"\\mathrm\s*\{([ei])\}"), r" \1 "),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
     (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|°"), r"\\degree "),
@@ -54,6 +65,8 @@ _SPELLINGS = (
     (re.compile(r"\\lbrack(?![A-Za-z])"), "["),
     (re.compile(r"\\rbrack(?![A-Za-z])"), "]"),
     (re.compile(r"\\[lr]vert(?![A-Za-z])"), "|"),
+    (re.compile(r"\\langle(?![A-Za-z])"), "("),
+    (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
 )
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
@@ -77,6 +90,7 @@ _SIGNS = {
 }
 """Words for signs."""
 _WORD = re.compile(r"[^\W\d_]+")
+"""Also of signs such as \u00b2, which Python takes for digits but not for numbers; they are no letters."""
 
 
 def tokens(answer: str) -> list[Token]:
@@ -116,7 +130,7 @@ def _pieces(text: str, letters: str, *, spaced: bool = False) -> list[Token]:
     place = 0
     while place < len(text):
         match = _TOKEN.match(text, place) or (_WORD.match(text, place) if letters == "word" else None)
-        if match is None:
+        if match is None or not (match.lastgroup or match[0].isalpha()):
             raise Unread(f"{text[place]!r} is not read")
         place = match.end()
         kind = match.lastgroup

@@ -5,7 +5,7 @@ So units are compared by what they mean, and none is dropped: 100 cm are 1 m, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -91,10 +91,18 @@ def unit(word: str) -> Unit:
     return _UNITS.get(name) or Unit(Fraction(1), f"unit {name}")
 
 
-def named(base: str, text: str) -> bool:
-    """Does a text name this base, in whichever of its units?"""
+def named(word: str, text: str) -> bool:
+    """Does a text name this unit, by whichever of its names? A quotient of units such as mph by what it is made of."""
+    found = unit(word)
+    if "/" in found.base:
+        bases = found.base.split("/")
+        return all(_has_any([name for name, each in _UNITS.items() if each.base == base], text) for base in bases)
+    names = [name for name, each in _UNITS.items() if each == found]
+    return _has_any(names or [found.base.removeprefix("unit ")], text)
+
+
+def _has_any(words: Sequence[str], text: str) -> bool:
     lower = text.lower()
-    words = [name for name, entry in _UNITS.items() if entry.base == base] or [base.removeprefix("unit ")]
     return any(_occurs(word, lower if len(word) > 2 else text) for word in words)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gem_math import evaluation, numbersets, quantities, repetition, units
+from gem_math import evaluation, forms, numbersets, quantities, repetition, units
 from gem_math.answers import (
     Answer,
     Listing,
@@ -37,6 +37,7 @@ _PERCENT = re.compile(r"percentage|\b(?:what|which|how many|in|as an?|the)\s+(?:
 _DEGREES = re.compile(r"degree|\\circ|°", re.IGNORECASE)
 _DOLLARS = re.compile(r"dollar|\\\$|(?<![\d}\\])\$\d[\d,.]*(?![\d$\\^{+*/=-])", re.IGNORECASE)
 _BINARY = {2: "binary", 8: "octal", 16: "hexadecimal"}
+_LETTER_UNIT = re.compile(r"(?<=\d)(?:\s|\\[,;: ])*([AghJKLlmNsVW])(?![A-Za-z_(])")
 _SPACE = re.compile(r"\s+")
 
 
@@ -62,13 +63,21 @@ def is_right(given: str, reference: str, question: str = "") -> bool:
 
 
 def _means_the_same(given: str, reference: str, question: str) -> bool:
-    wanted, found = read(reference), read(given)
+    wanted = read(reference)
+    found = _readings(given, wanted)
     if any(one == other for one in found for other in wanted):
         return True
     comparison = _Comparison(question)
     return any(
         comparison.same(one, other) and not _copied(given, one, other, question) for one in found for other in wanted
     )
+
+
+def _readings(given: str, wanted: Sequence[Answer]) -> tuple[Answer, ...]:
+    """With `5 m` as metres where the reference has a unit; it is a number times a variable otherwise."""
+    measured = any(isinstance(each, Scalar) and quantities.without_unit(each.tree)[1] for each in wanted)
+    marked = _LETTER_UNIT.sub(r"\\text{\1}", given) if measured else given
+    return read(given) if marked == given else (*read(given), *read(marked))
 
 
 def _written_alike(given: str, reference: str) -> bool:
@@ -90,15 +99,28 @@ def _content(markup: re.Match[str]) -> str:
 
 
 def _copied(given: str, found: Answer, wanted: Answer, question: str) -> bool:
-    """Does it repeat a piece of the question that the reference writes in another way, such as a sum to be computed?"""
+    """Does it repeat a piece of the question that the reference writes in another way, such as a sum to be computed?
+
+    So it does if it differs from that piece by what takes no solving, such as twice an equation.
+    """
     if isinstance(found, Words):
         return False
+    if isinstance(found, Relation) and isinstance(wanted, Named):
+        asked = map(_as_relation, repetition.formulas(question))
+        return any(each is not None and _same_relation(found, each) for each in asked)
+    if isinstance(found, Ratio) and found != wanted:
+        ratios = (each for each in repetition.formulas(question) if isinstance(each, Ratio))
+        return repetition.repeats(given, question) or any(_same_ratio(found, each) for each in ratios)
     if not isinstance(found, Scalar) or not isinstance(wanted, Scalar):
         return repetition.repeats(given, question)
     tree, reference = (quantities.without_unit(each.tree)[0] for each in (found, wanted))
     if tree == reference:
         return False
-    return repetition.repeats(given, question) or repetition.rearranges(found.tree, question)
+    if repetition.repeats(given, question) or repetition.rearranges(found.tree, question):
+        return True
+    if quantities.is_unfinished(tree, reference) and repetition.has_value(tree, question):
+        return True
+    return forms.is_missed(tree, reference, question)
 
 
 class _Comparison:
@@ -109,9 +131,11 @@ class _Comparison:
 
     def same(self, given: Answer, reference: Answer) -> bool:
         """Do they mean the same?"""
+        if numbersets.is_one(reference):
+            return numbersets.equal(given, reference)
         if isinstance(given, Relation) and isinstance(reference, Relation) and _same_relation(given, reference):
             return True
-        if numbersets.is_one(given) or numbersets.is_one(reference):
+        if numbersets.is_one(given):
             return numbersets.equal(given, reference)
         if isinstance(given, Named) or isinstance(reference, Named):
             return self._same_named(given, reference)
@@ -130,13 +154,15 @@ class _Comparison:
         return given == reference
 
     def _same_named(self, given: Answer, reference: Answer) -> bool:
-        """A name may be left out. What both name has to have one name."""
+        """A name may be left out. What both name has to have one name. An equation that is solved has one on a side."""
         one, other = _inside(given), _inside(reference)
         if isinstance(given, Named) and isinstance(reference, Named):
             if given.name == reference.name:
                 return self.same(one, other)
         elif not isinstance(given, Relation) and not isinstance(reference, Relation):
             return self.same(one, other)
+        if isinstance(other, Scalar) and not evaluation.variables(other.tree):
+            return False
         relations = _as_relation(given), _as_relation(reference)
         return None not in relations and _same_relation(*relations)  # pyright: ignore[reportArgumentType]
 
@@ -144,19 +170,18 @@ class _Comparison:
         """One to one; in their order, where the question asks for one or the parts have different names."""
         one, other = (each if isinstance(each, Listing) else Listing((each,)) for each in (given, reference))
         if one.braces and other.braces:
-            one, other = self._distinct(one), self._distinct(other)
+            return self._same_set(one.parts, other.parts)
         if len(one.parts) != len(other.parts):
             return False
         if not (one.braces or other.braces) and (_ORDERED.search(self._question) or _mixed_names(one, other)):
             return self._in_order(one.parts, other.parts)
         return self._matched(one.parts, other.parts)
 
-    def _distinct(self, listing: Listing) -> Listing:
-        parts: list[Answer] = []
-        for part in listing.parts:
-            if not any(self.same(part, other) for other in parts):
-                parts.append(part)
-        return Listing(tuple(parts), braces=True)
+    def _same_set(self, given: Sequence[Answer], reference: Sequence[Answer]) -> bool:
+        """Each is in the other. What is given is not compared with itself, so a long set costs what its length is."""
+        if not all(any(self.same(part, other) for other in reference) for part in given):
+            return False
+        return all(any(self.same(part, other) for part in given) for other in reference)
 
     def _matched(self, given: Sequence[Answer], reference: Sequence[Answer]) -> bool:
         left = list(reference)
@@ -190,10 +215,10 @@ class _Comparison:
             return bool(_PERCENT.search(self._question))
         if unit == "degree":
             return bool(_DEGREES.search(self._question))
-        bases = set(units.unit(unit).base.split("/")) - {"unit"}
-        return all(
-            _DOLLARS.search(self._question) if base == "$" else units.named(base, self._question) for base in bases
-        )
+        factor, base, _ = units.unit(unit)
+        if base == "$" and factor == 1:
+            return bool(_DOLLARS.search(self._question))
+        return base == "unit" or units.named(unit, self._question)
 
     def _same_numeral(self, given: Answer, reference: Answer) -> bool:
         """Its base may be left out where the question names it."""

@@ -31,8 +31,8 @@ class QaEnv(QuestionEnv):
     | others, or none of them | 0 |
     | none | `format_reward` |
 
-    Case, white space, articles before a word, and punctuation that belongs to no number or name do not matter: `the
-    Nile!` is `Nile`, but `15` is not `1.5`, `C` is not `C++`, and nothing is not `A`.
+    Case, white space, articles before a word, markup around all of it, and punctuation that belongs to no number or
+    name do not matter: `the Nile!` is `Nile`, but `15` is not `1.5`, `C` is not `C++`, and nothing is not `A`.
 
     Args:
         boxed: the answer stands in a box.

@@ -21,6 +21,7 @@ _APOSTROPHES = re.compile(r"(?<=\w)['\u2018\u2019`\u00b4](?=\w)")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212]")
 _RANGE = re.compile(r"(?<=\d)\s+-\s+(?=\d)")
 _PERCENT = re.compile(r"(?<=\d)\s*(?:percent|per cent)\b")
+_MARKED = re.compile(r"\\(?:text|math)(?:bf|it|rm)?\{([^{}\\]+)\}|(\*{1,3})([^\s*](?:[^*]*[^\s*])?)\2")
 _TOKEN = re.compile(
     r"(?P<number>(?:(?<![\w.])[-])?(?:\d+(?:[.,:/-]\d+)*|(?<![\w.])\.\d+))"
     r"|(?P<initials>(?<!\w)(?:[^\W\d_]\.\s?){2,}(?:[^\W\d_](?!\w))?)"
@@ -39,11 +40,11 @@ def is_right(given: str, accepted: str) -> bool:
     Words may be written together, apart or with a hyphen. Numbers count as they are written, without commas between
     thousands.
     """
+    if len(given) > _MAX_CHARACTERS:  # normal forms take the square of the length, where all characters are accents
+        return given.strip() == accepted.strip()
     if _folded(given).strip() == _folded(accepted).strip():
         return bool(given.strip())
-    if len(given) > _MAX_CHARACTERS:
-        return False
-    return bool(_forms(given) & _forms(accepted))
+    return bool(_forms(_unmarked(given)) & _forms(accepted))
 
 
 def is_right_in_squad(given: str, accepted: str) -> bool:
@@ -55,6 +56,12 @@ def normalised(text: str) -> str:
     """Lower case, without punctuation, articles and repeated white space, as in the evaluation of SQuAD."""
     bare = text.lower().translate(_PUNCTUATION)
     return " ".join(_ARTICLE.sub(" ", bare).split())
+
+
+def _unmarked(given: str) -> str:
+    """Without what makes all of an answer bold or a text: `**Paris**`, `\\text{True}`."""
+    match = _MARKED.fullmatch(given.strip())
+    return match[1] or match[3] if match else given
 
 
 def _forms(text: str) -> set[tuple[str, ...]]:

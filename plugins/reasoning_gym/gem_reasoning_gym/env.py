@@ -51,9 +51,12 @@ class ReasoningGym(Env):
     - complex_arithmetic: nan is wrong. `-v0` takes it for right.
     - game_of_life: pays for live cells that are right, as a part of those that are live on either board. `-v0` pays
       for dead cells, which most are.
+    - number_sorting: nan is no number. `-v0` pays in full for a list of it.
     - polynomial_equations: where there is no solution, the answer is empty. `-v0` takes any text then.
     - propositional_logic: a conclusion of two letters at most, when none that says more follows. `-v0` takes any that
       follows, a premise and `(P or Q)` among them.
+    - sokoban: every move has to be possible, and the last one solves the puzzle. `-v0` leaves out moves against walls,
+      so that a long walk without a plan solves a tenth of the puzzles.
     - spell_backward: text after the word is wrong, and less than half of the letters pay nothing.
     - arc_agi, calendar_arithmetic, emoji_mystery, figlet_font, fraction_simplification, futoshiki, knights_knaves,
       letter_jumble, mini_sudoku, pool_matrix, prime_factorization, rearc, rectangle_count, sentence_reordering,

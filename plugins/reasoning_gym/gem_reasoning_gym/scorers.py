@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from gem_reasoning_gym import grammar
 from gem_reasoning_gym.algebra import is_antiderivative, is_polynomial
 from gem_reasoning_gym.entries import Entry
@@ -138,6 +140,14 @@ def game_of_life(dataset: Any, answer: str, entry: Entry) -> float:
     return _beyond(sum(pair == ("1", "1") for pair in pairs) / either, 0.3) if either else 1.0
 
 
+def number_sorting(dataset: Any, answer: str, entry: Entry) -> float:
+    """The numbers in their order. Not nan, which may stand anywhere in a sorted list, and is far from no number."""
+    written = grammar.cells(answer)
+    if written is None or any(grammar.number(each) is None for each in written):
+        return 0.0
+    return float(dataset.score_answer(answer, entry))
+
+
 def polynomial_equations(dataset: Any, answer: str, entry: Entry) -> float:
     """The real solutions, by how near they are; where there are none, nothing else than an empty answer."""
     given = "" if answer.strip() in ('""', "''") else answer.strip()
@@ -171,6 +181,18 @@ def propositional_logic(dataset: Any, answer: str, entry: Entry) -> float:
     }
     follow = {each for each in said if premises <= each}
     return float(worlds_of([answer]) in {each for each in follow if not any(other < each for other in follow)})
+
+
+def sokoban(dataset: Any, answer: str, entry: Entry) -> float:
+    """Moves of which each can be made, and after the last one the puzzle is solved.
+
+    Where moves against walls do not count, a long walk without a plan solves a puzzle in ten.
+    """
+    board = np.array([[*row.replace(" ", "")] for row in entry["metadata"]["gamestr"].strip().split("\n")])
+    game = dataset._Game(height=board.shape[0], width=board.shape[1])
+    game.load_puzzle_matrix(board)
+    moves = "".join(answer.split())
+    return float(all(game.player.update(key=move) for move in moves) and dataset._is_solved(game.get_curr_state()))
 
 
 def spell_backward(dataset: Any, answer: str, entry: Entry) -> float:
@@ -223,6 +245,7 @@ RIGHT: Mapping[str, Scorer] = {
     "letter_jumble": above(0.5),
     "mini_sudoku": above(0.5),
     "polynomial_equations": polynomial_equations,
+    "number_sorting": number_sorting,
     "pool_matrix": above(0.1),
     "prime_factorization": above(0.5),
     "propositional_logic": propositional_logic,
@@ -230,6 +253,7 @@ RIGHT: Mapping[str, Scorer] = {
     "rearc": above(0.05),
     "rectangle_count": above(0.8),
     "sentence_reordering": above(0.5),
+    "sokoban": sokoban,
     "spell_backward": spell_backward,
     "sudoku": above(0.3),
     "time_intervals": above(0.98),

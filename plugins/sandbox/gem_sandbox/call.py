@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import math
 import os
 import select
 import socket
+import termios
 import time
 import weakref
 from typing import NamedTuple
@@ -39,7 +42,8 @@ class Turn(NamedTuple):
 
 
 class Call:
-    """A process that a server has started, and all ways to it.
+    """A process that a server has started, and all ways to it. They are closed once nobody has this object any more:
+    `close` in one thread takes no file descriptor away from another one that waits.
 
     Args:
         server: starts it.
@@ -61,8 +65,8 @@ class Call:
             start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk)
             server.send(start.encoded(), [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
             # Also if nobody closes it; but a fork of this process has no right to.
-            self._end = weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all())
-            self._end.atexit = False
+            weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all()).atexit = False
+            self._owner = os.getpid()
         self.stdout, self.stderr = Output(stdout, limits.output), Output(stderr, limits.output)
         ends = (self._call.fileno(), *[self._channel.fileno()] * session)
         self._poll, self._ends = _poll(stdout, stderr, *ends), _poll(*ends)
@@ -78,11 +82,12 @@ class Call:
         Raises:
             OSError: the system refuses to send file descriptors.
         """
-        sent = True
+        sent = not _unread(self._channel)  # or what a process never takes would pile up until nobody can send
         with reread(stdin) as stdin:
             try:
-                socket.send_fds(self._channel, [b"P"], [code, stdin], socket.MSG_DONTWAIT)
-            except (ConnectionError, BlockingIOError):
+                if sent:
+                    socket.send_fds(self._channel, [b"P"], [code, stdin])
+            except ConnectionError:
                 sent = False
         if not select.select([self._call], [], [], 0)[0]:
             return sent
@@ -109,7 +114,8 @@ class Call:
 
     def close(self) -> None:
         """End the process, if it has not ended."""
-        self._end()
+        if self._owner == os.getpid():
+            _kill(self._call)
 
     def _read(self, ready: dict[int, int]) -> None:
         """Read what it has written. Where that is little, let more come together before the next look: a program that
@@ -159,6 +165,13 @@ def _received(channel: socket.socket, flags: int = 0) -> bytes:
         return channel.recv(MESSAGE_BYTES, socket.MSG_DONTWAIT | flags)
     except OSError:
         return b""
+
+
+def _unread(channel: socket.socket) -> int:
+    """Bytes that were sent and that nobody has taken."""
+    waiting = array.array("i", [0])
+    fcntl.ioctl(channel, termios.TIOCOUTQ, waiting)
+    return waiting[0]
 
 
 def _poll(*files: int) -> select.poll:

@@ -67,7 +67,8 @@ class LocalSandbox(Sandbox):
             raise SandboxError(f"concurrency is a number of calls, at least 1, not {concurrency!r}")
         self._limits = limits
         self._concurrency = concurrency or len(os.sched_getaffinity(0))
-        self._leave: Callable[[], object] | None = None
+        self._settings: Settings | None = None
+        """Of the server that this one uses."""
 
     def run(self, code: str, *, stdin: str = "", limits: Limits | None = None) -> Execution:
         with sealed(code) as source, sealed(stdin) as text:
@@ -84,9 +85,8 @@ class LocalSandbox(Sandbox):
         return LocalSession(self, limits or self._limits)
 
     def close(self) -> None:
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        if self._settings is not None:
+            pool.leave(self._settings, id(self))
 
     def converse(self, talk: Callable[[ForkServer], Execution]) -> Execution:
         """Hand a server to a function that may raise `ServerLost`, and another one if it does; and do so again after a
@@ -125,11 +125,11 @@ class LocalSandbox(Sandbox):
         return self.converse(talk)
 
     def _pool(self) -> Keeper:
-        backend = choice.chosen(self._asked["backend"], allow_unsafe=self._asked["allow_unsafe"])
-        settings = Settings(backend, self._asked["preload"], self._concurrency)
-        if self._leave is None:
-            self._leave = weakref.finalize(self, pool.leave, settings, id(self))
-        return pool.pool(settings)
+        if self._settings is None:
+            backend = choice.chosen(self._asked["backend"], allow_unsafe=self._asked["allow_unsafe"])
+            self._settings = Settings(backend, self._asked["preload"], self._concurrency)
+            weakref.finalize(self, pool.leave, self._settings, id(self))
+        return pool.pool(self._settings)
 
 
 class LocalSession(Session):
@@ -164,6 +164,8 @@ class LocalSession(Session):
         except NotStarted:
             self._drop()
             raise
+        if call is not self._call:
+            raise SandboxError("the session was closed while it ran a program")
         done = _execution(call, turn, self._limits)._replace(restarted=self._ended)
         self._ended = False
         self._has_state = True

@@ -13,6 +13,8 @@ _DEFAULT_SOCKET_BYTES = 212_992
 _OF_A_STATUS = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+)", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s*(\d+)", re.MULTILINE)
 _FILE_BYTES = 1 << 14
+_MOST_FILES = 256
+"""Of a process, where this one may not look."""
 _OF_A_ROLLUP = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s*(\d+)", re.MULTILINE)
 
 
@@ -36,37 +38,47 @@ class Memory:
         self._socket = socket
         self._inherited = inherited
 
-    def exceeded(self, roots: Iterable[int], limit: int) -> bool:
-        """Whether these processes, with all below them, use more than a limit beyond what they have inherited.
+    def exceeded(self, roots: Iterable[int], limit: int) -> Iterator[bool]:
+        """Whether these processes, with all below them, use more than a limit beyond what they have inherited: said
+        after each of them, of those so far, for who has something else to do in between. Ends where it is true.
 
         Args:
             roots: ids, as in /proc.
             limit: bytes.
         """
-        pids = [*tree(roots)]
+        pids = [*map(_living, tree(roots))]
         most = limit + self._inherited
         # Exact figures cost more. The others count twice what processes share, and each file as a full socket.
-        return _is_above(most, map(self._at_most, pids)) and _is_above(most, self._parts(pids))
+        for parts in (map(self._at_most, pids), self._parts(pids)):
+            above = False
+            for total in accumulate(parts):
+                above = total > most
+                yield False
+                if above:
+                    break
+            if not above:
+                return
+        yield True
 
     def _at_most(self, pid: int) -> int:
-        with contextlib.suppress(OSError):  # it has ended
-            return _kilobytes(f"/proc/{pid}/status", _OF_A_STATUS) + _number_of_files(pid) * self._socket
-        return 0
+        return (_kilobytes(f"/proc/{pid}/status", _OF_A_STATUS) or 0) + _number_of_files(pid) * self._socket
 
     def _parts(self, pids: Iterable[int]) -> Iterator[int]:
-        """Bytes of one process after the other, and of each socket and pipe."""
+        """Bytes of one process after the other, with each socket and pipe that none before has."""
         seen: set[str] = set()
         for pid in pids:
-            yield _share(pid)
-            for file in _files(pid):
-                if file not in seen:
-                    seen.add(file)
-                    yield self._socket if file.startswith("socket:") else _PIPE_BYTES
+            files = _files(pid)
+            if files is None:
+                yield _share(pid) + _number_of_files(pid) * self._socket
+            else:
+                new = files - seen
+                seen |= new
+                yield _share(pid) + sum(self._socket if file.startswith("socket:") else _PIPE_BYTES for file in new)
 
 
 def inherited() -> int:
     """Bytes of this process that its forks share."""
-    return _kilobytes("/proc/self/status", _OF_A_STATUS)
+    return _kilobytes("/proc/self/status", _OF_A_STATUS) or 0
 
 
 def tree(roots: Iterable[int]) -> set[int]:
@@ -94,38 +106,57 @@ def children(pid: int) -> Iterator[int]:
                 yield from map(int, file.read().split())
 
 
-def _is_above(most: int, parts: Iterable[int]) -> bool:
-    """Whether the sum of the parts is; those that come after it has become so are not looked at."""
-    return any(total > most for total in accumulate(parts))
+def _living(pid: int) -> int:
+    """The id of a thread that has the memory and files of a process: the first one may have ended before the others."""
+    if _has_memory(pid):
+        return pid
+    with contextlib.suppress(OSError):
+        return next(filter(_has_memory, map(int, os.listdir(f"/proc/{pid}/task"))), pid)
+    return pid
+
+
+def _has_memory(pid: int) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
+        return not file.read().startswith(b"0 ")
+    return False
 
 
 def _share(pid: int) -> int:
     """Bytes of a process; what several have in common counts for each in part."""
-    try:
-        return _kilobytes(f"/proc/{pid}/smaps_rollup", _OF_A_ROLLUP) + _kilobytes(f"/proc/{pid}/status", _TABLES)
-    except PermissionError:  # of another user, where this one may not look
-        return _kilobytes(f"/proc/{pid}/status", _OF_A_STATUS)
-    except OSError:
-        return 0
+    rollup = _kilobytes(f"/proc/{pid}/smaps_rollup", _OF_A_ROLLUP)
+    status = _TABLES if rollup is not None else _OF_A_STATUS
+    return (rollup or 0) + (_kilobytes(f"/proc/{pid}/status", status) or 0)
 
 
-def _kilobytes(path: str, numbers: re.Pattern[bytes]) -> int:
-    """The sum of the numbers in a file, in bytes."""
-    with open(path, "rb", buffering=0) as file:
+def _kilobytes(path: str, numbers: re.Pattern[bytes]) -> int | None:
+    """The sum of the numbers in a file, in bytes; `None` where this one may not look, or its process has ended."""
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as file:
         return sum(map(int, numbers.findall(file.read(_FILE_BYTES)))) * 1024
+    return None
 
 
 def _number_of_files(pid: int) -> int:
-    # The kernel says how many since 6.2.
-    return os.stat(f"/proc/{pid}/fd").st_size or sum(1 for _ in _files(pid))
-
-
-def _files(pid: int) -> Iterator[str]:
-    """The pipes and sockets of a process, by name."""
-    folder = f"/proc/{pid}/fd"
+    """Also where this one may not look. The kernel says how many since 6.2."""
     with contextlib.suppress(OSError):
+        if size := os.stat(f"/proc/{pid}/fd").st_size:
+            return size
+        files = _files(pid)
+        return _MOST_FILES if files is None else len(files)
+    return 0
+
+
+def _files(pid: int) -> set[str] | None:
+    """The pipes and sockets of a process, by name; `None` where this one may not look."""
+    found: set[str] = set()
+    folder = f"/proc/{pid}/fd"
+    try:
         for number in os.listdir(folder):
             with contextlib.suppress(OSError):
                 name = os.readlink(f"{folder}/{number}")
                 if name.startswith(("socket:", "pipe:")):
-                    yield name
+                    found.add(name)
+    except PermissionError:
+        return None
+    except OSError:  # it has ended
+        pass
+    return found

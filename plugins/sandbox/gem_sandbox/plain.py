@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import stat
 import tempfile
@@ -16,12 +15,15 @@ from collections.abc import Iterator
 
 from gem_sandbox import kernel, landlock
 from gem_sandbox.messages import Start
+from gem_sandbox.removal import remove
 from gem_sandbox.serving import Group
 from gem_sandbox.view import DEVICES
 
 _NOBODY = 65534
 _programs: set[int] = set()
 """Ids of the server's children that are to live."""
+_sweepers: set[int] = set()
+"""Ids of those that take folders away."""
 
 
 class Plain:
@@ -49,7 +51,9 @@ class Plain:
 
     def close(self) -> None:
         """Leave nothing, after the last program."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for pid in _sweepers:
+            os.waitpid(pid, 0)
+        remove(self._folder)
 
 
 class PlainCell(Group):
@@ -83,12 +87,22 @@ class PlainCell(Group):
     def reap(self) -> None:
         """End what has left the program's group, and take the folder away."""
         _programs.discard(self._pid)
-        while strays := [child for child in _children() if child not in _programs]:
-            for child in strays:
+        while strays := [child for child in _children() if child not in _programs | _sweepers]:
+            for child in strays:  # all, before one is waited for: the others could start more meanwhile
                 os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-        shutil.rmtree(self._folder, ignore_errors=True)
+            for child in strays:
+                os.waitpid(child, os.WNOHANG)
+        self._remove()
         super().reap()
+
+    def _remove(self) -> None:
+        """In a process of its own: a program's folder can take long, and other programs have clocks."""
+        _sweepers.difference_update([pid for pid in _sweepers if os.waitpid(pid, os.WNOHANG)[0]])
+        pid = os.fork()
+        if pid == 0:
+            remove(self._folder)
+            os._exit(0)
+        _sweepers.add(pid)
 
 
 def _children() -> Iterator[int]:

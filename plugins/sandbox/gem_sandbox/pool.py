@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from gem_sandbox import backends
 from gem_sandbox.errors import SandboxError
 from gem_sandbox.forkserver import THREADS, TUNING, CannotStart, ForkServer, Keeper, keeper, known_keeper
 from gem_sandbox.memory import socket_bytes
+from gem_sandbox.removal import remove
 from gem_sandbox.view import search_path, view
 
 _ENVIRONMENT = {
@@ -49,7 +49,7 @@ class ProgramServer(ForkServer):
         """See `ForkServer`."""
         super().end()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove(self._folder)
 
     def _message(self, settings: Settings) -> dict[str, object]:
         return {

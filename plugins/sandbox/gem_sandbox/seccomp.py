@@ -17,6 +17,7 @@ from gem_sandbox import kernel
 
 _NEWEST = 450
 """Highest number of a system call that the list below has been drawn up for."""
+_NO_NUMBER = 0xFFFFFFFF
 
 # Names of system calls, with their numbers on x86_64 and aarch64; `None` where there is none.
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
@@ -36,6 +37,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "memfd_create": (319, 279),
     "memfd_secret": (447, 447), "setsockopt": (54, 208), "inotify_init": (253, None), "inotify_init1": (294, 26),
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445), "seccomp": (317, 277),
+    # Shared memory, semaphores and messages of others, where there is no namespace for them.
+    "shmat": (30, 196), "shmctl": (31, 195), "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191),
+    "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_unlink": (241, 181),
     # What keeps memory or files in use after the program has let go of them: file descriptors under way in a socket,
     # pages in a pipe.
     "sendmsg": (46, 211), "sendmmsg": (307, 269), "splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75),
@@ -43,7 +47,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # What all of the machine shares: requests for its disks, their caches, locks on files that others have open, too.
     "io_setup": (206, 0), "io_destroy": (207, 1), "io_getevents": (208, 4), "io_submit": (209, 2),
     "io_cancel": (210, 3), "io_pgetevents": (333, 292), "sync": (162, 81), "syncfs": (306, 267),
-    "sync_file_range": (277, 84), "fadvise64": (221, 223), "flock": (73, 32),
+    "sync_file_range": (277, 84), "fadvise64": (221, 223), "readahead": (187, 213), "flock": (73, 32),
     # Parts of the kernel that programs have no business with, and that have let them out before.
     "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218), "bpf": (321, 280),
     "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
@@ -67,18 +71,26 @@ _OF_ITSELF: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "prlimit64": (302, 261, (0,)), "sched_setaffinity": (203, 122, (0,)), "sched_setscheduler": (144, 119, (0,)),
     "sched_setparam": (142, 118, (0,)), "sched_setattr": (314, 274, (0,)), "setpriority": (141, 140, (0, 1)),
 }  # fmt: skip
-# Calls with many purposes: an argument, and what it may not be.
-_PURPOSES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
+# Calls with many purposes: an argument, what it may not be, and the first number that this list does not know: the
+# kernel learns more of them every year.
+_PURPOSES: dict[str, tuple[int, int, int, tuple[int, ...], int]] = {
     # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others. F_SETLEASE, F_NOTIFY: files of others. F_SETPIPE_SZ.
-    "fcntl": (72, 25, 1, (8, 10, 15, 1024, 1026, 1031)),
-    # FIOSETOWN, SIOCSPGRP: signals to others.
-    "ioctl": (16, 29, 1, (0x8901, 0x8902)),
-    # PR_SET_SECCOMP; PR_SCHED_CORE, which can keep cores of others idle; PR_SET_MEMORY_MERGE.
-    "prctl": (157, 167, 0, (22, 62, 67)),
+    "fcntl": (72, 25, 1, (8, 10, 15, 1024, 1026, 1031), 1039),
+    # FIOSETOWN, SIOCSPGRP: signals to others. The numbers of devices have no order.
+    "ioctl": (16, 29, 1, (0x8901, 0x8902), _NO_NUMBER),
+    # PR_SET_DUMPABLE hides from the server what a process uses. PR_SET_SECCOMP. PR_SCHED_CORE can keep cores of others
+    # idle. What comes after PR_GET_AUXV takes memory of the kernel (PR_FUTEX_HASH), or is of no use to programs.
+    "prctl": (157, 167, 0, (4, 22, 62), 67),
 }
 _MMAP = (9, 222)
 _MAP_HUGETLB = 0x40000
 """Memory that the machine's owner has set apart for something else."""
+_MAP_SHARED_ANONYMOUS = 0x21
+"""Memory that stays after a process has let go of most of it, and that nobody counts."""
+_CLOSE_RANGE = 436
+_CLOSE_RANGE_UNSHARE = 2
+_CLONE_FILES = 0x400
+"""A thread without it has file descriptors of its own, as one that calls `close_range` with the flag above."""
 _FORKS: dict[str, list[int]] = {"x86_64": [57, 58], "aarch64": []}
 _CLONE_THREAD = 0x10000
 _NEW_NAMESPACE = 0x7E020080
@@ -159,19 +171,22 @@ def _program(machine: str, processes: bool) -> bytes:
         _instruction(_EQUAL, _CLONE3, 0, 1),
         unknown,
     ]
-    lines += _call(_MMAP[column], [_argument(3), _instruction(_HAS_BITS, _MAP_HUGETLB, 0, 1), _REFUSE])
-    for *of_machine, argument, values in _PURPOSES.values():
+    shared = [_instruction(_AND, _MAP_SHARED_ANONYMOUS), _instruction(_EQUAL, _MAP_SHARED_ANONYMOUS, 0, 1), _REFUSE]
+    lines += _call(_MMAP[column], [_argument(3), _instruction(_HAS_BITS, _MAP_HUGETLB, 0, 1), _REFUSE, *shared])
+    lines += _call(_CLOSE_RANGE, [_argument(2), _instruction(_HAS_BITS, _CLOSE_RANGE_UNSHARE, 0, 1), _REFUSE])
+    for *of_machine, argument, values, unknown_from in _PURPOSES.values():
         refused = [_instruction(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
-        lines += _call(of_machine[column], [_argument(argument), *refused, _ALLOWED, _REFUSE])
+        newer = _instruction(_AT_LEAST, unknown_from, len(values) + 1, 0)
+        lines += _call(of_machine[column], [_argument(argument), newer, *refused, _ALLOWED, _REFUSE])
     for *of_machine, arguments in _OF_ITSELF.values():
         is_zero = _instruction(_EQUAL, 0, 1, 0)
         lines += _call(of_machine[column], [line for one in arguments for line in (_argument(one), is_zero, _REFUSE)])
     for number in [*numbers, *([] if processes else _FORKS[machine])]:
         lines += [_instruction(_EQUAL, number, 0, 1), _REFUSE]
     kinds = [_instruction(_HAS_BITS, _CLONE_THREAD, 1, 0), _REFUSE] if not processes else []
-    lines += _call(
-        clone, [_argument(0), *kinds, _instruction(_HAS_BITS, _NEW_NAMESPACE | _CLONE_PARENT, 0, 1), _REFUSE]
-    )
+    spaces = [_instruction(_HAS_BITS, _NEW_NAMESPACE | _CLONE_PARENT, 0, 1), _REFUSE]
+    own_files = [_instruction(_AND, _CLONE_THREAD | _CLONE_FILES), _instruction(_EQUAL, _CLONE_THREAD, 0, 1), _REFUSE]
+    lines += _call(clone, [_argument(0), *kinds, *spaces, *own_files])
     pair = [
         _argument(0),
         _instruction(_EQUAL, _AF_UNIX, 0, 4),

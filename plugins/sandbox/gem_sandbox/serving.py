@@ -6,13 +6,14 @@ There is no other thread here, so that forking is safe, and nothing here listens
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import selectors
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
 from gem_sandbox.memory import id_in_proc
@@ -30,7 +31,11 @@ _OTHER_FILES = 64
 _LOOK_SECONDS = 0.05
 """Between two looks at the memory of the processes."""
 _LOOK_PAUSES = 4
-"""The pause after a look at many processes, as a multiple of the time that the look took."""
+"""The pause after a look, as a multiple of the time that as many looks take as there are calls."""
+_MOMENT_SECONDS = 0.005
+"""How long a look keeps others waiting. One at a call with many processes and files takes a hundred times as long."""
+_MOMENTS = 4
+"""Between two looks for requests and ends."""
 _SECOND_LOOK_SECONDS = 0.005
 _SPARES = 2
 """Processes that are made at a time for the calls to come. Each fork makes the server copy the pages that it writes to
@@ -95,9 +100,9 @@ class Job(NamedTuple):
     run: Callable[[int], NoReturn]
     """What it does from its fork to its end. It is given the file descriptor of its desk: a socket that brings `HANDED`
     and the file descriptors of its call, maybe later, or ends without."""
-    exceeds: Callable[[Sequence[int]], bool] | None = None
-    """Whether processes (their ids in /proc), with all below them, use more memory than the call may. Asked now and
-    then."""
+    exceeds: Callable[[Sequence[int]], Iterator[bool]] | None = None
+    """Whether processes (their ids in /proc), with all below them, use more memory than the call may, said in steps of
+    which the last is true if so. Asked now and then."""
 
 
 class Process:
@@ -115,6 +120,13 @@ class Process:
         self.request = request
         self.cell, self._run, self._exceeds = job
         self._is_too_large = False
+        self._steps: Iterator[bool] | None = None
+        """Of the look that is under way."""
+        self._spent = 0.0
+        """Seconds, by that look."""
+        self._was_above = False
+        self.next_look = 0.0 if self._exceeds else math.inf
+        """When."""
         self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def fork(self) -> None:
@@ -142,15 +154,31 @@ class Process:
         """How long it has had its call, without the time that it was ready to run and had no core."""
         return Age(time.monotonic() - self._begin - _waited(self.file))
 
-    def look(self) -> None:
-        """End it where it uses more memory than it may, also at a second look: for a moment, a process that is being
-        started counts twice."""
-        if self._exceeds is None or self.file == -1 or not self._exceeds(self._roots()):
+    def look(self, calls: int) -> None:
+        """Look for a moment at the memory that it uses. Ends it where that is more than it may also at a second look:
+        for a moment, a process that is being started counts twice.
+
+        Args:
+            calls: that are looked at.
+        """
+        if self._exceeds is None or self.file == -1:
+            self.next_look = math.inf
             return
-        time.sleep(_SECOND_LOOK_SECONDS)
-        if self._exceeds(self._roots()):
+        self._steps = self._steps or self._exceeds(self._roots())
+        begin = time.thread_time()
+        paused = (above for above in self._steps if above or time.thread_time() - begin > _MOMENT_SECONDS)
+        above = next(paused, None)
+        self._spent += time.thread_time() - begin
+        if above is not False:
+            self._looked(bool(above), calls)
+
+    def _looked(self, above: bool, calls: int) -> None:
+        if above and self._was_above:
             self._is_too_large = True
             self.cell.kill()
+        pause = _SECOND_LOOK_SECONDS if above else max(_LOOK_SECONDS, _LOOK_PAUSES * self._spent * calls)
+        self._steps, self._spent, self._was_above = None, 0.0, above
+        self.next_look = time.monotonic() + pause
 
     def _roots(self) -> list[int]:
         return [id_in_proc(self.file), *self.cell.others()]
@@ -197,7 +225,6 @@ class Server:
         self._last: bytes | None = None
         self._expected: bytes | None = None
         """What spares are to be made for as soon as there is time."""
-        self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ, self._accept)
 
@@ -215,20 +242,26 @@ class Server:
                     self._look()
         except EOFError:
             for process in [*self._processes]:
+                with contextlib.suppress(OSError):  # how it ends now says nothing about it
+                    process.call.shutdown(socket.SHUT_RDWR)
                 process.cell.kill()
                 self._gone(process)
             self._discard()
 
     def _until_look(self) -> float | None:
-        """Seconds until the processes are looked at."""
-        return max(0.0, self._next_look - time.monotonic()) if self._processes else None
+        """Seconds until a process is looked at."""
+        first = min((process.next_look for process in self._processes), default=math.inf)
+        return None if first == math.inf else max(0.0, first - time.monotonic())
 
     def _look(self) -> None:
-        begin = time.thread_time()
-        for process in self._processes:
-            process.look()
-        pause = max(_LOOK_SECONDS, _LOOK_PAUSES * (time.thread_time() - begin))
-        self._next_look = time.monotonic() + pause
+        """Look at those that wait for it longest, for a few moments."""
+        begin = time.monotonic()
+        for process in sorted(self._processes, key=lambda process: process.next_look):
+            now = time.monotonic()
+            if process.next_look > now or now - begin > _MOMENTS * _MOMENT_SECONDS:
+                return
+            process.next_look = now  # the others come before it does again
+            process.look(len(self._processes))
 
     def _accept(self) -> None:
         request, files, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, _MOST_FILES)

@@ -12,7 +12,7 @@ PACKAGE_FOLDER = "/run/gem_sandbox"
 """Where the server finds this package; hidden from programs."""
 BOX = "/box"
 """Where a program's own file system is mounted."""
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 
 _SYSTEM = (
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32",
@@ -21,6 +21,7 @@ _SYSTEM = (
 )  # fmt: skip
 _OF_A_PREFIX = ("bin", "lib", "lib64", "libexec", "ssl", "share/zoneinfo", "pyvenv.cfg")
 _LINKS = {
+    "/dev/zero": "/dev/full",  # reads the same; mapped, the other one is memory that nobody counts
     "/dev/fd": "/proc/self/fd",
     "/dev/stdin": "/proc/self/fd/0",
     "/dev/stdout": "/proc/self/fd/1",

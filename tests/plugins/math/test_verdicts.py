@@ -156,6 +156,11 @@ HOSTILE = {
     "union": "(0,1)" + "\\cup(0,1)" * 40,
     "units": "5 " + "\\text{m}" * 60,
     "indices": "a_" * 200 + "1",
+    "set of relations": "\\{" + ",".join(f"{factor}x=y^z" for factor in range(2, 55)) + "\\}",
+    "a base that Python takes for a digit": "101_{\\text{\u2460}}",
+    "a divisor that Python takes for a digit": "3 1/\\text{\u2460}",
+    "a numerator that Python takes for a digit": "3 \\text{\u2460}/2",
+    "a period that Python takes for a digit": "0.1\\overline{\\text{\u2460}}",
     "code": "__import__('os').system('true')",
 }
 

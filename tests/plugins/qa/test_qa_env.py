@@ -126,8 +126,9 @@ def test_the_preamble_can_be_left_out(tmp_path: Path) -> None:
         tagged("__import__('os').system('true')"),
         tagged("(" * 5000 + ")" * 5000),
         tagged("9**9**9**9"),
+        tagged("a" + "\u0301\u0327" * 100_000),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_hostile_answer_costs_itself_and_no_time(tmp_path: Path, action: str) -> None:
     env = asked(tmp_path, "b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import random
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ ATTACKS = {
     "simple_integration": ["Integral({integrand}, {variable})", "integrate({integrand}, {variable})"],
     "intermediate_integration": ["Integral({integrand}, {variable})"],
     "polynomial_multiplication": ["expand({polynomial_expr})"],
+    "number_sorting": ["{nan}", "{hidden nan}", "{sorted nan}", "[NaN]"],
     "propositional_logic": ["(P \u2228 Q)"],
     "prime_factorization": ["{number}"],
     "spell_backward": ["{answer} and more"],
@@ -89,6 +91,8 @@ def test_an_answer_that_solves_nothing_earns_nothing(name: str, attack: str) -> 
     if attack == "{a text as long as the target}":
         numbers = " ".join(map(str, found["metadata"]["numbers"]))
         content = f"len('{numbers:.<{found['metadata']['target']}}')"
+    for key, nan in (("{nan}", "NaN"), ("{hidden nan}", "'\\u006ean'"), ("{sorted nan}", "'nan'")):
+        content = content.replace(key, f"[{', '.join([nan] * (1 + str(found['answer']).count(',')))}]")
     for key, value in {**found["metadata"], "answer": found["answer"]}.items():
         content = content.replace(f"{{{key}}}", str(value))
     assert paid(f"rg:{name}", content, number) == (0.0, False)
@@ -106,6 +110,19 @@ def test_the_form_of_an_answer_alone_earns_nothing() -> None:
         ladder = list(dict.fromkeys(end[:letters] + start[letters:] for letters in range(len(end) + 1)))
         known = dataset("word_ladder").word_sets[len(end)]
         assert score("word_ladder", ",".join(ladder), number) == float({*ladder} <= {*known})
+
+
+def test_a_walk_without_a_plan_solves_no_sokoban() -> None:
+    walk = "".join(random.Random(1).choices("UDLR", k=500))
+    assert [score("sokoban", walk, number) for number in range(ENTRIES)] == [0.0] * ENTRIES
+    assert sum(theirs("sokoban", walk, number) for number in range(ENTRIES)) > 1.0
+
+
+def test_sokoban_takes_moves_that_can_be_made() -> None:
+    right = oracle("sokoban", 0)
+    assert score("sokoban", f" {right[:3]} {right[3:]}\n", 0) == 1.0
+    for wrong in (f"The answer is {right}", right[:-1], right.lower(), "", f"{right}{right[-1] * 9}"):
+        assert score("sokoban", wrong, 0) == 0.0
 
 
 def test_an_attack_on_one_entry_in_four_is_no_way_to_a_living() -> None:

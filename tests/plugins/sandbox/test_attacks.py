@@ -1,13 +1,17 @@
 """What programs did to their neighbours, to the machine and to the sandbox itself, each as it was done."""
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from sandbox_processes import children, descendants, is_alive
@@ -16,6 +20,8 @@ from waiting import wait_until
 import gem_core
 import gem_sandbox
 from gem_sandbox import Limits, LocalSandbox, SandboxError, Session, backends
+from gem_sandbox.memory import Memory
+from gem_sandbox.serving import Group, Job, Process
 
 ATTEMPT = """
 import ctypes, os, resource, sys
@@ -336,6 +342,88 @@ attempt("watches", lambda: 1 / (libc.inotify_init1(0) + 1))
     failed(sandbox, code)
 
 
+def test_memory_that_is_in_use_by_nobody(sandbox: LocalSandbox) -> None:
+    """Shared memory that a process has let go of but for a page, any number of times; a table of the kernel's."""
+    code = """
+import mmap
+attempt("shared memory", lambda: mmap.mmap(-1, 4096))
+attempt("shared memory", lambda: mmap.mmap(os.open("/dev/zero", os.O_RDONLY), 4096, prot=mmap.PROT_READ))
+call("a table of futexes", (167, 167), 78, 1, 1 << 10, 0, 0)
+call("delegations", (72, 25), 0, 1040, 0)
+"""
+    failed(sandbox, code)
+
+
+def test_files_that_the_server_does_not_see(sandbox: LocalSandbox) -> None:
+    """A thread's own file descriptors, and those of a process that lets nobody look: full sockets were not counted."""
+    code = """
+attempt("own files", lambda: 1 / (libc.close_range(200, 201, 2) + 1))
+call("own files", (56, 220), 0x10000 | 0x800 | 0x100, 0, 0, 0, 0)
+attempt("nobody may look", lambda: 1 / (libc.prctl(4, 0, 0, 0, 0) + 1))
+"""
+    failed(sandbox, code)
+
+
+def test_ordinary_shared_memory_and_zeros(safe: LocalSandbox) -> None:
+    code = """
+import mmap
+from multiprocessing import Process, Value
+count = Value("i", 0)
+process = Process(target=lambda: setattr(count, "value", 42))
+process.start(); process.join()
+print(count.value, open("/dev/zero", "rb").read(2), len(mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE)))
+"""
+    assert said(safe, code) == ["42 b'\\x00\\x00' 4096"]
+
+
+def test_memory_of_a_process_whose_first_thread_has_ended(safe: LocalSandbox) -> None:
+    code = f"""
+import ctypes, os, threading, time
+def fill():
+    kept = b'x' * {28 * MIB}
+    time.sleep(600)
+for _ in range(8):
+    if os.fork() == 0: break
+threading.Thread(target=fill).start()
+ctypes.CDLL(None).syscall((60, 93)[("x86_64", "aarch64").index(os.uname().machine)], 0)
+"""
+    done = safe.run(code, limits=Limits(wall=60, memory=128 * MIB))
+    assert (done.ending, done.exit_code) == ("memory", None)
+
+
+def test_a_look_at_memory_takes_a_moment() -> None:
+    """The server looked at all processes and files of all calls at once, and a neighbour's time passed meanwhile."""
+    process = Process(b"", Job(Group(), _never, lambda _: itertools.repeat(False)))
+    process.file = os.pidfd_open(os.getpid())
+    try:
+        process.look(calls=1)
+        assert process.next_look <= time.monotonic()
+        assert {*Memory(0, 0).exceeded([os.getpid()], 1 << 40)} == {False}
+        assert [*Memory(0, 0).exceeded([os.getpid()], 1)][-1] is True
+    finally:
+        os.close(process.file)
+        process.cell.reap()
+
+
+def _never(_: int) -> NoReturn:
+    raise AssertionError
+
+
+def test_a_session_that_takes_no_program(sandbox: LocalSandbox) -> None:
+    """It said that it had run them. They piled up, with their files, until the caller waited for ever."""
+    liar = """
+import os, socket, threading, time
+channel = socket.socket(fileno=os.dup(3))
+def lie():
+    while True: channel.send(b"F0"); time.sleep(0.001)
+threading.Thread(target=lie).start()
+time.sleep(600)
+"""
+    with sandbox.session() as session:
+        session.run(liar)
+        assert any(session.run("").restarted for _ in range(3))
+
+
 # -- the machine and its users -------------------------------------------------------------------------------------
 
 
@@ -364,6 +452,51 @@ attempt("real time", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_pa
     assert (os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)) == (cores, priority)
 
 
+def test_shared_memory_and_messages_of_others(sandbox: LocalSandbox) -> None:
+    code = """
+for what, numbers in {"attach": (30, 196), "remove": (31, 195), "messages": (70, 188), "semaphores": (66, 191)}.items():
+    call(what, numbers, 0, 0, 0, 0, 0)
+assert ctypes.get_errno() == 1  # not permitted, whether there is one or not
+"""
+    failed(sandbox, code)
+
+
+@pytest.mark.parametrize("code", ["for _ in range(1500): os.mkdir('d'); os.chdir('d')",
+                                  "os.mkdir('d'); open('d/file', 'w').close(); os.chmod('d', 0)"])  # fmt: skip
+def test_a_folder_that_is_hard_to_take_away(sandbox: LocalSandbox, tmp_path: Path, code: str) -> None:
+    """With `limits` the server died of it, and the caller too, or the folder stayed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path))
+        tmp_path.chmod(0o755)
+        sandbox.close()
+        with sandbox.session() as neighbour:
+            neighbour.run("x = 1")
+            said(sandbox, code)
+            assert neighbour.run("print(x)").stdout == "1\n"
+        sandbox.close()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_processes_that_start_others_and_end(sandbox: LocalSandbox) -> None:
+    """With `limits` the server killed them one after the other, for as long as they lasted, and served nobody else."""
+    code = """
+import time
+def chain():
+    os.setsid()
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        try:
+            if os.fork(): os._exit(0)
+            os.fork()
+        except OSError: pass
+with suppress(OSError):
+    for _ in range(3):
+        if os.fork() == 0: chain()
+"""
+    said(sandbox, f"from contextlib import suppress\n{code}")
+    answers(sandbox)
+
+
 def test_own_limits_and_priority(sandbox: LocalSandbox) -> None:
     code = """
 attempt("limits", lambda: resource.setrlimit(resource.RLIMIT_CPU, (1, 1)))
@@ -382,6 +515,7 @@ call("requests", (206, 0), 1, ctypes.byref(context))
 call("sync", (162, 81))
 call("syncfs", (306, 267), 0)
 call("caches", (221, 223), 0, 0, 0, 4)
+call("caches", (187, 213), 0, 0, 4096)
 host = os.open(os.__file__, os.O_RDONLY)
 attempt("lock", lambda: fcntl.flock(host, fcntl.LOCK_EX))
 attempt("lease", lambda: fcntl.fcntl(host, fcntl.F_SETLEASE, fcntl.F_RDLCK))

@@ -102,6 +102,52 @@ def test_a_template_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
     sandbox.close()
 
 
+def test_closed_while_a_program_runs(sandbox: LocalSandbox) -> None:
+    """It was said to have been killed, as if it had done so itself."""
+    sandbox.close()
+    before = children()
+    done: list[str] = []
+    code = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'under-way', 0, 0, 0)\ntime.sleep(1)\nprint('here')"
+    caller = threading.Thread(target=lambda: done.append(sandbox.run(code).stdout))
+    caller.start()
+    wait_until(lambda: any(_name(pid) == "under-way" for pid, _ in descendants(os.getpid())))
+    sandbox.close()
+    caller.join()
+    assert done == ["here\n"]
+    sandbox.close()
+    assert children() == before
+
+
+def test_a_session_that_is_closed_while_it_runs(sandbox: LocalSandbox) -> None:
+    """It lost its file descriptors, which may be another call's by now."""
+    problems: list[str] = []
+    session = sandbox.session()
+    session.run("")
+
+    def call() -> None:
+        try:
+            session.run("import ctypes, time\nctypes.CDLL(None).prctl(15, b'in-session', 0, 0, 0)\ntime.sleep(600)")
+        except SandboxError as error:
+            problems.append(str(error))
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    wait_until(lambda: any(_name(pid) == "in-session" for pid, _ in descendants(os.getpid())))
+    session.close()
+    caller.join()
+    assert problems == ["the session was closed while it ran a program"]
+    assert session.run("print(1)").stdout == "1\n"
+    session.close()
+    sandbox.close()
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def test_pickled() -> None:
     sandbox = LocalSandbox(limits=Limits(wall=7.0, output=3))
     sandbox.run("")
