@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import msgspec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.records import Played
-from gem_evaluation.results import Results, Summary, read_saved
+from gem_evaluation.records import Played, Result
+from gem_evaluation.results import RESULTS, Episodes, Summary, summary_of
 from gem_evaluation.statistics import Estimate
-from gem_evaluation.store import EPISODES, RUN, read_episodes
+from gem_evaluation.store import EPISODES, RUN, read_episodes, read_identity
 
 try:
     # No types, and too large to install wherever types are checked.
@@ -31,6 +32,8 @@ except ModuleNotFoundError as error:
         'this export needs inspect-ai, which is not installed. Run: pip install "gem-core[inspect]"'
     ) from error
 
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+
 
 def export(folder: Path, file: Path) -> None:
     """Write the finished episodes of an evaluation as a log of inspect_ai, all at once from memory.
@@ -42,20 +45,51 @@ def export(folder: Path, file: Path) -> None:
     Raises:
         EvaluationError: the folder cannot be read, or the file cannot be written.
     """
-    results = read_saved(folder)
-    samples = [_sample(played, results) for played in read_episodes(folder)]
+    saved, identity = _saved(folder), read_identity(folder)
+    settings: dict[str, Any] = identity["environments"]
+    samples: list[Any] = []
+    finished: dict[str, list[Result]] = {label: [] for label in settings}
+    for played in read_episodes(folder):
+        samples.append(_sample(played, settings[played.key.entry], saved.model, several=len(settings) > 1))
+        finished[played.key.entry].append(played.result)
+    together = summary_of("", [*chain.from_iterable(finished.values())])
     began, ended = _changed(folder / RUN), _changed(folder / EPISODES)
     document = log.EvalLog(
-        status="success" if _complete(results) else "cancelled",
-        eval=_spec(results, samples, began),
-        results=_results(results),
-        stats=log.EvalStats(started_at=began, completed_at=ended, model_usage=_total(results)),
+        status="success" if saved.complete else "cancelled",
+        eval=_spec(saved, identity, samples, began),
+        results=_results(together, [summary_of(label, results) for label, results in finished.items() if results]),
+        stats=log.EvalStats(started_at=began, completed_at=ended, model_usage={saved.model: _total(together)}),
         samples=samples,
     )
     try:
         log.write_eval_log(document, str(file), format="eval")
     except OSError as error:
         raise EvaluationError(f"{file} cannot be written: {error}") from error
+
+
+class _Together(msgspec.Struct):
+    episodes: Episodes
+
+
+class _Saved(msgspec.Struct):
+    """What `results.json` knows and the episodes do not."""
+
+    model: str
+    together: _Together
+
+    @property
+    def complete(self) -> bool:
+        """All that was planned is finished."""
+        return self.together.episodes.finished == self.together.episodes.planned
+
+
+def _saved(folder: Path) -> _Saved:
+    try:
+        return msgspec.json.decode((folder / RESULTS).read_bytes(), type=_Saved)
+    except (OSError, msgspec.DecodeError) as error:
+        raise EvaluationError(
+            f"{folder / RESULTS} cannot be read: {error}. It is written when an evaluation ends or is interrupted"
+        ) from error
 
 
 def _changed(path: Path) -> str:
@@ -67,45 +101,40 @@ def _changed(path: Path) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
-def _complete(results: Results) -> bool:
-    return results.together.episodes.finished == results.together.episodes.planned
-
-
-def _spec(results: Results, samples: Sequence[Any], created: str) -> Any:
+def _spec(saved: _Saved, identity: dict[str, Any], samples: Sequence[Any], created: str) -> Any:
     ids = list(dict.fromkeys(sample.id for sample in samples))
-    labels = [one.label for one in results.environments]
+    name = ", ".join(identity["environments"])
     return log.EvalSpec(
         created=created,
-        task=", ".join(labels),
-        model=results.model,
-        dataset=log.EvalDataset(name=", ".join(labels), samples=len(ids), sample_ids=ids),
+        task=name,
+        model=saved.model,
+        dataset=log.EvalDataset(name=name, samples=len(ids), sample_ids=ids),
         config=log.EvalConfig(epochs=max((sample.epoch for sample in samples), default=1)),
         packages={"gem-core": version("gem-core")},
-        metadata={"identity": results.identity, "failed_episodes": results.together.episodes.failed},
+        metadata={"identity": identity, "failed_episodes": saved.together.episodes.failed},
     )
 
 
-def _sample(played: Played, results: Results) -> Any:
+def _sample(played: Played, settings: Mapping[str, Any], model_name: str, several: bool) -> Any:
     key, episode = played.key, played.episode
-    settings = results.identity["environments"][key.entry]
     usage = _usage(
         sum(one.prompt_tokens for one in played.usage), sum(one.completion_tokens for one in played.usage), played.cost
     )
-    output = _output(episode, results.model)
+    output = _output(episode, model_name)
     output.usage = usage
     return log.EvalSample(
         # Tasks are numbered in each environment, and ids must differ in the log.
-        id=key.task if len(results.environments) == 1 else f"{key.entry} task {key.task}",
+        id=f"{key.entry} task {key.task}" if several else key.task,
         epoch=key.repeat + 1,
         input=episode.turns[0].observation if episode.turns else episode.final_observation,
         target="",
-        messages=[*_messages(episode, settings["system_prompt"], results.model)],
+        messages=[*_messages(episode, settings["system_prompt"], model_name)],
         output=output,
         scores={
             "success": scorer.Score(value=float(episode.success), explanation=episode.final_observation),
             "return": scorer.Score(value=episode.total_reward),
         },
-        model_usage={results.model: usage},
+        model_usage={model_name: usage},
         total_time=played.seconds,
         metadata={
             "environment": key.entry,
@@ -177,9 +206,6 @@ def _is_native(turn: Turn) -> bool:
     return turn.tool_call and turn.action.startswith(_OPEN) and turn.action.endswith(_CLOSE)
 
 
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-
-
 def _arguments(written: str) -> dict[str, Any]:
     """The arguments of a call in JSON; of a call in tags or a block, its text."""
     body = written.rpartition(_OPEN)[2].removesuffix(_CLOSE)
@@ -199,19 +225,16 @@ def _usage(prompt_tokens: int, completion_tokens: int, cost: float) -> Any:
     )
 
 
-def _total(results: Results) -> Any:
-    every = results.together
-    return {results.model: _usage(every.prompt_tokens, every.completion_tokens, every.cost)}
+def _total(summary: Summary) -> Any:
+    return _usage(summary.prompt_tokens, summary.completion_tokens, summary.cost)
 
 
-def _results(results: Results) -> Any:
-    every = results.together
-    scores = [*_scores("", every)]
-    if len(results.environments) > 1:
-        scores += [score for one in results.environments for score in _scores(f" of {one.label}", one)]
-    return log.EvalResults(
-        total_samples=every.episodes.planned, completed_samples=every.episodes.finished, scores=scores
-    )
+def _results(together: Summary, environments: Sequence[Summary]) -> Any:
+    scores = [*_scores("", together)]
+    if len(environments) > 1:
+        scores += [score for one in environments for score in _scores(f" of {one.label}", one)]
+    count = together.episodes.finished
+    return log.EvalResults(total_samples=count, completed_samples=count, scores=scores)
 
 
 def _scores(suffix: str, summary: Summary) -> Iterator[Any]:

@@ -26,7 +26,7 @@ from gem_evaluation.evaluation import versions
 from gem_evaluation.playing import MessageRunner
 from gem_evaluation.records import Played, Result
 from gem_evaluation.regraded import Comparison, Grade, Outcome, Regraded, Regrading
-from gem_evaluation.results import Summary, summarized
+from gem_evaluation.results import summary_of
 from gem_evaluation.settings import Entry
 from gem_evaluation.store import read_episodes, read_identity, read_results
 
@@ -129,8 +129,8 @@ class _Replays:
             same=outcomes["same"],
             changed=outcomes["changed"],
             not_graded=outcomes.total() - len(pairs),
-            before=_summary(label, [before for before, _ in pairs]),
-            now=_summary(label, [now for _, now in pairs]),
+            before=summary_of(label, [before for before, _ in pairs]),
+            now=summary_of(label, [now for _, now in pairs]),
         )
 
 
@@ -229,7 +229,3 @@ def _provenance(env_id: str) -> str:
         return str(provenance(env_id))
     except GemError:
         return ""
-
-
-def _summary(label: str, results: Sequence[Result]) -> Summary:
-    return summarized("", {}, {label: len(results)}, results, ()).environments[0]
