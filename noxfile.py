@@ -59,7 +59,7 @@ def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time."""
     # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "lint"])
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "lint"])
 
 
 @nox.session
@@ -122,6 +122,13 @@ def dense(session: nox.Session) -> None:
     extras = ["search", "search-server", "search-dense"]
     python = environment(session, "dense", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
     run(session, python, "-m", "pytest", "tests/plugins/search/test_search_dense.py", *session.posargs)
+
+
+@nox.session
+def inspect(session: nox.Session) -> None:
+    """Evaluations as logs of inspect_ai, read by its own reader; its 230 MB are too much for `core`."""
+    python = environment(session, "inspect", ADAPTER_PYTHON, ["eval", "inspect"], ["test"])
+    run(session, python, "-m", "pytest", "tests/plugins/evaluation/test_inspect_log.py", *session.posargs)
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""`gem-core eval`, with `compare` and `regrade`."""
+"""`gem-core eval`, with `regrade` and `export`."""
 
 from __future__ import annotations
 
@@ -119,6 +119,49 @@ def run(
     if failed := results.together.episodes.failed:
         why = f"{folder / 'report.md'} says why; --retry-failed plays them again"
         say(f"{failed} episodes failed and are in no number. {why}.", err=True, fg="yellow")
+
+
+@app.command()
+def regrade(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an evaluation.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the contents of regraded.json.")] = False,
+) -> None:
+    """Grade again: replay the recorded actions in the environments that are installed now.
+
+    Asks no model. Writes DIR/regraded.json, and leaves the episodes as they are.
+
+    Exit status: 0 where nothing changed; 1 where a grade changed or an episode cannot be graded again.
+    """
+    from gem_evaluation.naming import check_extra
+    from gem_evaluation.regraded import REGRADED, changes, not_graded, overview
+    from gem_evaluation.regrading import regrade as regrade_folder
+
+    check_extra()
+    found = regrade_folder(folder)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+    else:
+        print_table(f"Graded again: {folder / REGRADED}", overview(found))
+        print_table("Changed episodes, the first ones", changes(found))
+        print_table("Not graded again, by reason", not_graded(found))
+    if not found.same:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an evaluation.")],
+    inspect: Annotated[
+        Path, typer.Option("--inspect", metavar="FILE.eval", help="Write a log for inspect_ai, as for `inspect view`.")
+    ],
+) -> None:
+    """Write the finished episodes in the format of another program."""
+    if inspect.suffix != ".eval":
+        raise typer.BadParameter(f"{inspect} does not end in .eval", param_hint="--inspect")
+    from gem_evaluation.inspect_log import export as export_to_inspect
+
+    export_to_inspect(folder, inspect)
+    say(f"{inspect}", err=True)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TypeAlias
 
 from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
+from gem_core.failures import FailurePolicy
 from gem_core.rollout import BaseEpisodeRunner
 from gem_evaluation.conversation import ConversationSettings, MessageBuilder, Prompt, Reply, Usage
 from gem_evaluation.errors import EvaluationError, ModelError
@@ -21,12 +23,19 @@ from gem_evaluation.store import Store
 MOST_FAILURES_IN_A_ROW = 20
 """Episodes without a response of the model, one after another, after which an evaluation stops."""
 
+Responder: TypeAlias = Callable[[Prompt], Awaitable[Reply]]
 
-class MessageRunner(BaseEpisodeRunner["Asker"]):
+
+class MessageRunner(BaseEpisodeRunner[Responder]):
     """Plays episodes of one entry with models that are asked in text."""
 
     def __init__(
-        self, entry: Entry, seed: int, max_concurrent: int, wrappers: Sequence[Callable[[Env], Env]] = ()
+        self,
+        entry: Entry,
+        seed: int,
+        max_concurrent: int,
+        wrappers: Sequence[Callable[[Env], Env]] = (),
+        failures: FailurePolicy | None = None,
     ) -> None:
         self._conversation: ConversationSettings = entry.conversation
         super().__init__(
@@ -36,6 +45,7 @@ class MessageRunner(BaseEpisodeRunner["Asker"]):
             max_concurrent=max_concurrent,
             env_kwargs=entry.env_kwargs,
             wrappers=[*entry.wrappers(), *wrappers],
+            failures=failures,
         )
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> MessageBuilder:

@@ -152,6 +152,11 @@ def summarized(
     return Results(model, dict(identity), environments, everything)
 
 
+def summary_of(label: str, results: Sequence[Result]) -> Summary:
+    """The statistics of these episodes, as if no others were planned."""
+    return _summary(label, len(results), results, ())
+
+
 def by_task(results: Iterable[Result]) -> dict[tuple[str, int], list[Result]]:
     """Finished episodes by label and task, in the order of their repeats."""
     tasks: dict[tuple[str, int], list[Result]] = defaultdict(list)

@@ -6,6 +6,7 @@
 | `episodes.jsonl` | finished episodes, in the order in which they ended |
 | `failures.jsonl` | episodes that failed; one that is played again and finishes is in both files |
 | `results.json`, `report.md` | statistics, written at the end and after an interruption |
+| `regraded.json` | what `gem-core eval regrade` found |
 """
 
 from __future__ import annotations

@@ -1,0 +1,261 @@
+"""Grading again: what is the same, what has changed, and what cannot be said."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner
+
+import gem_core
+from gem_core import Env
+from gem_core.cli.app import app
+from gem_evaluation import Entry, EvaluationError, FunctionModel, Reply, ToolCall, evaluate, load_model
+from gem_evaluation.regraded import REGRADED, Regrading
+from gem_evaluation.regrading import regrade
+
+DETERMINISTIC = [
+    "game:GuessTheNumber-v0-easy",
+    "game:Minesweeper-v1-easy",
+    "game:Wordle-v0-easy",
+    "game:Sokoban-v0-easy",
+    "math:Sample",
+    "qa:Sample",
+    "rg:maze",
+    "rg:letter_counting",
+]
+DEMO = "demo-regrade:Counting-v0"
+
+
+class Counting(Env):
+    """Pays for each of a number of turns; what a class attribute says can change between two runs."""
+
+    reward: ClassVar[float] = 1.0
+    turns: ClassVar[int] = 3
+    needed: ClassVar[int] = 2
+    word: ClassVar[str] = "turn"
+    last_words: ClassVar[str] = "over"
+    breaks: ClassVar[bool] = False
+    numbers: ClassVar[Iterator[int] | None] = None
+
+    def __init__(self, pay: float = 1.0) -> None:
+        self.pay = pay
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.played = 0
+        self.name = self.rng.randrange(1000)
+        return self._shown(), {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self.breaks:
+            raise OSError("no space left")
+        self.played += 1
+        over = self.played >= self.turns
+        shown = self.last_words if over else self._shown()
+        reward = self.reward * self.pay if action == "yes" else 0.0
+        return shown, reward, over, False, {"success": over and self.played >= self.needed}
+
+    def _shown(self) -> str:
+        number = self.played if self.numbers is None else next(self.numbers)
+        return f"{self.name}: {self.word} {number}"
+
+    def sample_random_action(self) -> str:
+        return self.rng.choice(["yes", "no"])
+
+
+@pytest.fixture(autouse=True)
+def _demo() -> None:
+    gem_core.register(DEMO, Counting)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four episodes of the demo environment, in three turns each."""
+    evaluate(DEMO, lambda _: "yes", tasks=2, repeats=2, output=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def outcomes(found: Regrading) -> set[tuple[str, str]]:
+    return {(one.outcome, one.reason) for one in found.episodes}
+
+
+def test_shipped_environments_give_the_same_grades(tmp_path: Path) -> None:
+    entries = [Entry(id=one, tasks=2, repeats=2) for one in DETERMINISTIC]
+    entries.append(Entry(id="math:Sample", name="with Python", tasks=2, tools=["python:Interpreter"]))
+    evaluate(entries, load_model("random"), output=tmp_path)
+    found = regrade(tmp_path)
+    assert outcomes(found) == {("same", "")}
+    assert [one.label for one in found.environments] == [entry.label for entry in entries]
+    assert {one.same for one in found.environments[:-1]} == {4}
+    assert found.same
+
+
+def test_responses_with_several_native_calls_are_replayed(tmp_path: Path) -> None:
+    calls = tuple(ToolCall(f"c{n}", "python", json.dumps({"code": f"print({n})"})) for n in range(3))
+    answers = itertools.cycle([Reply("let me see", calls), Reply("\\boxed{4}")])
+    model = FunctionModel(lambda _: next(answers), "native", most_at_once=1)
+    entry = Entry(id="math:Sample", tasks=1, tools=["python:Interpreter"], tool_form="native", max_tool_uses=2)
+    evaluate(entry, model, output=tmp_path)
+    [episode] = regrade(tmp_path).episodes
+    assert episode.outcome == "same"
+    assert len(episode.before.rewards) == 3
+
+
+def test_a_changed_grader_gives_new_rewards(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    episodes = (folder / "episodes.jsonl").read_bytes()
+    monkeypatch.setattr(Counting, "reward", 0.5)
+    monkeypatch.setattr(Counting, "needed", 4)
+    found = regrade(folder)
+    assert outcomes(found) == {("changed", "the reward of turns 1, 2, 3, success")}
+    first = found.episodes[0]
+    assert first.now is not None
+    assert (first.before.total_reward, first.now.total_reward) == (3.0, 1.5)
+    [compared] = found.environments
+    assert (compared.episodes, compared.same, compared.changed, compared.not_graded) == (4, 0, 4, 0)
+    assert compared.before.success is not None
+    assert compared.now.success is not None
+    assert (compared.before.success.value, compared.now.success.value) == (1.0, 0.0)
+    assert not found.same
+    assert (folder / "episodes.jsonl").read_bytes() == episodes
+
+
+def test_the_file_has_the_results(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "reward", 0.5)
+    regrade(folder)
+    document = json.loads((folder / REGRADED).read_bytes())
+    assert document["version"] == 1
+    assert document["identity"] == json.loads((folder / "run.json").read_bytes())["identity"]
+    assert document["environments"][0]["now"]["total_reward"]["value"] == 1.5
+    assert [one["key"]["task"] for one in document["episodes"]] == [0, 0, 1, 1]
+    assert document["episodes"][0]["now"]["rewards"] == [0.5, 0.5, 0.5]
+
+
+def test_an_earlier_end_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All that the model saw is the same, so it would have acted alike.
+    monkeypatch.setattr(Counting, "turns", 2)
+    found = regrade(folder)
+    assert outcomes(found) == {("changed", "the episode ends after 2 turns instead of 3")}
+    assert found.episodes[0].now is not None
+    assert found.episodes[0].now.total_reward == 2.0
+
+
+def test_other_last_words_are_a_change_without_another_reward(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "last_words", "the end")
+    assert outcomes(regrade(folder)) == {("changed", "the last observation")}
+
+
+def test_after_another_observation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate(DEMO, lambda _: "yes", tasks=50, output=tmp_path)
+    monkeypatch.setattr(Counting, "word", "round")
+    found = regrade(tmp_path)
+    assert outcomes(found) == {("diverged", "the observation of turn 1 differs")}
+    assert {one.now for one in found.episodes} == {None}
+    assert found.environments[0].not_graded == 50
+    assert found.environments[0].now.success is None
+
+
+def test_a_later_end_cannot_be_graded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "turns", 4)
+    assert outcomes(regrade(folder)) == {("diverged", "the episode goes on after its last action, that of turn 3")}
+
+
+def test_an_environment_that_is_not_deterministic_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "numbers", itertools.count())
+    evaluate(DEMO, lambda _: "yes", tasks=2, output=tmp_path)
+    reason = "two replays differ; in the first one, the observation of turn 1 differs"
+    assert outcomes(regrade(tmp_path)) == {("not_deterministic", reason)}
+
+
+def test_an_environment_that_fails_is_named_for_each_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate(DEMO, lambda _: "yes", tasks=50, output=tmp_path)
+    monkeypatch.setattr(Counting, "breaks", True)
+    found = regrade(tmp_path)
+    assert len(found.episodes) == 50
+    assert {one.outcome for one in found.episodes} == {"failed"}
+    assert "OSError: no space left" in found.episodes[0].reason
+
+
+def test_an_unknown_id_is_named_and_others_are_graded(tmp_path: Path) -> None:
+    gem_core.register("demo-regrade:Other-v0", Counting)
+    evaluate([DEMO, "demo-regrade:Other-v0"], lambda _: "yes", tasks=2, output=tmp_path)
+    run = json.loads((tmp_path / "run.json").read_bytes())
+    run["identity"]["environments"]["demo-regrade:Other-v0"]["id"] = "demo-regrade:Gone-v0"
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    found = regrade(tmp_path)
+    assert {one.key.entry: one.outcome for one in found.episodes} == {
+        DEMO: "same",
+        "demo-regrade:Other-v0": "not_built",
+    }
+    assert "no environment 'demo-regrade:Gone-v0'" in found.episodes[-1].reason
+    assert [one.provenance_now == "" for one in found.environments] == [False, True]
+
+
+def test_a_missing_extra_is_named(folder: Path) -> None:
+    def without() -> Env:
+        raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+
+    gem_core.register(DEMO, without)
+    [(outcome, reason)] = outcomes(regrade(folder))
+    assert outcome == "not_built"
+    assert "nowhere" in reason
+
+
+def test_a_refused_argument_is_named(tmp_path: Path) -> None:
+    class Without(Counting):
+        def __init__(self) -> None:
+            super().__init__()
+
+    evaluate(Entry(id=DEMO, tasks=2, env_kwargs={"pay": 2.0}), lambda _: "yes", output=tmp_path)
+    assert outcomes(regrade(tmp_path)) == {("same", "")}
+    gem_core.register(DEMO, Without)
+    [(outcome, reason)] = outcomes(regrade(tmp_path))
+    assert outcome == "not_built"
+    assert "has no argument 'pay'" in reason
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_full_context_ends_the_replay_as_well(tmp_path: Path, turns: int) -> None:
+    def answer(messages: Any) -> Reply:
+        return Reply("", context_full=True) if len(messages) > 2 * turns else Reply("yes")
+
+    evaluate(DEMO, FunctionModel(answer, "short"), tasks=2, output=tmp_path)
+    found = regrade(tmp_path)
+    assert outcomes(found) == {("same", "")}
+    assert found.episodes[0].before.stop_reason.value == "context_full"
+    assert found.episodes[0].before.rewards == [1.0] * turns
+
+
+def test_a_response_that_was_cut_off_is_replayed(tmp_path: Path) -> None:
+    evaluate(DEMO, FunctionModel(lambda _: Reply("yes", truncated=True), "long"), tasks=2, output=tmp_path)
+    found = regrade(tmp_path)
+    assert outcomes(found) == {("same", "")}
+    assert found.environments[0].now.truncated_share == 1.0
+
+
+def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match="no folder of an evaluation"):
+        regrade(tmp_path)
+
+
+def test_the_command_says_what_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = CliRunner()
+    unchanged = run.invoke(app, ["eval", "regrade", str(folder)])
+    assert unchanged.exit_code == 0
+    assert "Changed episodes" not in unchanged.stdout
+    monkeypatch.setattr(Counting, "reward", 0.5)
+    changed = run.invoke(app, ["eval", "regrade", str(folder)])
+    assert changed.exit_code == 1
+    assert "3 -> 1.5" in changed.stdout
+    assert "yes -> yes" in changed.stdout
+    monkeypatch.setattr(Counting, "word", "round")
+    diverged = run.invoke(app, ["eval", "regrade", str(folder)])
+    assert diverged.exit_code == 1
+    assert "the observation of turn 1 differs" in diverged.stdout
+    as_json = run.invoke(app, ["eval", "regrade", str(folder), "--json"])
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout) == json.loads((folder / REGRADED).read_bytes())
