@@ -118,8 +118,8 @@ def run(
         print_table(f"{player.name}: {folder / 'report.md'}", table(results))
     if results.together.episodes.failed:
         say(
-            f"{results.together.episodes.failed} episodes failed and are in no number. {folder / 'report.md'} says why; "
-            "--retry-failed plays them again.",
+            f"{results.together.episodes.failed} episodes failed and are in no number. {folder / 'report.md'} says "
+            "why; --retry-failed plays them again.",
             err=True,
             fg="yellow",
         )

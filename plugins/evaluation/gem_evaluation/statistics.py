@@ -136,7 +136,7 @@ def interval(values: Array, repeats: Array) -> tuple[Array, Array]:
     half = math.sqrt(z2) / (1 + z2 / effective) * np.sqrt(p * (1 - p) / effective + z2 / 4 / effective**2)
     low = np.minimum(center - half, _exact_limit(p, effective))
     high = np.maximum(center + half, 1 - _exact_limit(1 - p, effective))
-    return np.clip(low, 0, p), np.clip(high, p, 1)
+    return np.minimum(np.maximum(low, 0), p), np.maximum(np.minimum(high, 1), p)
 
 
 def difference_interval(first: Array, second: Array, repeats: Array, again: Array) -> tuple[Array, Array]:
@@ -172,13 +172,14 @@ def _effective_number(values: Array, repeats: Array) -> Array:
         return np.full_like(p, tasks)
     pulled = (values.sum(-1) + 1) / (tasks + 2)
     variance = (values.var(-1, ddof=1) + PULL * pulled * (1 - pulled) / tasks) / (tasks + PULL)
-    effective = np.where(p * (1 - p) > 0, p * (1 - p) / variance, tasks)
-    return np.clip(effective, tasks / 2, repeats.sum())
+    spread: Array = p * (1 - p)
+    effective: Array = np.where(spread > 0, spread / variance, float(tasks))
+    return np.minimum(np.maximum(effective, tasks / 2), repeats.sum())
 
 
 def _exact_limit(p: Array, effective: Array) -> Array:
     """The lower limit of Clopper and Pearson, for a number of episodes that need not be whole."""
-    from scipy.special import betaincinv
+    from scipy.special import betaincinv  # pyright: ignore[reportMissingTypeStubs]
 
     successes = np.maximum(p * effective, np.finfo(np.float64).tiny)  # without a success the limit is 0
     return betaincinv(successes, (1 - p) * effective + 1, 1 - LEVEL)
@@ -228,6 +229,6 @@ def _means(tasks: Sequence[Sequence[float]]) -> tuple[Array, Array]:
 
 
 def _quantile(degrees: int) -> float:
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]
 
     return float(stdtrit(degrees, (1 + LEVEL) / 2))

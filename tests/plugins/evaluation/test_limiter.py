@@ -6,8 +6,9 @@ import asyncio
 from collections import deque
 
 import pytest
-from gem_evaluation.limiter import Limiter
 from virtual_time import run_in_virtual_time
+
+from gem_evaluation.limiter import Limiter
 
 
 class Endpoint:
@@ -68,7 +69,7 @@ def test_the_former_pace_is_back_soon_after_others_had_taken_all() -> None:
     endpoint = Endpoint(50)
     endpoint.taken_by_others = [(50.0, 55.0), (100.0, 101.0), (140.0, 160.0)]
     run_in_virtual_time(played(endpoint, 200.0))
-    for begin, end in endpoint.taken_by_others:
+    for _, end in endpoint.taken_by_others:
         assert endpoint.between(end + 10, end + 40) >= 0.9 * 50
 
 
