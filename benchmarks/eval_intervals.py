@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from gem_evaluation.statistics import Array, chance_of_all, chance_of_any, difference_interval, interval
+from gem_evaluation.statistics import PULL_OF_MORE, Array, chance_of_all, chance_of_any, difference_interval, interval
 
 PAIRS = ((0.05, 0.05), (0.05, 0.15), (0.5, 0.5), (0.5, 0.7), (0.9, 0.9), (0.9, 0.97), (0.05, 0.9))
 
@@ -103,7 +103,7 @@ def coverage(cell: Cell, evaluations: int, rng: np.random.Generator) -> dict[str
             break
         for name, chance, true in (("pass@", chance_of_any, cell.any_of(k)), ("pass^", chance_of_all, cell.all_of(k))):
             values = np.array([chance(cell.repeats, count, k) for count in range(cell.repeats + 1)])[counts]
-            ends = interval(values, np.full(cell.tasks, cell.repeats // k))
+            ends = interval(values, np.full(cell.tasks, cell.repeats // k), PULL_OF_MORE)
             found[f"{name}{k}"] = covered(cell, cell.tasks, ends, true)
     return found
 

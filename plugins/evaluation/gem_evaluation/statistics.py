@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 LEVEL = 0.95
 PULL = 4
 """Tasks' worth by which the variance of repeats is pulled towards that of repeats which always agree."""
+PULL_OF_MORE = 16
+"""The same for pass@k and pass^k with k from 2: a few tasks decide them, so their variance is less well known."""
 
 Array = NDArray[np.float64]
 
@@ -110,18 +112,19 @@ def success_difference(first: Sequence[Sequence[bool]], second: Sequence[Sequenc
     return Estimate(float(after.mean() - before.mean()), float(low), float(high))
 
 
-def interval(values: Array, repeats: Array) -> tuple[Array, Array]:
+def interval(values: Array, repeats: Array, pull: int = PULL) -> tuple[Array, Array]:
     """The ends of the interval of a mean over tasks of values in [0, 1].
 
     It is Wilson's interval (1927) for the effective number of episodes `p (1 - p) / v`, where `v` is the variance of
-    the mean over tasks (Miller, "Adding Error Bars to Evals", arXiv 2411.00640), pulled by `PULL` tasks' worth towards
-    that of repeats which always agree. The quantile is Student's with `tasks - 1` degrees of freedom. With a handful of
+    the mean over tasks (Miller, "Adding Error Bars to Evals", arXiv 2411.00640), pulled towards that of repeats which
+    always agree. The quantile is Student's with `tasks - 1` degrees of freedom. With a handful of
     successes or failures Wilson's interval is too short (Brown, Cai and DasGupta 2001, who mend it in the same way), so
     it reaches at least as far as the one-sided exact limits of Clopper and Pearson, 95 % each.
 
     Args:
         values: of each task; (..., tasks).
         repeats: independent values that the value of a task is a mean of, at most; (tasks,).
+        pull: by how many tasks' worth the variance is pulled.
 
     Returns:
         Both ends; (...) each.
@@ -130,7 +133,7 @@ def interval(values: Array, repeats: Array) -> tuple[Array, Array]:
     tasks = values.shape[-1]
     if tasks == 1:
         return np.zeros_like(p), np.ones_like(p)
-    effective = _effective_number(values, repeats)
+    effective = _effective_number(values, repeats, pull)
     z2 = _quantile(tasks - 1) ** 2
     center = (p + z2 / 2 / effective) / (1 + z2 / effective)
     half = math.sqrt(z2) / (1 + z2 / effective) * np.sqrt(p * (1 - p) / effective + z2 / 4 / effective**2)
@@ -164,14 +167,14 @@ def difference_interval(first: Array, second: Array, repeats: Array, again: Arra
     return np.maximum(after - before - below, -1), np.minimum(after - before + above, 1)
 
 
-def _effective_number(values: Array, repeats: Array) -> Array:
+def _effective_number(values: Array, repeats: Array, pull: int) -> Array:
     """As many independent episodes as would give the mean over tasks its variance."""
     p: Array = values.mean(-1)
     tasks = values.shape[-1]
     if repeats.max() == 1:
         return np.full_like(p, tasks)
     pulled = (values.sum(-1) + 1) / (tasks + 2)
-    variance = (values.var(-1, ddof=1) + PULL * pulled * (1 - pulled) / tasks) / (tasks + PULL)
+    variance = (values.var(-1, ddof=1) + pull * pulled * (1 - pulled) / tasks) / (tasks + pull)
     spread: Array = p * (1 - p)
     effective: Array = np.where(spread > 0, spread / variance, float(tasks))
     return np.minimum(np.maximum(effective, tasks / 2), repeats.sum())
@@ -205,11 +208,12 @@ def _over_tasks(tasks: Sequence[Sequence[bool]], k: int, chance: Callable[[int, 
     if not enough:
         raise ValueError(f"no task has {k} repeats")
     values = [chance(len(one), sum(map(bool, one)), k) for one in enough]
-    return _bounded_mean(np.array(values), np.array([float(len(one) // k) for one in enough]))
+    repeats = np.array([float(len(one) // k) for one in enough])
+    return _bounded_mean(np.array(values), repeats, PULL if k == 1 else PULL_OF_MORE)
 
 
-def _bounded_mean(values: Array, repeats: Array) -> Estimate:
-    low, high = interval(values, repeats)
+def _bounded_mean(values: Array, repeats: Array, pull: int = PULL) -> Estimate:
+    low, high = interval(values, repeats, pull)
     return Estimate(float(values.mean()), float(low), float(high))
 
 
