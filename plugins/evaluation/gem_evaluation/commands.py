@@ -164,6 +164,27 @@ def export(
     say(f"{inspect}", err=True)
 
 
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="Folder of an evaluation.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Folder of an evaluation of the same tasks.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> None:
+    """Compare two evaluations task by task: how much better is B?"""
+    from gem_evaluation.comparing import compare, tables
+    from gem_evaluation.naming import check_extra
+
+    check_extra()
+    comparison = compare(first, second)
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(comparison)).decode())
+    else:
+        for title, rows in tables(comparison):
+            print_table(title, rows)
+    for warning in comparison.warnings:
+        say(warning, err=True, fg="yellow")
+
+
 def _object(text: str) -> dict[str, Any]:
     try:
         found = jsonlib.loads(text)

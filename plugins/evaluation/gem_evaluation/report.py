@@ -32,7 +32,7 @@ def _row(summary: Summary) -> dict[str, str]:
             f"pass@{most}": percent(summary.pass_at[most]),
             f"pass^{most}": percent(summary.pass_all[most]),
         }
-    row |= {"return": _number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
+    row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
     row["failed"] = str(summary.episodes.failed)
     return row
 
@@ -44,7 +44,8 @@ def percent(estimate: Estimate | None) -> str:
     return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]".replace("%", " %", 1)
 
 
-def _number(estimate: Estimate | None) -> str:
+def number(estimate: Estimate | None) -> str:
+    """An estimate of a number without bounds."""
     return "-" if estimate is None else f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -112,9 +113,17 @@ def read_saved(folder: Path) -> Results:
     try:
         document = msgspec.json.decode((folder / RESULTS).read_bytes(), type=dict[str, Any])
         check_version(document)
+        for summary in (*document["environments"], document["together"]):
+            _restore_infinity(summary["total_reward"])
         return msgspec.convert(document, Results, strict=False)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, KeyError) as error:
         raise EvaluationError(f"{folder / RESULTS} cannot be read: {error}") from error
+
+
+def _restore_infinity(estimate: dict[str, float | None] | None) -> None:
+    # JSON has no infinity. With one task the interval of the return is the whole line, written as nulls.
+    if estimate and estimate["low"] is None:
+        estimate |= {"low": -math.inf, "high": math.inf}
 
 
 def summarized(

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -130,6 +130,26 @@ def read_failures(folder: Path) -> Iterator[Failure]:
     yield from _records(folder / FAILURES, Failure)
 
 
+class Difference(msgspec.Struct, frozen=True):
+    """A setting that two evaluations do not share; `None` where one has no such setting."""
+
+    setting: str
+    """Its place, for example `model.temperature`."""
+    first: Any
+    second: Any
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any], place: str = "") -> Iterator[Difference]:
+    """Where two identities differ, or two parts of them at the same place."""
+    for key in sorted({*first, *second}):
+        one, other = first.get(key), second.get(key)
+        setting = f"{place}.{key}" if place else key
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from differences(one, other, setting)  # pyright: ignore[reportUnknownArgumentType]
+        elif one != other:
+            yield Difference(setting, one, other)
+
+
 class _Finished(msgspec.Struct):
     result: Result
 
@@ -191,18 +211,9 @@ def _check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
         partial.rename(folder / RUN)
         return
     before = read_identity(folder)
-    if differences := [*_differences("", before, wanted)]:
-        shown = "\n".join(f"  {one}" for one in differences)
+    if found := [*differences(before, wanted)]:
+        shown = "\n".join(f"  {one.setting}: {one.first!r:.200} before, {one.second!r:.200} now" for one in found)
         raise EvaluationError(
             f"{folder} has the episodes of another experiment:\n{shown}\nChoose another folder, or use the "
             "former settings"
         )
-
-
-def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
-    if isinstance(before, dict) and isinstance(now, dict):
-        one, other = cast("dict[str, Any]", before), cast("dict[str, Any]", now)
-        for key in sorted({*one, *other}):
-            yield from _differences(f"{name}.{key}" if name else key, one.get(key), other.get(key))
-    elif before != now:
-        yield f"{name}: {before!r:.200} before, {now!r:.200} now"
