@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer
 
 from gem_core.rollout import ChatTemplate
 from gem_evaluation import Entry, ModelSetupError, evaluate, load_model
@@ -75,3 +76,24 @@ def test_an_episode_that_outgrows_the_context_has_ended(folder: Path) -> None:
 def test_what_cannot_be_loaded_is_named(options: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(ModelSetupError, match=said):
         evaluate(GAME, load_model(str(tmp_path), options=options), tasks=1)
+
+
+def test_the_same_weights_score_alike_here_and_behind_an_endpoint(folder: Path) -> None:
+    """At temperature 0 they play the same, whoever builds the prompts."""
+    options = {"temperature": 0.0, "max_tokens": 4}
+    here: Any = LocalModel(folder, options)
+    behind: Any = LocalModel(folder, options)
+    behind._load()
+
+    def answer(body: dict[str, Any]) -> str:
+        ids = behind._tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=False)
+        [sampled] = behind._sample([ids])
+        return behind._tokenizer.decode(sampled.ids, skip_special_tokens=True)
+
+    with ChatServer(answer).running() as server:
+        found = [
+            evaluate(GAME, model, tasks=10)
+            for model in (here, load_model("stub", base_url=server.url, options=options))
+        ]
+    assert found[0].together.success == found[1].together.success
+    assert found[0].together.turns == found[1].together.turns

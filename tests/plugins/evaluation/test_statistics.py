@@ -126,6 +126,16 @@ def test_repeats_that_agree_are_no_more_than_one_and_others_narrow_the_interval(
     assert independent.high - independent.low < 0.6 * (single.high - single.low)
 
 
+def test_pass_at_and_pass_all_have_the_interval_of_many_evaluations() -> None:
+    counts = np.random.default_rng(0).integers(0, 5, size=(3, 40))
+    for estimate, chance in ((pass_at, chance_of_any), (pass_all, chance_of_all)):
+        values = np.array([chance(4, count, 2) for count in range(5)])[counts]
+        lows, highs = interval(values, np.full(40, 2), PULL_OF_MORE)
+        for row, low, high in zip(counts.tolist(), lows, highs, strict=True):
+            found = estimate([[number < count for number in range(4)] for count in row], 2)
+            assert ends(found) == pytest.approx((low, high))
+
+
 def test_a_mean_has_student_s_interval() -> None:
     means = [0.0, 1.5, 4.0]
     found = mean([[-1.0, 1.0], [1.5], [3.0, 4.0, 5.0]])
