@@ -12,6 +12,7 @@ from gem_core.rollout import ChatTemplate
 from gem_evaluation import Entry, ModelSetupError, evaluate, load_model
 from gem_evaluation.conversation import Message, Prompt
 from gem_evaluation.local import LocalModel
+from gem_evaluation.store import read_episodes
 from gem_tiny import tiny_policy
 
 GAME = "game:GuessTheNumber-v0-easy"
@@ -78,10 +79,9 @@ def test_what_cannot_be_loaded_is_named(options: dict[str, Any], said: str, tmp_
         evaluate(GAME, load_model(str(tmp_path), options=options), tasks=1)
 
 
-def test_the_same_weights_score_alike_here_and_behind_an_endpoint(folder: Path) -> None:
-    """At temperature 0 they play the same, whoever builds the prompts."""
+def test_the_same_weights_answer_alike_here_and_behind_an_endpoint(folder: Path, tmp_path: Path) -> None:
+    """At temperature 0, in the first turn: later prompts contain what an endpoint has encoded again."""
     options = {"temperature": 0.0, "max_tokens": 4}
-    here: Any = LocalModel(folder, options)
     behind: Any = LocalModel(folder, options)
     behind._load()
 
@@ -91,9 +91,12 @@ def test_the_same_weights_score_alike_here_and_behind_an_endpoint(folder: Path) 
         return behind._tokenizer.decode(sampled.ids, skip_special_tokens=True)
 
     with ChatServer(answer).running() as server:
-        found = [
-            evaluate(GAME, model, tasks=10)
-            for model in (here, load_model("stub", base_url=server.url, options=options))
-        ]
-    assert found[0].together.success == found[1].together.success
-    assert found[0].together.turns == found[1].together.turns
+        endpoint = load_model("stub", base_url=server.url, options=options)
+        evaluate([GAME, "game:Corridor-v0"], endpoint, tasks=5, output=tmp_path / "there")
+    evaluate([GAME, "game:Corridor-v0"], LocalModel(folder, options), tasks=5, output=tmp_path / "here")
+    there, here = (
+        {one.key: one.episode.turns[0].response for one in read_episodes(tmp_path / place)}
+        for place in ("there", "here")
+    )
+    assert len(here) == 10
+    assert there == here
