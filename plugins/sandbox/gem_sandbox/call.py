@@ -16,13 +16,15 @@ from typing import NamedTuple
 
 from gem_sandbox.forkserver import ForkServer, ServerLost
 from gem_sandbox.limits import Limits
-from gem_sandbox.messages import BROKEN, KILL, MESSAGE_BYTES, Ended, Report, Start
+from gem_sandbox.messages import ASK, BROKEN, KILL, MESSAGE_BYTES, Age, Ended, Report, Start
 from gem_sandbox.output import CHUNK, Output
 from gem_sandbox.source import reread
 
 _KILL_SECONDS = 60.0
 """A busy machine is not taken for a dead server, with which all sessions end."""
 _GATHER_MILLISECONDS = 2
+_LEAST_SECONDS = 0.01
+"""Between two questions for a process's age."""
 
 
 class NotStarted(OSError):
@@ -57,6 +59,8 @@ class Call:
     def __init__(self, server: ForkServer, limits: Limits, *, session: bool) -> None:
         self._wall = limits.wall
         self._session = session
+        self._left: float | None = None
+        """Seconds that the process is still to have, by the server's last word."""
         with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
             self._call, its_call = _sockets(mine, theirs)
             self._channel, its_channel = _sockets(mine, theirs)
@@ -96,26 +100,35 @@ class Call:
         return False
 
     def wait(self) -> Turn:
-        """Read what it writes until it has ended, or reported; end it when its time is up. Raises `NotStarted`."""
+        """Read what it writes until it has ended, or reported; end it when its time is up. Raises `NotStarted`.
+
+        A busy machine makes no program late: the server knows how long it had no core. Not so in a session, whose
+        process the server has known for longer than this run.
+        """
         begin = time.monotonic()
-        deadline, late = begin + self._wall, False
+        deadline, late = begin + self._wall, self._session
+        asked = killed = False
         while True:
             left = max(0.0, deadline - time.monotonic())
             ready = dict(self._poll.poll(math.ceil(left * 1000)))
             # What has ended in time is not late, however late this thread is.
             if turn := self._heard(ready):
-                return turn._replace(seconds=time.monotonic() - begin, late=late)
+                return turn._replace(seconds=time.monotonic() - begin, late=killed)
             self._read(ready)
+            if self._left is not None:
+                late, asked = self._left <= 0, False
+                deadline = time.monotonic() + (0.0 if late else max(self._left, _LEAST_SECONDS))
+                self._left = None
             if time.monotonic() >= deadline:
-                if late:
+                if killed or asked:
                     raise ServerLost  # it answers at once, if it can
-                late, deadline = True, time.monotonic() + _KILL_SECONDS
-                _kill(self._call)
+                killed, asked, deadline = late, not late, time.monotonic() + _KILL_SECONDS
+                _send(self._call, KILL if late else ASK)
 
     def close(self) -> None:
         """End the process, if it has not ended."""
         if self._owner == os.getpid():
-            _kill(self._call)
+            _send(self._call, KILL)
 
     def _read(self, ready: dict[int, int]) -> None:
         """Read what it has written. Where that is little, let more come together before the next look: a program that
@@ -132,6 +145,9 @@ class Call:
             message = _received(self._call)
             if not message:
                 raise ServerLost
+            if message[:1] == ASK:
+                self._left = self._wall - Age.decoded(message).seconds
+                return None
             if message[:1] == BROKEN:
                 raise NotStarted(Report.decoded(message).detail)
             ended = Ended.decoded(message)
@@ -151,13 +167,13 @@ class Call:
 
 def _end(owner: int, call: socket.socket, files: contextlib.ExitStack) -> None:
     if owner == os.getpid():
-        _kill(call)
+        _send(call, KILL)
     files.close()
 
 
-def _kill(call: socket.socket) -> None:
+def _send(call: socket.socket, word: bytes) -> None:
     with contextlib.suppress(OSError):
-        call.send(KILL, socket.MSG_DONTWAIT)
+        call.send(word, socket.MSG_DONTWAIT)
 
 
 def _received(channel: socket.socket, flags: int = 0) -> bytes:

@@ -38,15 +38,15 @@ class Memory:
         self._socket = socket
         self._inherited = inherited
 
-    def exceeded(self, roots: Iterable[int], limit: int) -> Iterator[bool]:
-        """Whether these processes, with all below them, use more than a limit beyond what they have inherited: said
-        after each of them, of those so far, for who has something else to do in between. Ends where it is true.
+    def exceeded(self, processes: Iterable[int], limit: int) -> Iterator[bool]:
+        """Whether these processes use more than a limit beyond what they have inherited: said after each of them, of
+        those so far, for who has something else to do in between. Ends where it is true.
 
         Args:
-            roots: ids, as in /proc.
+            processes: ids, as in /proc.
             limit: bytes.
         """
-        pids = [*map(_living, tree(roots))]
+        pids = [*map(_living, processes)]
         most = limit + self._inherited
         # Exact figures cost more. The others count twice what processes share, and each file as a full socket.
         for parts in (map(self._at_most, pids), self._parts(pids)):

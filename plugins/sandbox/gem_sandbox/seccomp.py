@@ -31,6 +31,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "process_madvise": (440, 440), "process_mrelease": (448, 448), "pidfd_getfd": (438, 438),
     "move_pages": (279, 239), "migrate_pages": (256, 238), "mbind": (237, 235), "set_mempolicy": (238, 237),
     "ioprio_set": (251, 30),
+    # Where the kernel groups processes by session (`sched_autogroup_enabled`), each session weighs as much as another,
+    # whatever the priorities of its processes.
+    "setsid": (112, 157),
     # The network, and addresses at which programs could meet.
     "socket": (41, 198), "bind": (49, 200), "connect": (42, 203), "listen": (50, 201),
     # Memory that no limit counts.

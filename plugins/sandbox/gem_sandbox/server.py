@@ -12,14 +12,15 @@ import signal
 import socket
 import sys
 import traceback as traceback  # what programs that fail need
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from gem_sandbox import child, namespaces, program, seccomp
-from gem_sandbox.memory import Memory, inherited
+from gem_sandbox.memory import Memory, inherited, tree
 from gem_sandbox.messages import MESSAGE_BYTES, READY, Start
 from gem_sandbox.plain import Plain
+from gem_sandbox.priority import Priority
 from gem_sandbox.serving import Job, Server, address_space, limit_files
 from gem_sandbox.view import is_below
 
@@ -58,9 +59,17 @@ def _jobs(plain: Plain | None, socket_bytes: int) -> Callable[[bytes], Job]:
         cell = plain.cell() if plain else namespaces.Cell()
         start = Start.decoded(request)
         run = partial(child.run, child.Duty(start, mapped, may_fork), cell)
-        return Job(cell, run, partial(memory.exceeded, limit=start.memory))
+        return Job(cell, run, partial(_look, Priority(), partial(memory.exceeded, limit=start.memory)))
 
     return job
+
+
+def _look(
+    priority: Priority, exceeded: Callable[[Iterable[int]], Iterator[bool]], roots: Iterable[int]
+) -> Iterator[bool]:
+    processes = tree(roots)
+    yield from priority.adjust(processes)
+    yield from exceeded(processes)
 
 
 def _settle(settings: dict[str, Any]) -> None:

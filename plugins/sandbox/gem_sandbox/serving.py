@@ -29,7 +29,7 @@ _FILES_PER_PROCESS = 3
 _OTHER_FILES = 64
 """File descriptors of a server that belong to no call: its own, those of spares, and those of the next request."""
 _LOOK_SECONDS = 0.05
-"""Between two looks at the memory of the processes."""
+"""Between two looks at the processes of a call."""
 _LOOK_PAUSES = 4
 """The pause after a look, as a multiple of the time that as many looks take as there are calls."""
 _MOMENT_SECONDS = 0.005
@@ -100,9 +100,9 @@ class Job(NamedTuple):
     run: Callable[[int], NoReturn]
     """What it does from its fork to its end. It is given the file descriptor of its desk: a socket that brings `HANDED`
     and the file descriptors of its call, maybe later, or ends without."""
-    exceeds: Callable[[Sequence[int]], Iterator[bool]] | None = None
-    """Whether processes (their ids in /proc), with all below them, use more memory than the call may, said in steps of
-    which the last is true if so. Asked now and then."""
+    look: Callable[[Sequence[int]], Iterator[bool]] | None = None
+    """Looks now and then at processes (their ids in /proc), with all below them, in steps. The last says whether they
+    use more memory than the call may."""
 
 
 class Process:
@@ -118,14 +118,14 @@ class Process:
 
     def __init__(self, request: bytes, job: Job) -> None:
         self.request = request
-        self.cell, self._run, self._exceeds = job
+        self.cell, self._run, self._look = job
         self._is_too_large = False
         self._steps: Iterator[bool] | None = None
         """Of the look that is under way."""
         self._spent = 0.0
         """Seconds, by that look."""
         self._was_above = False
-        self.next_look = 0.0 if self._exceeds else math.inf
+        self.next_look = 0.0 if self._look else math.inf
         """When."""
         self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -151,20 +151,23 @@ class Process:
         self._begin = time.monotonic()
 
     def age(self) -> Age:
-        """How long it has had its call, without the time that it was ready to run and had no core."""
-        return Age(time.monotonic() - self._begin - _waited(self.file))
+        """How long it has had its call, without the time that it was ready to run and had no core. Where its priority
+        is not the server's, because there are many of it or by its own doing, that time was its to lose."""
+        normal = os.getpriority(os.PRIO_PROCESS, self._pid) <= os.getpriority(os.PRIO_PROCESS, 0)
+        normal = normal and os.sched_getscheduler(self._pid) == os.sched_getscheduler(0)
+        return Age(time.monotonic() - self._begin - (_waited(self.file) if normal else 0.0))
 
     def look(self, calls: int) -> None:
-        """Look for a moment at the memory that it uses. Ends it where that is more than it may also at a second look:
-        for a moment, a process that is being started counts twice.
+        """Look for a moment at what it has and uses. Ends it where that is more memory than it may also at a second
+        look: for a moment, a process that is being started counts twice.
 
         Args:
             calls: that are looked at.
         """
-        if self._exceeds is None or self.file == -1:
+        if self._look is None or self.file == -1:
             self.next_look = math.inf
             return
-        self._steps = self._steps or self._exceeds(self._roots())
+        self._steps = self._steps or self._look(self._roots())
         begin = time.thread_time()
         paused = (above for above in self._steps if above or time.thread_time() - begin > _MOMENT_SECONDS)
         above = next(paused, None)

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NoReturn
@@ -19,8 +20,8 @@ from waiting import wait_until
 
 import gem_core
 import gem_sandbox
-from gem_sandbox import Limits, LocalSandbox, SandboxError, Session, backends
-from gem_sandbox.memory import Memory
+from gem_sandbox import Limits, LocalSandbox, SandboxError, Session, backends, priority, serving
+from gem_sandbox.memory import Memory, id_in_proc
 from gem_sandbox.serving import Group, Job, Process
 
 ATTEMPT = """
@@ -272,7 +273,7 @@ def test_memory_of_processes_that_have_lost_their_parents(safe: LocalSandbox) ->
 import os, time
 for _ in range(8):
     if os.fork() == 0:
-        os.setsid()
+        os.setpgid(0, 0)
         if os.fork() == 0:
             kept = b'x' * {28 * MIB}
             time.sleep(600)
@@ -409,6 +410,11 @@ def _never(_: int) -> NoReturn:
     raise AssertionError
 
 
+def _sleep(_: int) -> NoReturn:
+    while True:
+        time.sleep(600)
+
+
 def test_a_session_that_takes_no_program(sandbox: LocalSandbox) -> None:
     """It said that it had run them. They piled up, with their files, until the caller waited for ever."""
     liar = """
@@ -482,7 +488,7 @@ def test_processes_that_start_others_and_end(sandbox: LocalSandbox) -> None:
     code = """
 import time
 def chain():
-    os.setsid()
+    os.setpgid(0, 0)
     end = time.monotonic() + 120
     while time.monotonic() < end:
         try:
@@ -495,6 +501,118 @@ with suppress(OSError):
 """
     said(sandbox, f"from contextlib import suppress\n{code}")
     answers(sandbox)
+
+
+BUSY_THREADS = """
+import hashlib, threading, time
+def busy():
+    while True: hashlib.pbkdf2_hmac("sha256", b"x", b"y", 100_000)
+threads = [threading.Thread(target=busy, daemon=True) for _ in range(8)]
+for one in threads: one.start()
+ids = [one.native_id for one in threads]
+"""
+BUSY_PROCESSES = """
+import time
+ids = []
+for _ in range(8):
+    ids.append(os.fork())
+    while not ids[-1]: pass
+"""
+LOWERED = """
+def priorities(): return {os.getpriority(os.PRIO_PROCESS, one) for one in ids}
+while min(priorities()) < least or len(priorities()) > 1: time.sleep(0.01)
+"""
+RAISING = """
+before = os.getpriority(os.PRIO_PROCESS, 0)
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, before - 1))
+attempt("priority", lambda: os.nice(-1))
+attempt("priority", lambda: resource.setrlimit(resource.RLIMIT_NICE, (40, 40)))
+import struct
+call("priority", (314, 274), 0, struct.pack("IIQiIQQQ", 48, 0, 0, 0, 0, 0, 0, 0), 0)
+os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+attempt("priority", lambda: 1 / (os.getpriority(os.PRIO_PROCESS, 0) - before))
+"""
+
+
+def test_many_busy_threads_weigh_as_one(sandbox: LocalSandbox) -> None:
+    """Those of one call left its neighbours too little of a core to end in time."""
+    least = f"least = {os.getpriority(os.PRIO_PROCESS, 0) + priority.steps(4)}"
+    failed(sandbox, f"{least}\n{BUSY_THREADS}\n{LOWERED}\n{RAISING}")
+
+
+def test_many_busy_processes_weigh_as_one(safe: LocalSandbox) -> None:
+    least = f"least = {os.getpriority(os.PRIO_PROCESS, 0) + priority.steps(4)}"
+    failed(safe, f"{least}\n{BUSY_PROCESSES}\n{LOWERED}\n{RAISING}")
+
+
+def test_processes_that_have_lost_their_parents_weigh_as_one(safe: LocalSandbox) -> None:
+    orphans = BUSY_PROCESSES.replace("os.fork()", "orphan()")
+    code = f"""
+def orphan():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        if os.fork(): os._exit(0)
+        os.write(write, b"%d" % os.getpid())
+        return 0
+    os.wait()
+    return int(os.read(read, 9))
+least = {os.getpriority(os.PRIO_PROCESS, 0) + priority.steps(4)}
+{orphans}
+{LOWERED}
+"""
+    assert said(safe, code) == []
+
+
+def test_one_busy_thread_keeps_its_priority(sandbox: LocalSandbox) -> None:
+    code = """
+import time
+while time.process_time() < 0.3: pass
+print(os.getpriority(os.PRIO_PROCESS, 0))
+"""
+    assert said(sandbox, code) == [str(os.getpriority(os.PRIO_PROCESS, 0))]
+
+
+def test_sessions_of_their_own(safe: LocalSandbox) -> None:
+    """Each would weigh as much as all other programs, on kernels that give each its share."""
+    code = """
+import subprocess
+attempt("session", lambda: subprocess.run(["true"], start_new_session=True))
+if os.fork() == 0:
+    attempt("session", os.setsid)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+"""
+    failed(safe, code)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the kernel does not tell who waits for a core")
+def test_a_program_that_has_no_core(backend: str) -> None:
+    """It was late, though it had little time."""
+    code = f"""
+import os, time
+os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})
+while time.process_time() < 0.4: pass
+"""
+    with (
+        LocalSandbox(backend=backend, concurrency=6, allow_unsafe=True, limits=Limits(wall=1.5)) as one,
+        ThreadPoolExecutor(6) as threads,
+    ):
+        done = [*threads.map(one.run, [code] * 6)]
+    assert {execution.ending for execution in done} == {"exit"}
+
+
+def test_only_those_of_normal_priority_are_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process(b"", Job(Group(), _sleep))
+    process.fork()
+    try:
+        monkeypatch.setattr(serving, "_waited", lambda _: 1000.0)
+        assert process.age().seconds < 0
+        os.setpriority(os.PRIO_PROCESS, id_in_proc(process.file), min(19, os.getpriority(os.PRIO_PROCESS, 0) + 1))
+        assert process.age().seconds >= 0
+    finally:
+        process.discard()
 
 
 def test_own_limits_and_priority(sandbox: LocalSandbox) -> None:

@@ -294,7 +294,7 @@ def test_survive_the_call(sandbox: LocalSandbox, tmp_path: Path) -> None:
 import os, subprocess, sys, time
 try:
     if os.fork() == 0:
-        os.setsid()
+        os.setpgid(0, 0)
         if os.fork() == 0:
             for number in range(3): os.close(number)
             import ctypes
