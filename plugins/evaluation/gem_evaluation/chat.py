@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 import openai
-from openai.types.chat import ChatCompletion
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from gem_core.errors import described, near_matches
@@ -141,7 +141,8 @@ class ChatModel:
             turn = await replica.limiter.acquire()
             self.requests += 1
             try:
-                completion = await replica.client.post("/chat/completions", cast_to=ChatCompletion, body=body)
+                # Not `chat.completions.create`, which walks through every message of every request, nor its models.
+                completion = await replica.client.post("/chat/completions", cast_to=object, body=body)
                 reply = _reply(completion)
             except openai.APIStatusError as error:
                 return self._judged(error, replica.limiter, turn)
@@ -247,19 +248,52 @@ def _failure(state: RetryCallState) -> _Retriable:
     return cast("_Retriable", state.outcome.exception())
 
 
-def _reply(completion: Any) -> Reply:
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Call(msgspec.Struct):
+    function: _Function | None = None
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Counted(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Completion(msgspec.Struct):
+    """What is read of a response; servers differ in the rest."""
+
+    choices: list[_Choice] = []
+    usage: _Counted | None = None
+
+
+def _reply(document: object) -> Reply:
     """A response as a reply. Raises `_Retriable` where it has no choice, as overloaded servers give."""
-    choices = getattr(completion, "choices", None)
-    if not choices or choices[0].message is None:
-        raise _Retriable(f"a response without choices: {completion!r:.200}")
-    [choice, *_] = choices
+    try:
+        completion = msgspec.convert(document, _Completion)
+        choice = completion.choices[0]
+    except (msgspec.ValidationError, IndexError) as error:
+        raise _Retriable(f"a response without a choice: {document!r:.200}") from error
     calls = tuple(
         ToolCall(call.id or f"call_{number}", call.function.name or "", call.function.arguments or "")
         for number, call in enumerate(choice.message.tool_calls or ())
-        if getattr(call, "function", None) is not None
+        if call.function is not None
     )
-    counted = completion.usage
-    usage = Usage(counted.prompt_tokens or 0, counted.completion_tokens or 0) if counted else Usage()
+    counted = completion.usage or _Counted()
+    usage = Usage(counted.prompt_tokens or 0, counted.completion_tokens or 0)
     return Reply(choice.message.content or "", calls, choice.finish_reason == "length", usage=usage)
 
 
