@@ -2,8 +2,8 @@
 
     python benchmarks/eval_overhead.py [--episodes 3000] [--concurrency 512] [--memory-episodes 0]
 
-A stub in another process answers every chat after 50 ms with the same text. Figures are CPU milliseconds of this process
-for each response, and its peak memory. inspect_ai is measured where it is installed, with one turn.
+A stub in another process answers every chat after 50 ms with the same text. Figures are CPU milliseconds of this
+process for each response, and its peak memory. inspect_ai is measured where it is installed, with one turn.
 """
 
 from __future__ import annotations
