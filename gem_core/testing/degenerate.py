@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,6 +55,8 @@ _FLOODS = (
     "\n".join(map(str, range(101))), str([*range(101)]), "".join(map(str, range(50))), string.ascii_lowercase,
     string.ascii_uppercase, " ".join(string.ascii_lowercase), " ".join(string.ascii_uppercase), string.printable,
     "up down left right " * 20, "U D L R " * 20, "UDLR" * 20, "yes no true false " * 5,
+    "".join(random.Random(0).choices("UDLR", k=500)),
+    " ".join(random.Random(0).choices(["up", "down", "left", "right"], k=500)),
 )  # fmt: skip
 
 
@@ -123,6 +126,11 @@ def copies() -> Iterator[tuple[str, Copy]]:
     yield "the longest piece in brackets", lambda question: max(balanced(question), key=len, default="")
     yield "all numbers", lambda question: " ".join(_NUMBER.findall(question))
     yield "all numbers, as a list", lambda question: f"[{', '.join(_NUMBER.findall(question))}]"
+    yield "all numbers, as a list of nan", lambda question: f"[{', '.join('NaN' for _ in _NUMBER.findall(question))}]"
+    yield (
+        "the longest piece in brackets, with nan for its numbers",
+        lambda question: _NUMBER.sub("NaN", max(balanced(question), key=len, default="")),
+    )
     yield "all numbers, added", lambda question: "+".join(_NUMBER.findall(question))
     for kind, parts in _PARTS.items():
         for place in (*range(_NEAR), *range(-_NEAR, 0)):
