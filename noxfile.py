@@ -89,7 +89,7 @@ def core(session: nox.Session, python: str) -> None:
     parallel = ["-n", "2", "--dist", "loadfile"]
     # What plays every environment at length, and attacks on worker processes, take minutes: one Python is enough.
     long = ["plugins/test_suite.py", "plugins/test_tools_together.py", "plugins/reasoning_gym"]
-    long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py"]
+    long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     left_out = [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
