@@ -79,9 +79,7 @@ def check_extra() -> None:
     """Raises `MissingExtraError` where the extra `eval` is not installed."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingExtraError(
-            f'evaluation needs {", ".join(missing)}, which is not installed. Run: pip install "gem-core[eval]"'
-        )
+        raise MissingExtraError(f'evaluation needs {" and ".join(missing)}. Run: pip install "gem-core[eval]"')
 
 
 def _object(module: str, attribute: str, concurrency: int | None) -> Model:
