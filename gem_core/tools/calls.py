@@ -110,7 +110,7 @@ def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
 def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
     if span := _between(response, _OPEN, _CLOSE):
         start, stop, end = span
-        body = response[start:stop]
+        body = response[start:stop].encode(errors="replace").decode()  # half a character would reach no server
         if _ELEMENTS.match(body):
             yield _of_elements(body, end, known)
         elif named := _FUNCTION.match(body):
@@ -153,14 +153,16 @@ def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> Call:
 
 def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> Call:
     properties: Mapping[str, Any] = known[name].parameters.get("properties", {}) if name in known else {}
-    arguments: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for piece in body.split("<parameter=")[1:]:
         key, _, rest = piece.partition(">")
         value, closing, _ = rest.partition("</parameter>")
         key = key.strip()
         if not closing:
             return Call(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
-        arguments[key] = _read(value.removeprefix("\n").removesuffix("\n"), properties.get(key))
+        texts[key] = value.removeprefix("\n").removesuffix("\n")
+    # Only now, so that a parameter that is written a thousand times has its schema looked at once.
+    arguments = {key: _read(text, properties.get(key)) for key, text in texts.items()}
     return _checked(name, arguments, end, known)
 
 

@@ -255,6 +255,24 @@ def test_a_parameter_that_is_written_as_text_has_the_type_of_its_schema(schema: 
     assert (call.arguments, call.problem) == ({"x": value}, None)
 
 
+def test_half_a_character_reaches_no_tool() -> None:
+    call = found(block("<function=f><parameter=x>\ud800 is \ud83d\nhalf</parameter></function>"), function("f", x=TEXT))
+    assert call.arguments == {"x": "? is ?\nhalf"}
+
+
+def test_a_parameter_that_is_written_again_and_again_has_its_schema_looked_at_once() -> None:
+    class Schema(dict[str, Any]):
+        looks = 0
+
+        def get(self, key: str, default: Any = None) -> Any:
+            self.looks += key == "anyOf"
+            return super().get(key, default)
+
+    schema = Schema(anyOf=[{"type": "integer"}])
+    call = found(block("<function=f>" + "<parameter=x>1</parameter>" * 1000 + "</function>"), function("f", x=schema))
+    assert (call.arguments, schema.looks) == ({"x": 1}, 1)
+
+
 @pytest.mark.parametrize(
     ("more", "allowed"),
     [

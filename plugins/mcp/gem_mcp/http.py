@@ -24,6 +24,7 @@ _DAY = 86400.0
 """No limit on a silent stream: each exchange has its own limit."""
 _LEAVE_SECONDS = 2.0
 """Seconds that a server may take to hear that its session is over."""
+_MOST_COOKIES = 100
 _until: ContextVar[float] = ContextVar("gem_mcp_until", default=math.inf)
 """When the server must have answered the message that this task sent."""
 
@@ -87,6 +88,8 @@ class TimedClient(httpx2.AsyncClient):
         """Send a request. Where a stream broke off, the SDK asks for its rest in the same task, and so within its time."""
         if request.method != "GET":
             _until.set(time.monotonic() + (_LEAVE_SECONDS if request.method == "DELETE" else self._seconds))
+        if len(self.cookies) > _MOST_COOKIES:  # a server could send new ones for ever
+            self.cookies.clear()
         with anyio.move_on_after(_until.get() - time.monotonic()):
             return await super().send(request, **settings)
         return httpx2.Response(504, request=request)

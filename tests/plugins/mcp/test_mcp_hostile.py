@@ -143,6 +143,21 @@ def test_a_server_that_will_not_hear_of_an_end_keeps_nobody(monkeypatch: pytest.
     assert asyncio.run(ask(b"", use)) == b"504"
 
 
+def test_cookies_without_end_are_not_kept() -> None:
+    numbers = iter(range(1 << 30))
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers=[("Set-Cookie", f"a{next(numbers)}=b") for _ in range(50)])
+
+    async def use() -> int:
+        async with TimedClient(60.0, transport=httpx2.MockTransport(answer)) as client:
+            for _ in range(20):
+                await client.post("http://far")
+            return len(client.cookies)
+
+    assert asyncio.run(use()) <= 150
+
+
 def events(*chunks: bytes) -> bytes:
     """What the SDK gets of a stream of events."""
 
