@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_core.tools import Function
-from gem_core.tools import calls
+from gem_core.tools import Function, calls
 from gem_core.tools.calls import Call, Form, find_call, written
 
 TEXT: dict[str, Any] = {"type": "string"}
