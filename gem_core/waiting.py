@@ -11,7 +11,7 @@ from typing import Protocol
 from gem_core.errors import EnvError
 
 MOST_SECONDS = 3600.0
-"""How long a call waits for its turn. No time limit counts this, so a turn that is never given back would hold up all."""
+"""How long a call waits for its turn. No time limit counts it, so a turn that is kept for ever would hold up all."""
 
 
 class Clock(Protocol):

@@ -20,8 +20,8 @@ _SECRET = secrets.token_hex(8)
 _CUT = f"GEMCORECUT{_SECRET}"
 """Where foreign text is cut before it is encoded."""
 _PLACEHOLDER = f"GEMCOREPLACEHOLDER{_SECRET}"
-"""Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip white
-space or cut reasoning blocks out of earlier messages."""
+"""Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
+white space or cut reasoning blocks out of earlier messages."""
 _PROBE = f"GEMCOREPROBE{_SECRET}"
 """Stands for a message."""
 

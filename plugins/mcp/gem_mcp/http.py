@@ -85,7 +85,7 @@ class TimedClient(httpx2.AsyncClient):
         self._seconds = seconds
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """Send a request. Where a stream broke off, the SDK asks for its rest in the same task, and so within its time."""
+        """Send a request. The SDK asks for the rest of a broken stream in the same task, so within the same time."""
         if request.method != "GET":
             _until.set(time.monotonic() + (_LEAVE_SECONDS if request.method == "DELETE" else self._seconds))
         if len(self.cookies) > _MOST_COOKIES:  # a server could send new ones for ever
