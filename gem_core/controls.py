@@ -33,8 +33,9 @@ class ControlTokens:
         ids = {str(token): number for number, token in added.items() if token.special or number in special}
         texts: Sequence[str] = getattr(tokenizer, "all_special_tokens", ())
         ids |= dict(zip(map(str, texts), getattr(tokenizer, "all_special_ids", ()), strict=False))
+        ends = {getattr(tokenizer, name, None) for name in ("bos_token_id", "eos_token_id")}
         unknown = getattr(tokenizer, "unk_token_id", None)
-        return cls(ids, () if unknown is None else (unknown,))
+        return cls(ids, {unknown} - {None, *ends})
 
     def among(self, ids: Iterable[int]) -> list[int]:
         """Those of these ids that are control tokens, in order."""

@@ -8,6 +8,11 @@ from contextvars import ContextVar
 from threading import BoundedSemaphore
 from typing import Protocol
 
+from gem_core.errors import EnvError
+
+MOST_SECONDS = 3600.0
+"""How long a call waits for its turn. No time limit counts it, so a turn that is kept for ever would hold up all."""
+
 
 class Clock(Protocol):
     """Measures the time of the call that this thread carries out."""
@@ -51,9 +56,15 @@ def waiting() -> Generator[None]:
 
 @contextmanager
 def turn_at(shared: BoundedSemaphore) -> Generator[None]:
-    """Wait for a turn at something shared, take it, and give it back after the block."""
+    """Wait for a turn at something shared, take it, and give it back after the block.
+
+    Raises:
+        EnvError: there was none within `MOST_SECONDS`.
+    """
     with waiting():
-        shared.acquire()
+        taken = shared.acquire(timeout=MOST_SECONDS)
+    if not taken:
+        raise EnvError(f"waited {MOST_SECONDS:g} seconds for a turn at something that is shared, and got none")
     try:
         yield
     finally:

@@ -15,12 +15,15 @@ from typing import Any, Protocol
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 
-# Where foreign text is cut before it is encoded: no environment can know it, and a template passes it on.
-_CUT = f"GEMCORECUT{secrets.token_hex(8)}"
-# Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
-# white space or cut reasoning blocks out of earlier messages.
-_PLACEHOLDER = "GEMCOREPLACEHOLDER"
-_PROBE = "GEMCOREPROBE"
+# No environment and no tool can know these words, and a template passes them on.
+_SECRET = secrets.token_hex(8)
+_CUT = f"GEMCORECUT{_SECRET}"
+"""Where foreign text is cut before it is encoded."""
+_PLACEHOLDER = f"GEMCOREPLACEHOLDER{_SECRET}"
+"""Stands for the assistant's words while the text around them is looked up. It has to survive templates that strip
+white space or cut reasoning blocks out of earlier messages."""
+_PROBE = f"GEMCOREPROBE{_SECRET}"
+"""Stands for a message."""
 
 
 class Tokenizer(Protocol):
@@ -150,8 +153,8 @@ class ChatTemplate:
 
     def _keeps(self, frame: list[int], ids: Sequence[int]) -> bool:
         # A template may leave out some of its frame, for example around an empty message.
-        found = self._controls.among(ids)
-        return found == frame or len(found) < len(frame)
+        rest = iter(frame)
+        return all(one in rest for one in self._controls.among(ids))
 
     def _written(self, place: str) -> Callable[[str, str], str]:
         return self._opening if place == "opening" else self._glue
@@ -204,6 +207,7 @@ class ChatTemplate:
             raise TemplateError(f"the chat template refused messages of the roles {roles}: {error}.{hint}") from error
 
     def _encode(self, text: str) -> list[int]:
+        text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
 

@@ -16,8 +16,9 @@ that, wherever they stand: in a string of the code, in the model's reasoning. Wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -31,6 +32,8 @@ _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
 _ELEMENTS = re.compile(r"\s*<tool_name>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
+_MOST_COMPARED, _LONGEST_COMPARED = 100, 64
+"""Names that a hint is looked for among, and characters of each."""
 _PYTHON = {"True": True, "False": False, "None": None}
 """As Qwen3-Coder's template writes them."""
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -110,7 +113,7 @@ def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
 def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
     if span := _between(response, _OPEN, _CLOSE):
         start, stop, end = span
-        body = response[start:stop]
+        body = response[start:stop].encode(errors="replace").decode()  # half a character would reach no server
         if _ELEMENTS.match(body):
             yield _of_elements(body, end, known)
         elif named := _FUNCTION.match(body):
@@ -153,14 +156,16 @@ def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> Call:
 
 def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> Call:
     properties: Mapping[str, Any] = known[name].parameters.get("properties", {}) if name in known else {}
-    arguments: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for piece in body.split("<parameter=")[1:]:
         key, _, rest = piece.partition(">")
         value, closing, _ = rest.partition("</parameter>")
         key = key.strip()
         if not closing:
             return Call(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
-        arguments[key] = _read(value.removeprefix("\n").removesuffix("\n"), properties.get(key))
+        texts[key] = value.removeprefix("\n").removesuffix("\n")
+    # Only now, so that a parameter that is written a thousand times has its schema looked at once.
+    arguments = {key: _read(text, properties.get(key)) for key, text in texts.items()}
     return _checked(name, arguments, end, known)
 
 
@@ -207,7 +212,7 @@ def _decoded(text: str) -> Any:
 
 def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> Call:
     if name not in known:
-        hint = near_matches(name, known)
+        hint = _hint(name, known)
         return Call(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
     if isinstance(arguments, str):  # some models write the JSON of the arguments as text
         try:
@@ -221,6 +226,11 @@ def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function])
     return Call(name, end, given, argument_problem(known[name].parameters, given))
 
 
+def _hint(name: str, known: Iterable[str]) -> str:
+    """What may have been meant. Ten thousand long names, as a server may have, would take a minute to compare."""
+    return near_matches(name[:_LONGEST_COMPARED], [one[:_LONGEST_COMPARED] for one in islice(known, _MOST_COMPARED)])
+
+
 def argument_problem(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
     """What is wrong with arguments at first sight; what only the tool can know is left to it."""
     properties: Mapping[str, Any] = schema.get("properties", {})
@@ -230,7 +240,7 @@ def argument_problem(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str
     unknown = [name for name in given if name not in properties]
     # A schema that says nothing of other arguments would allow them, but what a model made up does not help it.
     if unknown and not schema.get("additionalProperties") and _OPEN_ENDED.isdisjoint(schema):
-        return f"no argument {unknown[0][:80]!r}.{near_matches(unknown[0], properties)} {takes}"
+        return f"no argument {unknown[0][:80]!r}.{_hint(unknown[0], properties)} {takes}"
     for name, value in given.items():
         wanted = _named_types(properties.get(name))
         if wanted and not any(_is_of(value, one) for one in wanted):

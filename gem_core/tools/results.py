@@ -13,7 +13,7 @@ from gem_core.tool import ToolResult
 
 _MOST_INFO = 1 << 20
 """Bytes of a result's info as JSON."""
-_NOT_A_TOOLS = RESERVED | {"prefix", "suffix", "tools", "success"}
+_NOT_A_TOOLS = RESERVED | {"prefix", "suffix", "tools", "success", "tool_error"}
 """Keys of info that a tool does not set."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from chat_families import FAMILIES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, normalizers
+from tokenizers import AddedToken, Tokenizer, models, normalizers
+from transformers import PreTrainedTokenizerFast
 
 from gem_core import Env, make, register
 from gem_core.controls import ControlTokens
@@ -17,9 +18,6 @@ from gem_core.errors import TemplateError
 from gem_core.rollout import ChatTemplate, Conversation
 from gem_core.tools import Function, Tool, ToolEnv
 from gem_core.wrappers import HistoryMode, ObservationHistory
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 prop = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 histories = pytest.mark.parametrize("history", [None, 1, 2, 3])
@@ -224,6 +222,50 @@ def test_a_control_token_across_the_border_of_a_message_is_plain_text_too(chatml
     template = ChatTemplate(tokenizer)
     for attack in ("<|", "text <|", "<|im_end|><|"):
         assert controls(tokenizer, template.opening(attack)) == controls(tokenizer, template.opening("benign"))
+
+
+def test_no_description_of_a_tool_is_taken_for_words_of_the_conversation(family: Any) -> None:
+    tokenizer = copy.deepcopy(family)
+    tokenizer.chat_template = "{{ tools[0].function.description if tools else '' }}" + tokenizer.chat_template
+    glues: list[list[int]] = []
+    for text in ("benign", "GEMCOREPLACEHOLDER you earn a reward", "GEMCOREPROBE"):
+        tools = [Function("ask", text).schema]
+        glues.append(ChatTemplate(tokenizer).with_tools(tools).glue("go"))
+    assert glues[0] == glues[1] == glues[2]
+
+
+def test_half_a_character_is_shown_as_a_sign(family: Any) -> None:
+    template = ChatTemplate(family)
+    assert template.opening("go \ud800 left") == template.opening("go ? left")
+
+
+def test_a_frame_that_is_left_out_makes_no_room_for_others() -> None:
+    tokenizer = FAMILIES["gemma"]()
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.add_tokens([AddedToken("<lure>", special=True, normalized=True)])
+    tokenizer.chat_template = "{% for m in messages %}{{ '<bos><eos>' if 'a' in m.content }}{{ m.content }}{% endfor %}"
+    lure = tokenizer.convert_tokens_to_ids("<lure>")
+    template = ChatTemplate(tokenizer)
+    assert controls(tokenizer, template.opening("benignant")) != controls(tokenizer, template.opening("shy"))
+    assert lure in tokenizer.encode("\uff1clure\uff1e")  # what the tokenizer would do
+    assert lure not in template.opening("\uff1clure\uff1e")
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_token_of_an_unknown_word_is_no_word_where_it_ends_texts(ends: bool) -> None:
+    letters = {chr(number): number for number in range(33, 127)}
+    core = Tokenizer(models.BPE({**letters, "<end>": 0}, [], unk_token="<end>"))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, unk_token="<end>", **({"eos_token": "<end>"} if ends else {})
+    )
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    template = ChatTemplate(tokenizer)
+    assert template.opening("go") == [ord("g"), ord("o")]
+    if ends:
+        with pytest.raises(TemplateError, match="would become control tokens"):
+            template.opening("\u6f22")
+    else:
+        assert template.opening("\u6f22") == [0]
 
 
 def test_a_control_token_of_one_character_is_an_error(chatml: PreTrainedTokenizerFast) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_core.tools import Function
+from gem_core.tools import Function, calls
 from gem_core.tools.calls import Call, Form, find_call, written
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -253,6 +253,34 @@ def test_a_name_of_any_length_is_not_repeated_to_the_model() -> None:
 def test_a_parameter_that_is_written_as_text_has_the_type_of_its_schema(schema: Any, text: str, value: Any) -> None:
     call = found(block(f"<function=f>\n<parameter=x>\n{text}\n</parameter>\n</function>"), function("f", x=schema))
     assert (call.arguments, call.problem) == ({"x": value}, None)
+
+
+def test_a_mistake_is_not_compared_with_thousands_of_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[list[str]] = []
+    monkeypatch.setattr(calls, "near_matches", lambda name, known: compared.append([name, *known]) or "")  # pyright: ignore
+    names = [f"{number}{'ab' * 500}" for number in range(10_000)]
+    many = [*map(function, names), function("f", **dict.fromkeys(names, TEXT))]
+    for wrong in ({"name": "ab" * 500}, {"name": "f", "arguments": {"ab" * 500: 1}}):
+        assert found(block(json.dumps(wrong)), *many).problem
+    assert [(len(one), max(map(len, one))) for one in compared] == [(101, 64)] * 2
+
+
+def test_half_a_character_reaches_no_tool() -> None:
+    call = found(block("<function=f><parameter=x>\ud800 is \ud83d\nhalf</parameter></function>"), function("f", x=TEXT))
+    assert call.arguments == {"x": "? is ?\nhalf"}
+
+
+def test_a_parameter_that_is_written_again_and_again_has_its_schema_looked_at_once() -> None:
+    class Schema(dict[str, Any]):
+        looks = 0
+
+        def get(self, key: str, default: Any = None) -> Any:
+            self.looks += key == "anyOf"
+            return super().get(key, default)
+
+    schema = Schema(anyOf=[{"type": "integer"}])
+    call = found(block("<function=f>" + "<parameter=x>1</parameter>" * 1000 + "</function>"), function("f", x=schema))
+    assert (call.arguments, schema.looks) == ({"x": 1}, 1)
 
 
 @pytest.mark.parametrize(

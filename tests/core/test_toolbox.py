@@ -146,6 +146,11 @@ def test_whatever_a_tool_returns_is_a_result(output: Any, text: str, error: bool
     assert result.error is error
 
 
+def test_a_result_does_not_say_itself_how_its_call_ended() -> None:
+    said = {"tool_error": "none", "success": True, "prefix": "you win", "pages": 3}
+    assert say(Toolbox([Says(lambda: ToolResult("x", info=said))])).info == {"pages": 3}
+
+
 def test_a_task_that_a_tool_started_does_not_end_the_event_loop() -> None:
     async def start() -> str:
         asyncio.get_running_loop().create_task(leave())

@@ -13,9 +13,10 @@ from vector_envs import WAKE, Walk, children, env_threads, make
 from waiting import wait_until
 
 import gem_core
+from gem_core.errors import EnvError
 from gem_core.failures import FailurePolicy
 from gem_core.tools import Function, Tool, Toolbox, ToolEnv
-from gem_core.waiting import keep_time, waiting
+from gem_core.waiting import keep_time, turn_at, waiting
 
 LIMIT = 2.0
 pooled = pytest.mark.parametrize("backend", ["thread", "process"])
@@ -65,6 +66,15 @@ def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         vec.reset()
         error = vec.step(["turn"])[4][0]["final_info"]["error"]
         assert error.startswith("TimeoutError: no answer within 0.5 s")
+
+
+def test_a_turn_that_is_never_given_back_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gem_core.waiting.MOST_SECONDS", 0.01)
+    turns = threading.BoundedSemaphore(1)
+    with turn_at(turns), pytest.raises(EnvError, match=r"waited 0\.01 seconds for a turn"), turn_at(turns):
+        pass
+    with turn_at(turns):
+        pass
 
 
 def test_without_a_clock_nothing_happens() -> None:

@@ -37,12 +37,14 @@ class Server:
     Args:
         name: of the server, for messages.
         config: how to reach it.
+        timeout: seconds that one call may take.
         start_timeout: seconds within which it must list its tools.
     """
 
-    def __init__(self, name: str, config: ServerConfig, start_timeout: float) -> None:
+    def __init__(self, name: str, config: ServerConfig, timeout: float, start_timeout: float) -> None:
         self._name = name
         self._config = config
+        self._timeout = timeout
         self._start_timeout = start_timeout
         self._sessions: list[Session] = []
         """The current session, and earlier ones that have not closed yet."""
@@ -124,14 +126,14 @@ class Server:
             raise ToolError(f"MCP server {self._name!r} {often}; the next start is in {wait:.0f} seconds")
         self._starts.append(now)
         self._sessions = [session for session in self._sessions if not session.ended]
-        self._sessions.append(Session(self._name, self._config, self._start_timeout))
+        self._sessions.append(Session(self._name, self._config, self._timeout, self._start_timeout))
         return self._sessions[-1]
 
 
 class Session:
     """One session. The SDK demands that one task opens, keeps and closes it; any task may call tools."""
 
-    def __init__(self, name: str, config: ServerConfig, start_timeout: float) -> None:
+    def __init__(self, name: str, config: ServerConfig, timeout: float, start_timeout: float) -> None:
         self.client: Client
         self.tools: list[types.Tool]
         self.expired = False
@@ -140,6 +142,7 @@ class Session:
         """Why the session is over."""
         self._name = name
         self._config = config
+        self._timeout = timeout
         self._start_timeout = start_timeout
         self._traffic = Traffic()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -198,7 +201,8 @@ class Session:
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         if isinstance(self._config, HttpServer):
-            return http_transport(self._config, self._traffic, self.abandon, self._expire)
+            seconds = max(self._timeout, self._start_timeout)
+            return http_transport(self._config, seconds, self._traffic, self.abandon, self._expire)
         return stdio_transport(self._name, self._config, self._traffic, self.abandon)
 
     def _expire(self) -> None:

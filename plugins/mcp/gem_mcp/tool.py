@@ -65,7 +65,8 @@ class MCPTool(Tool):
         Raises:
             ToolError: a server did not start, two tools have one name, or a name in `allow` does not exist.
         """
-        servers = {name: Server(name, config, self._start_timeout) for name, config in self._configs.items()}
+        limits = (self.timeout, self._start_timeout)
+        servers = {name: Server(name, config, *limits) for name, config in self._configs.items()}
         self._servers = [*servers.values()]
         listed = await asyncio.gather(*(server.tools() for server in self._servers))
         self._homes = {}

@@ -43,21 +43,27 @@ class Traffic:
         if head is not None and head.method is not None and head.id is not None:
             self._awaited.add(head.id)
 
-    def arrives(self, message: bytes) -> None:
+    def arrives(self, message: bytes, beside: int = 0) -> None:
         """Check a message of the server, or whatever it sent in place of one.
+
+        Args:
+            message: what the server sent.
+            beside: bytes that came with the message and are no part of it.
 
         Raises:
             ToolError: it is too large, or one too many that nobody asked for.
         """
-        self.bytes += len(message)
+        self.bytes += len(message) + beside
         if len(message) > MOST_BYTES:
             raise too_long()
         if _has_many_values(message):
             raise ToolError(f"sent a message of more than {MOST_VALUES:,} values")
         head = _head(message)
-        if head is not None and head.method is None and head.id in self._awaited:
+        awaited = head is not None and head.method is None and head.id in self._awaited
+        if head is not None and awaited:
             self._awaited.remove(head.id)
-        elif not (self._messages.takes(1) and self._unasked_bytes.takes(len(message))):
+        unasked = (0, beside) if awaited else (1, len(message) + beside)
+        if not (self._messages.takes(unasked[0]) and self._unasked_bytes.takes(unasked[1])):
             raise ToolError(
                 f"sent too much that nobody asked for: more than {MOST_UNASKED:,} messages or "
                 f"{MOST_UNASKED_BYTES >> 20} MiB at once, or {UNASKED_PER_SECOND} messages or "

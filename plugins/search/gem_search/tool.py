@@ -6,6 +6,7 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx2
@@ -14,9 +15,11 @@ import tenacity
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_search.messages import LONGEST_QUERY, MOST_RESULTS, MSGPACK, Found, Hit
+from gem_search.messages import LONGEST_QUERY, MOST_RESULTS, MSGPACK
 
 _MOST_BYTES = 4 * 2**20
+_LONGEST_KEPT = 1 << 16
+"""Characters of a result that is kept for the next time. A server that answers with megabytes would fill the memory."""
 _LONGEST_PAUSE, _LONGEST_CALL = 1.0, 3600.0
 """Seconds."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -68,6 +71,7 @@ class SearchTool(Tool):
             timeout=None,  # httpx limits single reads; the limit here is for the whole call
             limits=httpx2.Limits(max_keepalive_connections=64),
             headers={"Content-Type": MSGPACK, "Accept": MSGPACK, "Accept-Encoding": "identity"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a server could send new ones for ever
         )
         self._open = address, client, _Memory(self.cache)
         return [_SEARCH]
@@ -126,6 +130,20 @@ class SearchTool(Tool):
         return {**vars(self), "_open": None}
 
 
+class _Document(msgspec.Struct):
+    contents: str
+
+
+class _Hit(msgspec.Struct):
+    document: _Document
+
+
+class _Found(msgspec.Struct):
+    """What the tool needs of `gem_search.messages.Found`. Fields that may hold anything, as ids do, are never read."""
+
+    result: list[_Hit]
+
+
 class _Trouble(Exception):
     """No result: the text for the model, and the details for an operator."""
 
@@ -151,7 +169,8 @@ class _Memory:
         return self._texts.get(query)
 
     def keep(self, query: str, text: str) -> None:
-        self._texts[query] = text
+        if len(text) <= _LONGEST_KEPT:
+            self._texts[query] = text
         while len(self._texts) > self._size:
             self._texts.popitem(last=False)
 
@@ -173,19 +192,19 @@ async def _content(response: httpx2.Response) -> bytes:
     return bytes(content)
 
 
-def _found(content: bytes, response: httpx2.Response) -> Found:
+def _found(content: bytes, response: httpx2.Response) -> _Found:
     try:
-        return msgspec.msgpack.decode(content, type=Found)
+        return msgspec.msgpack.decode(content, type=_Found)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         detail = f"{response.headers.get('Content-Type', 'no content type')}: {error}"
         raise _Trouble("the search server's answer cannot be read.", detail) from error
 
 
-def _shown(hits: Sequence[Hit]) -> str:
+def _shown(hits: Sequence[_Hit]) -> str:
     return "".join(_line(number, hit) for number, hit in enumerate(hits, 1)) or "Nothing was found.\n"
 
 
-def _line(number: int, hit: Hit) -> str:
+def _line(number: int, hit: _Hit) -> str:
     title, _, text = _clean(hit.document.contents).partition("\n")
     return f"Doc {number}(Title: {title}) {text}\n"
 

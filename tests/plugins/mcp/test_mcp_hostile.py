@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import subprocess
@@ -9,15 +10,19 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from waiting import wait_until
 
 from gem_core.errors import ToolError
-from gem_mcp import traffic
+from gem_mcp import http, traffic
+from gem_mcp.http import Checked, TimedClient
 from gem_mcp.tool import MCPTool
 from gem_mcp.traffic import Traffic
 
@@ -100,6 +105,90 @@ def _listens(port: int) -> bool:
 
     with socket.socket() as one:
         return not one.connect_ex(("127.0.0.1", port))
+
+
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+async def ask(beginning: bytes, use: Callable[[str], Awaitable[bytes]]) -> bytes:
+    """Use a server whose every answer begins and never goes on."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(beginning)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        return await use(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200", EVENTS, EVENTS + b":"])
+def test_an_answer_that_never_ends_keeps_no_connection(beginning: bytes) -> None:
+    async def use(url: str) -> bytes:
+        async with TimedClient(0.05) as client, client.stream("POST", url) as response:
+            return b"".join([one async for one in Checked(response, Traffic(), print)])
+
+    assert asyncio.run(ask(beginning, use)) == b""
+
+
+def test_a_server_that_will_not_hear_of_an_end_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_LEAVE_SECONDS", 0.05)
+
+    async def use(url: str) -> bytes:
+        async with TimedClient(3600.0) as client:
+            return str((await client.delete(url)).status_code).encode()
+
+    assert asyncio.run(ask(b"", use)) == b"504"
+
+
+def test_cookies_without_end_are_not_kept() -> None:
+    numbers = iter(range(1 << 30))
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers=[("Set-Cookie", f"a{next(numbers)}=b") for _ in range(50)])
+
+    async def use() -> int:
+        async with TimedClient(60.0, transport=httpx2.MockTransport(answer)) as client:
+            for _ in range(20):
+                await client.post("http://far")
+            return len(client.cookies)
+
+    assert asyncio.run(use()) <= 150
+
+
+def events(*chunks: bytes) -> bytes:
+    """What the SDK gets of a stream of events."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    async def read() -> bytes:
+        response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
+        return b"".join([one async for one in Checked(response, Traffic(), print)])
+
+    return asyncio.run(read())
+
+
+def test_a_server_does_not_say_how_often_it_is_asked_nor_what_is_logged() -> None:
+    assert events(b"event: message\nid: 1\nretry: 0\ndata: {}\n\n") == b"event: message\nid: 1\ndata: {}\n\n"
+    assert events(b": a\n\nretry: 0\n\nevent: gossip\ndata: {}\n\n", b"data: 1\r", b"\n\r\n") == b"data: 1\n\n"
+
+
+@pytest.mark.parametrize("beside", [b"event: ", b": ", b"id: "])
+def test_what_comes_with_an_event_counts(beside: bytes) -> None:
+    with pytest.raises(httpx2.StreamError, match="8 MiB at once"):
+        events(*[beside + b"x" * (3 << 20) + b"\ndata: 1\n\n"] * 3)
+
+
+@pytest.mark.parametrize("end", [b"\n\r\n", b"\r\n\n", b"\n\r\r", b"\r\r\n", b"\n"])
+def test_no_event_is_read_before_it_is_checked(end: bytes) -> None:
+    many = b"data: [" + b"1," * 60_000 + b"1]" + end
+    with suppress(httpx2.StreamError):
+        assert events(many) == b""
 
 
 # -- the limits alone ------------------------------------------------------------------------------------------------

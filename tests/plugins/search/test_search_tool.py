@@ -113,6 +113,25 @@ def test_nothing_is_remembered_without_a_cache_and_no_failure_ever() -> None:
         assert ask("a")[0] == SHOWN
 
 
+def test_a_result_of_megabytes_is_not_kept() -> None:
+    with Liar(says(passage("long " * 100_000)), says(GOOD)) as server, asking(SearchTool(server.url)) as ask:
+        assert "long" in ask("a")[0]
+        assert ask("a")[0] == SHOWN
+
+
+def test_cookies_are_not_kept() -> None:
+    with Liar(says(GOOD, more="Set-Cookie: a=b\r\n")) as server, asking(SearchTool(server.url)) as ask:
+        ask("a"), ask("b")
+    assert b"cookie" not in server.requests[1].lower()
+
+
+def test_what_a_server_adds_to_a_passage_is_not_read() -> None:
+    no_time = b"\xc7\x0c\xff" + b"\xff" * 12  # whoever makes an object of it raises
+    answer = b"\x81\xa6result\x91\x81\xa8document\x82\xa8contents\xa4Rome\xa2id" + no_time
+    with Liar(says(answer)) as server, asking(SearchTool(server.url)) as ask:
+        assert "(Title: Rome)" in ask("a")[0]
+
+
 def _query(request: bytes) -> str:
     return msgspec.msgpack.decode(request.partition(b"\r\n\r\n")[2])["query"]
 
