@@ -30,7 +30,8 @@ app = typer.Typer(
     cls=_RunByDefault,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Evaluate a model on environments: `gem-core eval ID [ID ...] --model NAME`. `gem-core eval run -h` has all options.",
+    help="Evaluate a model on environments: `gem-core eval ID [ID ...] --model NAME`. All options: "
+    "`gem-core eval run -h`.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
