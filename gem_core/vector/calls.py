@@ -159,16 +159,16 @@ def _failure_of(error: BaseException) -> Failure:
     cause = error if error.__cause__ is None else error.__cause__
     place = traceback.extract_tb(cause.__traceback__)[-1:]
     where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
-    text = _cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MOST_TRACEBACK)
+    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MOST_TRACEBACK)
     kind, said = FailureKind.RAISED, described(error)
     if isinstance(error, InvalidAnswer):
         kind, said = FailureKind.INVALID, str(error)
-    return Failure(kind, _cut(said, MOST_ERROR), text, _cut(where, MOST_ERROR))
+    return Failure(kind, cut(said, MOST_ERROR), text, cut(where, MOST_ERROR))
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     """A text without its middle, if it is longer than that."""
-    half = most // 2
+    half = most // 2 - 4
     return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 

@@ -9,6 +9,7 @@ import pickle
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -64,12 +65,14 @@ class ProcessWorker(Worker):
         """The slots whose answers are to come, in the order in which they were asked. What the process itself says of
         who is at work is believed of these only."""
         lifeline, self._lifeline = os.pipe()
-        with theirs, tempfile.NamedTemporaryFile(buffering=0) as shared:
+        with theirs, tempfile.NamedTemporaryFile(buffering=0) as shared, contextlib.ExitStack() as output:
             self._marker = MarkerReader(shared.name)
             files = (theirs.fileno(), lifeline, shared.fileno())
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(sys.path), json.dumps(files)],
                 stdin=subprocess.DEVNULL,
+                stdout=output.enter_context(_opened_anew(1)),
+                stderr=output.enter_context(_opened_anew(2)),
                 pass_fds=files,
                 start_new_session=True,
                 # Otherwise an environment that goes by the order of a set plays differently in each worker.
@@ -365,7 +368,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
                 return
             if slot not in worker.awaited:
                 raise wire.Garbage("an answer that nobody asked for")
-            if type(outcome) is not Failure and (type(outcome) is Transition) is (type(self._calls[slot]) is Reset):
+            if not self._fits(slot, outcome):
                 raise wire.Garbage("an opening in place of a turn, or a turn in place of an opening")
             worker.answered(slot)
             self._take_outcome(worker, slot, outcome)
@@ -460,6 +463,26 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._selector.close()
         self._waker.close()
         self._woken_by.close()
+
+
+@contextlib.contextmanager
+def _opened_anew(output: int) -> Iterator[int | None]:
+    """A pipe or terminal as a worker's own output, so that the worker cannot make it one that never blocks for us.
+
+    `None` for what is inherited: files, whose position is shared, and what cannot be opened.
+    """
+    try:
+        if stat.S_ISREG(os.fstat(output).st_mode):
+            raise OSError
+        own = os.open(f"/dev/fd/{output}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:  # a socket, a pipe that nobody reads, nothing at all
+        yield None
+        return
+    try:
+        os.set_blocking(own, True)
+        yield own
+    finally:
+        os.close(own)
 
 
 def _began(answers: list[wire.Answer]) -> bool:
