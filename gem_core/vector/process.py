@@ -129,9 +129,8 @@ class ProcessWorker(Worker):
 
     def join(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        self.socket.setblocking(True)
-        self.socket.settimeout(max(timeout, 0.001))
         with contextlib.suppress(OSError):
+            self.socket.settimeout(max(timeout, 0.001))
             self.socket.sendall(self._unsent)
             # It may have more to say than the socket holds, and never stop.
             while self.socket.recv(_CHUNK) and (left := deadline - time.monotonic()) > 0:
