@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from gem_core.episode import Episode
+from gem_core.errors import GemError, boundary
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.rollout.records import recorded, restored
@@ -79,9 +80,9 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
 
 def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
     """A record that contains the record of an episode, as JSON in one line; see `Recorder`."""
-    if not any(_is_deep(turn.info, 1) for turn in episode.turns):
-        # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr that raises.
-        with suppress(Exception):
+    # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr or another method that raises.
+    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+        if not any(_is_deep(turn.info, 1) for turn in episode.turns):
             return msgspec.json.encode(record, enc_hook=repr)
     return msgspec.json.encode(_plain(record))
 
@@ -94,12 +95,21 @@ def _is_deep(container: Any, depth: int) -> bool:
 
 def _plain(value: Any, depth: int = 0) -> Any:
     """What JSON can say of a value. Below `MOST_DEPTH` levels, a list or a mapping is a text with its JSON."""
-    if value is None or isinstance(value, bool | float):
+    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+        return _plain_value(value, depth)
+    return "<what cannot be read>"
+
+
+def _plain_value(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, float):
+        return float.__float__(value)
     if isinstance(value, int):
-        return int(value) if -(1 << 63) <= value < 1 << 64 else hex(value)
+        number = int.__index__(value)
+        return number if -(1 << 63) <= number < 1 << 64 else hex(number)
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
+        return str.encode(value, "utf-8", "backslashreplace").decode()
     if isinstance(value, msgspec.Struct):
         return _plain(msgspec.structs.asdict(value), depth)
     if isinstance(value, _CONTAINERS):
@@ -109,7 +119,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
             pairs = cast("Mapping[Any, Any]", value).items()
             return {_key(key): _plain(one, depth + 1) for key, one in pairs}
         return [_plain(one, depth + 1) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return _plain(_shown(value))
+    return _plain_value(_shown(value), depth)
 
 
 def _key(key: Any) -> str:

@@ -94,7 +94,9 @@ class Run:
         while new := {pid for pid, one in present.items() if pid not in living and self._is_ours(one, living)}:
             living |= new
             self._known |= {Seen(pid, present[pid].start) for pid in new}
-        self._sessions |= {one.session for pid, one in present.items() if pid in living and one.session == pid}
+        led = {one.session for pid, one in present.items() if pid in living and one.session == pid}
+        # A session without a process is over, and another program's may get its number.
+        self._sessions = led | self._sessions & {one.session for one in present.values()}
         found = {pid: present[pid] for pid in living}
         self._look_for_files(found)
         return found

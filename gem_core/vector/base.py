@@ -291,7 +291,7 @@ class VectorEnv(ABC):
         else:
             opening: Any = outcome
             state.opened(opening)
-            self._open_episode(slot, state, opening)
+            self._open_episode(slot, state, (opening[0], {**opening[1], **state.named}))
 
     def _end_episode(self, slot: int, state: SlotState, transition: Transition, *, failed: bool = False) -> None:
         if state.error is None:  # otherwise it was counted when it failed to begin

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from gem_core.env import Info, ResetResult
-from gem_core.errors import FailureKind, described
+from gem_core.env import RESERVED, Info, ResetResult
+from gem_core.errors import FailureKind, GemError, boundary, described
 from gem_core.seeding import derive_seed
 from gem_core.vector.tasks import Task
 
@@ -100,17 +101,75 @@ class InvalidAnswer(Exception):
     """An environment returned something that it must not."""
 
 
+def checked_info(info: Mapping[Any, Any], names: str = "an info") -> Info:
+    """A copy of an info, in which those entries that rollouts read are of the types that they expect.
+
+    Args:
+        info: from an environment.
+        names: what to call it in an error.
+
+    Raises:
+        InvalidAnswer: an entry cannot be of that type.
+    """
+    if _READ.keys().isdisjoint(info):
+        return dict(info)
+    return {key: _READ[key](value, f"{names} with {key!r}") if key in _READ else value for key, value in info.items()}
+
+
+def _truth(value: Any, what: str) -> bool:
+    if type(value) is bool:
+        return value
+    try:
+        return bool(value)
+    except Exception as error:  # an array, for example
+        raise InvalidAnswer(f"{what} that is neither true nor false: {type(error).__name__}") from None
+
+
+def _words(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidAnswer(f"{what} of the type {type(value).__name__}, which is not a string")
+    return str.__str__(value)
+
+
+_READ: Mapping[str, Callable[[Any, str], Any]] = {
+    "success": _truth,
+    "use_tool": _truth,
+    "prefix": _words,
+    "suffix": _words,
+}
+NOT_PLAIN = RESERVED | _READ.keys()
+"""Keys of an info that have to be looked at."""
+
+MOST_ERROR, MOST_TRACEBACK = 2_000, 20_000
+"""Characters of a failure's texts, which an environment chooses, and which go to logs and recordings."""
+
+
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception makes."""
+    """The failure that an exception makes, whatever its own methods do."""
+    try:
+        with boundary(lambda _: GemError(), passing=()):
+            return _failure_of(error)
+    except GemError:
+        return Failure(FailureKind.RAISED, "an exception that cannot be described", place="an exception")
+
+
+def _failure_of(error: BaseException) -> Failure:
     import traceback  # only failures need it
 
-    cause = error.__cause__ or error
+    cause = error if error.__cause__ is None else error.__cause__
     place = traceback.extract_tb(cause.__traceback__)[-1:]
     where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MOST_TRACEBACK)
+    kind, said = FailureKind.RAISED, described(error)
     if isinstance(error, InvalidAnswer):
-        return Failure(FailureKind.INVALID, str(error), text, where)
-    return Failure(FailureKind.RAISED, described(error), text, where)
+        kind, said = FailureKind.INVALID, str(error)
+    return Failure(kind, cut(said, MOST_ERROR), text, cut(where, MOST_ERROR))
+
+
+def cut(text: str, most: int) -> str:
+    """A text without its middle, if it is longer than that."""
+    half = most // 2 - 4
+    return text if len(text) <= most else f"{text[:half]} [...] {text[-half:]}"
 
 
 def merged(ended: Transition, opening: ResetResult) -> Transition:

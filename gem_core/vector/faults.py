@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from gem_core.episode import Episode
 
 _log = logging.getLogger("gem_core.vector")
-_logged: set[tuple[str, str]] = set()
-"""Kinds of failure that were logged as a warning in this process."""
+_logged: dict[str, set[str]] = {}
+"""Kinds of failure that were logged as a warning in this process, per environment id."""
+_MOST_KINDS = 50
+"""Of one environment id. An environment that gives each failure a name of its own must not fill the log either."""
 
 
 class Fault(NamedTuple):
@@ -96,11 +98,12 @@ def log_failure(env_id: str, failure: Failure, action: ErrorAction) -> None:
 
     An environment that fails in every episode must not train unnoticed, nor fill the log.
     """
-    kind = (env_id, failure.place or failure.error)
-    level = logging.DEBUG if kind in _logged else logging.WARNING
-    _logged.add(kind)
+    kind, logged = failure.place or failure.error, _logged.setdefault(env_id, set())
+    known = kind in logged or len(logged) >= _MOST_KINDS
+    if not known:
+        logged.add(kind)
     _log.log(
-        level,
+        logging.DEBUG if known else logging.WARNING,
         "%s failed: %s; next: %s, with a fresh environment. Further failures of this kind are logged as debug.\n%s",
         env_id,
         failure.error,

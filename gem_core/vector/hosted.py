@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
-from gem_core.errors import OUT_OF_ROOM, FailureKind
+from gem_core.errors import OUT_OF_ROOM, FailureKind, GemError, boundary
 from gem_core.vector.calls import (
+    NOT_PLAIN,
     Call,
     Failure,
     InvalidAnswer,
@@ -18,6 +19,7 @@ from gem_core.vector.calls import (
     Replay,
     Reset,
     Transition,
+    checked_info,
     digest,
     failure_of,
     new_transition,
@@ -25,6 +27,7 @@ from gem_core.vector.calls import (
 
 _INFINITY = math.inf
 _FROZEN = {str, int, float, bool, type(None)}
+_MOST_CAUSES = 100
 
 
 class HostedEnv:
@@ -88,7 +91,7 @@ class HostedEnv:
                         and type(reward) is float  # pyright: ignore[reportUnknownArgumentType]
                         and type(terminated) is type(truncated) is bool  # pyright: ignore[reportUnknownArgumentType]
                         and -_INFINITY < reward < _INFINITY
-                        and RESERVED.isdisjoint(info)  # pyright: ignore[reportUnknownArgumentType]
+                        and NOT_PLAIN.isdisjoint(info)  # pyright: ignore[reportUnknownArgumentType]
                         and self._pack is None
                     ):
                         # A new dict, because the environment may change its own later.
@@ -114,7 +117,7 @@ class HostedEnv:
         seed = start.seed
         options = {"task": start.task.index} if self._env.takes_task else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options))
-        return observation, {**info, "seed": seed, "episode": start.episode, **options}
+        return observation, {**info, **options}
 
     def data(self, outcome: Outcome) -> bytes:
         """The outcome that `answer` has just given, as it was packed."""
@@ -143,10 +146,10 @@ class HostedEnv:
         return _checked_step(env.step(call.action))
 
     def close(self) -> None:
-        """Close the environment; what it raises meanwhile is ignored."""
+        """Close the environment; what it raises meanwhile is ignored, but for Ctrl-C."""
         env, self._env = self._env, None
         if env is not None:
-            with contextlib.suppress(Exception, SystemExit):
+            with contextlib.suppress(GemError), boundary(lambda _: GemError()):
                 env.close()
 
 
@@ -154,21 +157,34 @@ def _nothing(_: object) -> None:
     pass
 
 
-def _has_run_out(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in OUT_OF_ROOM):
-            return True
-        if isinstance(error, RuntimeError) and "start new thread" in str(error):
-            return True
-        error = error.__cause__
+def _has_run_out(error: BaseException) -> bool:
+    """Whether an exception, or one that caused it, says so; one that cannot be asked does not."""
+    with contextlib.suppress(GemError), boundary(lambda _: GemError(), passing=()):
+        return any(map(_says_it_ran_out, _with_causes(error)))
     return False
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    for _ in range(_MOST_CAUSES):  # an exception can be its own cause
+        if cause is not None:
+            yield cause
+            cause = cause.__cause__
+
+
+def _says_it_ran_out(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in OUT_OF_ROOM
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
 
 
 def _own(info: Info) -> Info:
     # The reset that follows must not change what the ended episode showed.
     try:
         return {key: value if type(value) in _FROZEN else copy.deepcopy(value) for key, value in info.items()}
-    except Exception:  # something that cannot be copied is shown as it is
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # something that cannot be copied is shown as it is
         return info
 
 
@@ -218,9 +234,10 @@ def _checked_info(info: Any, method: str) -> Info:
     if not isinstance(info, dict):
         raise InvalidAnswer(f"{method}() gave the info {info!r:.200}, which is not a dict")
     # A new dict, as the environment may go on changing its own.
-    if RESERVED.isdisjoint(info):  # pyright: ignore[reportUnknownArgumentType]
-        return dict(info)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return {f"env_{key}" if key in RESERVED else key: value for key, value in info.items()}  # pyright: ignore[reportUnknownVariableType]
+    own = checked_info(info, f"{method}() gave an info")  # pyright: ignore[reportUnknownArgumentType]
+    if RESERVED.isdisjoint(own):
+        return own
+    return {f"env_{key}" if key in RESERVED else key: value for key, value in own.items()}
 
 
 def _plain_text(observation: Any, method: str) -> str:

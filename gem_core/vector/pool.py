@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call, Failure, Outcome
+from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition
 from gem_core.vector.tasks import TaskPlan
 
 MAX_LOSSES = 5
@@ -171,6 +171,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         self._workers[number] = self._start_worker(worker.slots)
         calls = {slot: self._calls[slot] for slot in slots if slot in self._calls and slot != blamed}
         self._start({slot: self._again(slot, call) for slot, call in calls.items()})
+
+    def _fits(self, slot: int, outcome: Outcome) -> bool:
+        """Whether an outcome is one of the call under way: a reset has an opening, and a turn has a transition."""
+        return type(outcome) is Failure or (type(outcome) is Transition) is not isinstance(self._calls[slot], Reset)
 
     def _number(self, worker: _W) -> int:
         return next(number for number, one in self._workers.items() if one is worker)

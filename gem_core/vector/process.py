@@ -9,6 +9,7 @@ import pickle
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,9 @@ SILENCE_SECONDS = 10.0
 """How much later than its calls' time limits allow a worker may answer, before it counts as one that hangs."""
 MOST_WAIT_SECONDS = 3600.0
 """How long an environment may wait for its turn at something shared, which its time limit does not count."""
+KILL_SECONDS = 5.0
+"""How long a killed process may take to be gone. One that a process traces, or that waits for a disk, takes longer; it
+runs no code any more."""
 _CHUNK = 1 << 20
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_core.vector.worker import main; main()"
 
@@ -61,13 +65,14 @@ class ProcessWorker(Worker):
         """The slots whose answers are to come, in the order in which they were asked. What the process itself says of
         who is at work is believed of these only."""
         lifeline, self._lifeline = os.pipe()
-        with theirs:
-            shared = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the reader closes it
-            self._marker = MarkerReader(shared)
+        with theirs, tempfile.NamedTemporaryFile(buffering=0) as shared, contextlib.ExitStack() as output:
+            self._marker = MarkerReader(shared.name)
             files = (theirs.fileno(), lifeline, shared.fileno())
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, json.dumps(sys.path), json.dumps(files)],
                 stdin=subprocess.DEVNULL,
+                stdout=output.enter_context(_opened_anew(1)),
+                stderr=output.enter_context(_opened_anew(2)),
                 pass_fds=files,
                 start_new_session=True,
                 # Otherwise an environment that goes by the order of a set plays differently in each worker.
@@ -124,12 +129,12 @@ class ProcessWorker(Worker):
 
     def join(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        self.socket.setblocking(True)
-        self.socket.settimeout(max(timeout, 0.001))
         with contextlib.suppress(OSError):
+            self.socket.settimeout(max(timeout, 0.001))
             self.socket.sendall(self._unsent)
-            while self.socket.recv(_CHUNK):  # it may have more to say than the socket holds
-                self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            # It may have more to say than the socket holds, and never stop.
+            while self.socket.recv(_CHUNK) and (left := deadline - time.monotonic()) > 0:
+                self.socket.settimeout(left)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(max(deadline - time.monotonic(), 0.001))
             self.kill()  # whatever its environments started
@@ -148,7 +153,8 @@ class ProcessWorker(Worker):
         """End the process and all that it started; what it had sent can still be read."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(KILL_SECONDS)
 
     @property
     def sending(self) -> bool:
@@ -357,9 +363,11 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if not answers:
             raise wire.Garbage("a frame without an answer")
         for slot, outcome in answers:
-            if worker.killed or slot not in worker.awaited:
+            if worker.killed:  # by the answer before: its slot plays the next episode elsewhere
+                return
+            if slot not in worker.awaited:
                 raise wire.Garbage("an answer that nobody asked for")
-            if type(outcome) is not Failure and (type(outcome) is Transition) is (type(self._calls[slot]) is Reset):
+            if not self._fits(slot, outcome):
                 raise wire.Garbage("an opening in place of a turn, or a turn in place of an opening")
             worker.answered(slot)
             self._take_outcome(worker, slot, outcome)
@@ -392,7 +400,9 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
                     return
         self._forget_socket(worker)
         suspect = blamed if blamed in worker.awaited else next(iter(worker.awaited), None)
-        if suspect is None:
+        if suspect is None and self._number(worker) < 0:  # its slot's next turn starts another one
+            self._discard(worker)
+        elif suspect is None:
             super()._lose(worker, kind, error, None)
         elif self._home[suspect] < 0:
             self._convict(worker, kind, error, suspect)
@@ -418,9 +428,15 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         super()._submit({slot: call})
 
     def _convict(self, worker: ProcessWorker, kind: FailureKind, error: str, slot: int) -> None:
+        self._discard(worker)
+        self._arrive(slot, Failure(kind, error, place=error))
+
+    def _discard(self, worker: ProcessWorker) -> None:
+        """Give up the process of a slot that has one of its own."""
+        [slot] = worker.slots
         worker.kill()
         del self._workers[self._home[slot]]
-        self._arrive(slot, Failure(kind, error, place=error))
+        self._states[slot].lose()
 
     def _settle(self, slot: int, call: Call) -> None:
         """The next episode is played among the neighbors again; one that is under way, in a process of its own."""
@@ -446,6 +462,26 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._selector.close()
         self._waker.close()
         self._woken_by.close()
+
+
+@contextlib.contextmanager
+def _opened_anew(output: int) -> Iterator[int | None]:
+    """A pipe or terminal as a worker's own output, so that the worker cannot make it one that never blocks for us.
+
+    `None` for what is inherited: files, whose position is shared, and what cannot be opened.
+    """
+    try:
+        if stat.S_ISREG(os.fstat(output).st_mode):
+            raise OSError
+        own = os.open(f"/dev/fd/{output}", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:  # a socket, a pipe that nobody reads, nothing at all
+        yield None
+        return
+    try:
+        os.set_blocking(own, True)
+        yield own
+    finally:
+        os.close(own)
 
 
 def _began(answers: list[wire.Answer]) -> bool:

@@ -293,7 +293,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
 
     def _take_outcome(self, worker: RayWorker, slot: int, data: Any) -> None:
         try:
-            outcome = _outcome(slot, data)
+            outcome = self._outcome(slot, data)
         except wire.Garbage as garbage:
             self._lose(worker, FailureKind.LOST, f"ChildProcessError: its actor gave no answer: {garbage}", slot)
         else:
@@ -304,6 +304,12 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
         if ended and self.autoreset is Autoreset.SAME_STEP:
             self._submit({slot: self._calls[slot]})
+
+    def _outcome(self, slot: int, data: Any) -> Outcome:
+        answers = wire.unpacked(data)
+        if [one for one, _ in answers] != [slot] or not self._fits(slot, answers[0][1]):
+            raise wire.Garbage("an answer of somebody else, or to something else")
+        return answers[0][1]
 
     def _check_workers(self) -> None:
         _check_connected()
@@ -326,17 +332,10 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         # Answers that came before the loss count; without them those turns would be played twice.
         for slot in worker.answered():
             with contextlib.suppress(wire.Garbage):
-                self._arrive(slot, _outcome(slot, worker.take(slot).result()))
+                self._arrive(slot, self._outcome(slot, worker.take(slot).result()))
                 if slot == blamed:
                     blamed = None
         super()._lose(worker, kind, error, blamed)
-
-
-def _outcome(slot: int, data: Any) -> Outcome:
-    answers = wire.unpacked(data)
-    if [one for one, _ in answers] != [slot]:
-        raise wire.Garbage("an answer of somebody else")
-    return answers[0][1]
 
 
 def _connect() -> None:

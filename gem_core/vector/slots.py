@@ -55,7 +55,12 @@ class SlotState:
         """The episode could not begin; returns what is shown instead."""
         self.over, self.steady, self.error = False, False, error
         self.turns = []
-        return "", {"error": error, "seed": self.start.seed, "episode": self.start.episode}
+        return "", {"error": error, **self.named}
+
+    @property
+    def named(self) -> dict[str, int]:
+        """What an opening's info says about which episode it opens."""
+        return {"seed": self.start.seed, "episode": self.start.episode}
 
     def lose(self) -> None:
         """The environment is gone."""

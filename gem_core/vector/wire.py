@@ -25,9 +25,19 @@ from uuid import UUID
 
 import msgspec
 
-from gem_core.env import Info
+from gem_core.env import RESERVED, Info
 from gem_core.errors import FailureKind
-from gem_core.vector.calls import Failure, InvalidAnswer, Outcome, Transition, new_transition
+from gem_core.vector.calls import (
+    MOST_ERROR,
+    MOST_TRACEBACK,
+    Failure,
+    InvalidAnswer,
+    Outcome,
+    Transition,
+    checked_info,
+    cut,
+    new_transition,
+)
 
 HEADER = struct.Struct("<4sQ")
 _LIST = struct.Struct(">BI")
@@ -245,14 +255,17 @@ def frame_length(header: bytes | bytearray) -> int:
 
 def _answer(message: _Message) -> Answer:
     if isinstance(message, _Failed):
-        texts = (_text(text) for text in (message.error, message.traceback, message.place))
-        return message.slot, Failure(message.kind, *texts)
+        error, place = (cut(_text(text), MOST_ERROR) for text in (message.error, message.place))
+        return message.slot, Failure(message.kind, error, cut(_text(message.traceback), MOST_TRACEBACK), place)
     observation = message.observation.decode("utf-8", "surrogatepass")
     info: Any = message.info
     if not isinstance(info, dict):
         raise Garbage("an info that is no mapping")
+    info = checked_info(info)  # pyright: ignore[reportUnknownArgumentType]
+    if not (RESERVED - {"task"} if isinstance(message, _Opening) else RESERVED).isdisjoint(info):
+        raise Garbage("an info with what only the vector says")
     if isinstance(message, _Opening):
-        return message.slot, (observation, info)  # pyright: ignore[reportUnknownVariableType]
+        return message.slot, (observation, info)
     if not math.isfinite(message.reward):
         raise Garbage("a reward that is not finite")
     fields: Any = (observation, message.reward, message.terminated, message.truncated, info)

@@ -9,6 +9,7 @@ import mmap
 import os
 import pickle
 import queue
+import signal
 import socket
 import struct
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gem_core.env import Env
 from gem_core.vector import wire
@@ -119,14 +120,15 @@ class Marker:
 class MarkerReader:
     """The vector's side of a marker: a file that is read and never mapped, as who maps a file dies when others cut it.
 
+    The file is opened here, because a worker can change how a descriptor works that it has inherited (`O_DIRECT`).
+
     Args:
-        file: an open file, which this reader closes.
+        path: of the file, which may be unlinked from now on.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        file.write(MARKER.pack(IDLE, 0))
-        file.flush()
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("rb+", buffering=0)
+        self._file.write(MARKER.pack(IDLE, 0))
 
     def get(self) -> tuple[int, float] | None:
         """Who is at work, and since when on the monotonic clock; `None` for nobody, and for one that waits."""
@@ -175,6 +177,8 @@ def _die_with_the_vector(lifeline: int) -> None:
     # The kernel sends SIGIO, which ends every process of this group, when the other end of the pipe is closed: by the
     # vector, or by its death, however hard. A thread could not, while an environment keeps Python's lock.
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+    if hasattr(fcntl, "F_SETSIG"):  # Linux: a signal that no environment can ignore
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
     with contextlib.suppress(BlockingIOError):
         os.read(lifeline, 1)

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
+from gem_core.training import cleanup_process
 from gem_core.training.cleanup import MARK
+from gem_core.training.cleanup_process import Run, Stat
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="cleaning up needs Linux")
 
@@ -82,6 +84,21 @@ def test_processes_of_others_stay(tmp_path: Path) -> None:
         assert other.poll() is None
         other.communicate(b"\n", timeout=60)
     assert other.returncode == 0
+
+
+def test_a_number_of_a_session_that_is_over_is_anybody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {10: Stat("run", 1, 10, 100), 20: Stat("worker", 10, 20, 200)}
+    monkeypatch.setattr(cleanup_process, "pids", lambda: [*table])
+    monkeypatch.setattr(cleanup_process, "stat", table.get)
+    run = Run(10, "mark")
+    table[21] = Stat("child", 1, 20, 210)  # of the worker's session, whose parent is gone
+    assert run.look().keys() == {10, 20, 21}
+    del table[20]
+    assert run.look().keys() == {10, 21}
+    del table[21]
+    run.look()
+    table[20] = Stat("somebody else's", 1, 20, 900)
+    assert run.look().keys() == {10}
 
 
 def test_where_nothing_was_left_nothing_is_said() -> None:

@@ -153,6 +153,52 @@ def test_what_json_cannot_say_is_written_as_text(tmp_path: Path, value: Any, exp
     assert back.turns[1] == episode().turns[1]
 
 
+class LyingFloat(float):
+    def __repr__(self) -> str:
+        raise ValueError
+
+
+class LyingInt(int):
+    def __ge__(self, other: object) -> bool:
+        raise ValueError
+
+
+class LyingText(str):
+    def encode(self, *_: Any) -> bytes:
+        raise ValueError
+
+
+class LyingList(list[int]):
+    def __iter__(self) -> Any:
+        raise SystemExit
+
+
+class Masked:
+    __class__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+
+class Exits:
+    def __repr__(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (LyingFloat(0.5), 0.5),
+        (LyingInt(5), 5),
+        (LyingText("\ud800"), "\\ud800"),
+        (LyingList([1]), "<what cannot be read>"),
+        (Masked(), "<what cannot be read>"),
+        (Exits(), "<what cannot be read>"),
+    ],
+    ids=["float", "int", "text", "list", "class", "repr"],
+)
+def test_an_episode_with_a_value_that_cannot_be_read_is_written(tmp_path: Path, value: Any, expected: Any) -> None:
+    [back] = written(tmp_path / "episodes.jsonl", episode(info={"value": value, "kept": (1, "\ud800")}))
+    assert back.turns[0].info == {"value": expected, "kept": [1, "\\ud800"]}
+
+
 def test_arrays_in_an_info_are_written(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     info = {"array": numpy.arange(3), "number": numpy.int64(4), "share": numpy.float64(0.5)}

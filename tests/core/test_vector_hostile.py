@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ctypes
 import fcntl
+import gc
 import os
 import resource
 import signal
 import socket
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,13 +34,16 @@ from attacks import (
     sockets,
     takes_all_memory,
 )
-from vector_envs import Walk, action, alone, children, env_threads, make, seed_of
+from vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of
 
 import gem_core
 from gem_core.errors import EnvFailure, FailureKind
-from gem_core.failures import FailurePolicy
+from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.vector import VectorEnv, wire
-from gem_core.vector.calls import Failure, InvalidAnswer, Transition
+from gem_core.vector.calls import MOST_ERROR, MOST_TRACEBACK, Failure, InvalidAnswer, Transition, checked_info
+from gem_core.vector.faults import log_failure
+from gem_core.vector.hosted import HostedEnv
+from gem_core.vector.process import _opened_anew
 
 pytestmark = pytest.mark.uncertain("well-behaved code must answer within a second or two")
 
@@ -144,6 +151,35 @@ def earns_nothing_countable() -> None:
 
 def answers_twice() -> None:
     say(answer(1), answer(1))
+
+
+def answers_twice_at_once() -> None:
+    """Once it is alone, where each answer is that of one call."""
+    if neighbours():
+        os.kill(os.getpid(), signal.SIGKILL)
+    one = wire.packed(1, Transition("forged", 1.0, True, False, {}))
+    say(wire.framed([one, one]))
+    time.sleep(600)
+
+
+def neighbours() -> int:
+    return sum(type(one) is HostedEnv for one in gc.get_objects()) - 1
+
+
+def dies_among_neighbours() -> None:
+    if neighbours():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def changes_how_the_marker_works() -> None:
+    for file in markers():
+        with contextlib.suppress(OSError):  # of file systems that have no such way
+            fcntl.fcntl(file, fcntl.F_SETFL, os.O_DIRECT | os.O_NONBLOCK)
+    time.sleep(600)
+
+
+def has_an_error_longer_than_a_frame() -> None:
+    raise ValueError("x" * (3 * wire.MOST_BYTES))
 
 
 def cuts_the_marker() -> None:
@@ -256,6 +292,7 @@ CERTAIN = [
 HANGING = [
     announces_more_than_comes,
     blames_its_neighbour_for_hanging,
+    changes_how_the_marker_works,
     hangs_and_says_it_just_began,
     hangs_and_says_nothing_is_at_work,
     is_stopped,
@@ -273,7 +310,9 @@ LATE = [
     leaves_no_descriptors_to_others,
 ]
 """Those that may strike in a neighbour's turn, or after the episode; the attacker may get away with it."""
-ATTACKS: dict[str, Callable[[], None]] = {one.__name__: one for one in (*CERTAIN, *HANGING, *LATE)}
+OTHERS = [answers_twice_at_once, dies_among_neighbours, has_an_error_longer_than_a_frame]
+"""Those with a test of their own."""
+ATTACKS: dict[str, Callable[[], None]] = {one.__name__: one for one in (*CERTAIN, *HANGING, *LATE, *OTHERS)}
 
 
 class Hostile(Walk):
@@ -363,6 +402,224 @@ def test_an_attack_that_strikes_later_costs_no_neighbour_anything(how: str) -> N
     for slot in (0, 2):
         assert found[slot] == [healthy(slot, number) for number in range(6)]
     assert [found[1][number] for number in (0, 3, 4, 5)] == [healthy(1, number) for number in (0, 3, 4, 5)]
+
+
+def test_a_process_of_its_own_may_answer_more_than_it_was_asked() -> None:
+    with hostile("answers_twice_at_once", 1) as vec:
+        found = played(vec, 4)
+    for slot in (0, 2):
+        assert found[slot] == [healthy(slot, number) for number in range(4)]
+    assert found[1][1][0][-1] == ("forged", 1.0, True, False)
+    assert [found[1][number] for number in (0, 2, 3)] == [healthy(1, number) for number in (0, 2, 3)]
+
+
+def test_a_process_of_its_own_that_dies_between_two_calls_is_replaced() -> None:
+    kwargs = {"bad_seeds": (seed_of(1, 0, WIDTH),), "how": "dies_among_neighbours"}
+    with make("demo-hostile:Hostile-v0", WIDTH, "process", env_kwargs=kwargs) as vec:
+        vec.reset()
+        for turn in range(2):
+            vec.step({1: action(turn)})
+        pid = vec._workers[-2].process.pid  # type: ignore[attr-defined]
+        os.kill(pid, signal.SIGKILL)
+        assert gone_soon([pid])
+        vec.step({0: "a"})  # the vector notices
+        assert [*vec._workers] == [0]  # type: ignore[attr-defined]
+        turn, terminated = 2, [False]
+        while not terminated[0]:
+            _, _, terminated, _, infos = vec.step({1: action(turn)})
+            turn += 1
+        assert infos[0]["episode"] == 1
+        assert "error" not in infos[0]["final_info"]
+        assert [*vec._workers] == [0]  # type: ignore[attr-defined]
+        assert vec.statistics["demo-hostile:Hostile-v0"].failures == 0
+
+
+def test_an_error_is_shown_without_its_middle() -> None:
+    with hostile("has_an_error_longer_than_a_frame", 1) as vec:
+        found = played(vec, 2)
+        [statistics] = vec.statistics.values()
+    error = found[1][1][1]
+    assert error.startswith("ValueError: xxx")
+    assert len(error) <= MOST_ERROR
+    assert statistics.failures == 1
+    long = wire.packed(0, Failure(FailureKind.RAISED, "x" * 10_000, "x" * 100_000, "x" * 10_000))
+    _, failure = wire.unpacked(wire.listed([long]))[0]
+    assert isinstance(failure, Failure)
+    for text, most in zip(failure[1:], (MOST_ERROR, MOST_TRACEBACK, MOST_ERROR), strict=True):
+        assert most - 10 < len(text) <= most
+
+
+def test_a_worker_does_not_change_how_the_output_of_others_works() -> None:
+    reading, writing = os.pipe()
+    with open(reading), open(writing, "w"), _opened_anew(writing) as own:
+        assert own is not None
+        os.set_blocking(own, False)
+        assert os.get_blocking(writing)
+
+
+def test_a_file_as_output_is_shared_and_so_is_what_cannot_be_opened(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log, _opened_anew(log.fileno()) as own:
+        assert own is None
+    one, other = socket.socketpair()
+    with one, other, _opened_anew(one.fileno()) as own:
+        assert own is None
+
+
+def test_a_process_that_cannot_be_reaped_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self: Any, timeout: float | None = None) -> int:  # as one that another process traces
+        assert timeout is not None
+        raise subprocess.TimeoutExpired("worker", timeout)
+
+    dead: list[Any] = []
+    with hostile("closes_descriptors", 1) as vec:
+        dead += vec._workers.values()  # type: ignore[attr-defined]
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess.Popen, "wait", never)
+            dead[0].kill()
+        assert dead[0].killed
+        dead[0].process.wait()
+
+
+def test_a_worker_that_never_stops_talking_can_be_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: b"x"
+
+    with hostile("closes_descriptors") as vec:
+        [worker] = vec._workers.values()  # type: ignore[attr-defined]
+        with monkeypatch.context() as patch:
+            patch.setattr(worker, "socket", Endless())
+            assert not worker.join(0.1)
+
+
+# -- exceptions and infos that lie -----------------------------------------------------------------------------------
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise ValueError
+
+
+class Mute(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+class Masked(ValueError):
+    __class__ = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+
+class Unnamed(ValueError, metaclass=Nameless):
+    pass
+
+
+class Untrue(ValueError):
+    def __bool__(self) -> bool:
+        raise ValueError
+
+
+class Unformatted(str):
+    def __format__(self, _: str) -> str:
+        raise ValueError
+
+
+class Spoken(ValueError):
+    def __str__(self) -> str:
+        return Unformatted("spoken")
+
+
+def its_own_cause() -> BaseException:
+    error = ValueError("own")
+    error.__cause__ = error
+    return error
+
+
+def caused_by(cause: BaseException) -> BaseException:
+    error = ValueError("caused")
+    error.__cause__ = cause
+    return error
+
+
+class Uncopied:
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise SystemExit
+
+
+LIES: dict[str, Callable[[], Any]] = {
+    "mute": Mute,
+    "masked": Masked,
+    "unnamed": Unnamed,
+    "untrue": lambda: caused_by(Untrue()),
+    "spoken": Spoken,
+    "own cause": its_own_cause,
+    "masked cause": lambda: caused_by(Masked()),
+    "success": lambda: {"success": Untrue()},
+    "use_tool": lambda: {"use_tool": Untrue()},
+    "prefix": lambda: {"prefix": ["text"]},
+    "suffix": lambda: {"suffix": 1},
+}
+
+
+class Liar(Walk):
+    """Answers its second turn with an exception or an info."""
+
+    def __init__(self, how: str = "") -> None:
+        super().__init__()
+        self.how, self.turn = how, 0
+
+    def step(self, action: str) -> Any:
+        self.turn += 1
+        if self.turn != 2:
+            return "", 0.0, False, False, {}
+        lie = LIES[self.how]()
+        if type(lie) is dict:
+            return "", 0.0, False, False, lie
+        raise lie
+
+    def close(self) -> None:
+        if self.turn:
+            raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("backend", ["sync", "thread", "process"])
+@pytest.mark.parametrize("how", [*LIES])
+def test_a_lie_is_a_failure_of_its_own_turn(how: str, backend: str) -> None:
+    gem_core.register("demo-hostile:Liar-v0", "test_vector_hostile:Liar")
+    failures = FailurePolicy(max_failure_share=None)
+    with make("demo-hostile:Liar-v0", 1, backend, failures=failures, env_kwargs={"how": how}) as vec:
+        vec.reset()
+        assert vec.step(["a"])[3] == [False]
+        assert vec.step(["a"])[3] == [True]
+        assert vec.step(["a"])[3] == [False]
+        [statistics] = vec.statistics.values()
+        assert (statistics.failed, statistics.failures) == (1, 1)
+
+
+@pytest.mark.parametrize("backend", ["sync", "thread"])
+def test_what_cannot_be_copied_is_shown_as_it_is(backend: str) -> None:
+    class Ends(Walk):
+        def step(self, action: str) -> Any:
+            return "", 0.0, True, False, {"odd": Uncopied()}
+
+    gem_core.register("demo-hostile:Ends-v0", Ends)
+    with make("demo-hostile:Ends-v0", 1, backend) as vec:
+        vec.reset()
+        assert isinstance(vec.step(["a"])[4][0]["final_info"]["odd"], Uncopied)
+
+
+def test_an_array_is_no_success() -> None:
+    np = pytest.importorskip("numpy")
+    with pytest.raises(InvalidAnswer, match="'success' that is neither true nor false: ValueError"):
+        checked_info({"success": np.arange(2)})
+    assert checked_info({"success": np.bool_(True), "prefix": np.str_("x")}) == {"success": True, "prefix": "x"}
+
+
+def test_each_kind_of_failure_is_logged_once_and_the_log_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING", "gem_core.vector"):
+        for number in range(200):
+            log_failure("demo-hostile:Many-v0", Failure(FailureKind.RAISED, "e", place=str(number)), ErrorAction.DROP)
+    assert len(caplog.records) == 50
 
 
 def test_a_run_goes_on_though_every_episode_of_an_environment_closes_its_descriptors() -> None:
@@ -494,6 +751,11 @@ def test_an_answer_has_a_greatest_size(monkeypatch: pytest.MonkeyPatch) -> None:
             ["opening", 0, b"", {"a": msgspec.msgpack.Ext(8, msgspec.msgpack.encode(["f8", [1 << 40], bytes(8)]))}]
         ),
         msgspec.msgpack.encode(["failed", 0, "NO_KIND", b"", b"", b""]),
+        msgspec.msgpack.encode(["turn", 0, b"", 0.0, True, False, {"error": "x"}]),
+        msgspec.msgpack.encode(["turn", 0, b"", 0.0, False, False, {"task": 1}]),
+        msgspec.msgpack.encode(["opening", 0, b"", {"error": "x"}]),
+        msgspec.msgpack.encode(["opening", 0, b"", {"seed": 1}]),
+        msgspec.msgpack.encode(["opening", 0, b"", {"suffix": 1}]),
     ],
 )
 def test_what_is_no_answer_is_garbage(message: bytes) -> None:

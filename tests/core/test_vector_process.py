@@ -510,7 +510,7 @@ def test_a_forgotten_vector_takes_its_workers_with_it() -> None:
 # -- scripts ---------------------------------------------------------------------------------------------------------
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 from collections import deque
 from itertools import repeat
 from pathlib import Path
@@ -526,6 +526,11 @@ class Mine(Env):
         if action == "hang":
             Path(os.environ["GEM_TEST_MARK"], "hangs").touch()
             deque(repeat(None), maxlen=0)
+        if action == "ignore":
+            for number in {*signal.Signals} - {signal.SIGKILL, signal.SIGSTOP}:
+                signal.signal(number, signal.SIG_IGN)
+            Path(os.environ["GEM_TEST_MARK"], "hangs").touch()
+            time.sleep(300)
         if action == "sleep":
             Path(os.environ["GEM_TEST_MARK"], "hangs").touch()
             time.sleep(300)
@@ -580,9 +585,10 @@ def test_ctrl_c_ends_a_script_and_its_workers(what: str, tmp_path: Path) -> None
     assert none_left(tmp_path)
 
 
+@pytest.mark.parametrize("what", ["hang", "ignore"])
 @pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_die_with_a_killed_script_whatever_they_do(signal_: signal.Signals, tmp_path: Path) -> None:
-    run = script("vec.step({0: 'hang', 2: 'a'})", tmp_path)
+def test_workers_die_with_a_killed_script_whatever_they_do(signal_: signal.Signals, what: str, tmp_path: Path) -> None:
+    run = script(f"vec.step({{0: {what!r}, 2: 'a'}})", tmp_path)
     assert hangs(run, tmp_path)
     assert len(processes_with(str(tmp_path))) == 3
     os.kill(run.pid, signal_)

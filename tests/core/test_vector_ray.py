@@ -24,7 +24,8 @@ from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
 from gem_core.rollout import BatchCollector, Completion, RolloutSettings, read_episodes, recording
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, VectorEnv
+from gem_core.vector import Autoreset, VectorEnv, wire
+from gem_core.vector.calls import Transition
 
 ray = pytest.importorskip("ray")
 
@@ -53,6 +54,15 @@ class Walk(Env):
 
     def sample_random_action(self) -> str:
         return self.rng.choice("abc")
+
+
+class Forging(Walk):
+    """Answers every call that follows with a turn."""
+
+    def step(self, action: str) -> Any:
+        forged = wire.listed([wire.packed(0, Transition("forged", 1.0, False, False, {}))])
+        wire.listed = lambda answers: forged
+        return "", 0.0, True, False, {}
 
 
 class Long(Walk):
@@ -119,7 +129,7 @@ def _cluster() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _registered() -> None:
-    for env in (Walk, Long, Slow):
+    for env in (Walk, Long, Slow, Forging):
         gem_core.register(f"demo-ray:{env.__name__}-v0", env)
 
 
@@ -216,6 +226,15 @@ def test_neighbours_of_a_lost_member_go_on(trouble: str, error: str, undisturbed
     assert [shown[index] for index in others] == [undisturbed[3][index] for index in others]
     assert later == [[turn[index] for index in others] for turn in undisturbed[4:6]]
     assert gone(infos[1]["pid"])
+
+
+def test_a_turn_in_place_of_an_opening_is_a_failure() -> None:
+    failures = FailurePolicy(max_failure_share=None)
+    with vector("Forging", 1, workers=1, failures=failures) as vec:
+        vec.reset()
+        info = vec.step(["a"])[4][0]
+        assert "an answer of somebody else, or to something else" in info["error"]
+        assert vec.reset()[1][0]["episode"] == 2
 
 
 def test_an_actor_that_dies_while_nothing_is_asked_of_it_is_nobodys_failure(undisturbed: list[list[str]]) -> None:
