@@ -34,8 +34,8 @@ class ControlTokens:
         texts: Sequence[str] = getattr(tokenizer, "all_special_tokens", ())
         ids |= dict(zip(map(str, texts), getattr(tokenizer, "all_special_ids", ()), strict=False))
         ends = {getattr(tokenizer, name, None) for name in ("bos_token_id", "eos_token_id")}
-        unknown = getattr(tokenizer, "unk_token_id", None)
-        return cls(ids, {unknown} - {None, *ends})
+        unknown: int | None = getattr(tokenizer, "unk_token_id", None)
+        return cls(ids, () if unknown is None or unknown in ends else (unknown,))
 
     def among(self, ids: Iterable[int]) -> list[int]:
         """Those of these ids that are control tokens, in order."""

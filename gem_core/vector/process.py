@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem_core.env import Env
@@ -25,6 +25,7 @@ from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.worker import CALLS, RAN_OUT, Home, MarkerReader, Setup
+from gem_core.waiting import MOST_SECONDS
 
 START_SECONDS = 300.0
 """How long a worker may take to start, the imports of its environments included."""
@@ -32,8 +33,6 @@ LOOK_SECONDS = 1.0
 """How often to look after workers that say nothing: a process that one of them forked may keep its socket open."""
 SILENCE_SECONDS = 10.0
 """How much later than its calls' time limits allow a worker may answer, before it counts as one that hangs."""
-MOST_WAIT_SECONDS = 3600.0
-"""How long an environment may wait for its turn at something shared, which its time limit does not count."""
 KILL_SECONDS = 5.0
 """How long a killed process may take to be gone. One that a process traces, or that waits for a disk, takes longer; it
 runs no code any more."""
@@ -330,7 +329,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         return (
             limit * (turns + (1 if self._home[worker.slots[0]] < 0 else 2))
             + SILENCE_SECONDS
-            + (MOST_WAIT_SECONDS if worker.waiting else 0.0)
+            + (MOST_SECONDS if worker.waiting else 0.0)
         )
 
     def _wake(self) -> None:
@@ -465,7 +464,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
 
 
 @contextlib.contextmanager
-def _opened_anew(output: int) -> Iterator[int | None]:
+def _opened_anew(output: int) -> Generator[int | None]:
     """A pipe or terminal as a worker's own output, so that the worker cannot make it one that never blocks for us.
 
     `None` for what is inherited: files, whose position is shared, and what cannot be opened.

@@ -127,7 +127,7 @@ class MarkerReader:
     """
 
     def __init__(self, path: str) -> None:
-        self._file = Path(path).open("rb+", buffering=0)
+        self._file = Path(path).open("rb+", buffering=0)  # noqa: SIM115  closed by `close`
         self._file.write(MARKER.pack(IDLE, 0))
 
     def get(self) -> tuple[int, float] | None:

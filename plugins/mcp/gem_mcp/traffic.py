@@ -59,9 +59,10 @@ class Traffic:
         if _has_many_values(message):
             raise ToolError(f"sent a message of more than {MOST_VALUES:,} values")
         head = _head(message)
-        awaited = head is not None and head.method is None and head.id in self._awaited
-        if head is not None and awaited:
-            self._awaited.remove(head.id)
+        answered = None if head is None or head.method is not None else head.id
+        awaited = answered is not None and answered in self._awaited
+        if answered is not None and awaited:
+            self._awaited.remove(answered)
         unasked = (0, beside) if awaited else (1, len(message) + beside)
         if not (self._messages.takes(unasked[0]) and self._unasked_bytes.takes(unasked[1])):
             raise ToolError(
