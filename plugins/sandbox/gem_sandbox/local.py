@@ -193,9 +193,10 @@ class LocalSession(Session):
         self._ended = True
 
     def _drop(self) -> None:
-        if self._call is not None:
-            self._call.close()
-        self._call, self._has_state = None, False
+        # In this order: a thread that waits for the call wakes up by its end, and must find it gone.
+        call, self._call, self._has_state = self._call, None, False
+        if call is not None:
+            call.close()
 
     def _lose(self) -> None:
         """The server has died, through no fault of this session. Raises `SandboxError` where runs have left something,

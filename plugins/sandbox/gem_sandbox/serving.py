@@ -36,7 +36,10 @@ _MOMENT_SECONDS = 0.005
 """How long a look keeps others waiting. One at a call with many processes and files takes a hundred times as long."""
 _MOMENTS = 4
 """Between two looks for requests and ends."""
-_SECOND_LOOK_SECONDS = 0.005
+_LOOKS_ABOVE = 4
+"""Looks in succession that find too much before a call is ended."""
+_NEXT_LOOK_SECONDS = 0.005
+"""After the first of them; twice as long after each other one."""
 _SPARES = 2
 """Processes that are made at a time for the calls to come. Each fork makes the server copy the pages that it writes to
 from then on, so that two at a time cost less than one and one."""
@@ -124,7 +127,8 @@ class Process:
         """Of the look that is under way."""
         self._spent = 0.0
         """Seconds, by that look."""
-        self._was_above = False
+        self._above = 0
+        """Looks in succession that found too much."""
         self.next_look = 0.0 if self._look else math.inf
         """When."""
         self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -158,8 +162,8 @@ class Process:
         return Age(time.monotonic() - self._begin - (_waited(self.file) if normal else 0.0))
 
     def look(self, calls: int) -> None:
-        """Look for a moment at what it has and uses. Ends it where that is more memory than it may also at a second
-        look: for a moment, a process that is being started counts twice.
+        """Look for a moment at what it has and uses. Ends it where that is more memory than it may at several looks:
+        what processes share counts too much for a moment while one of them starts or ends.
 
         Args:
             calls: that are looked at.
@@ -176,12 +180,13 @@ class Process:
             self._looked(bool(above), calls)
 
     def _looked(self, above: bool, calls: int) -> None:
-        if above and self._was_above:
+        self._above = self._above + 1 if above else 0
+        if self._above >= _LOOKS_ABOVE:
             self._is_too_large = True
             self.cell.kill()
-        pause = _SECOND_LOOK_SECONDS if above else max(_LOOK_SECONDS, _LOOK_PAUSES * self._spent * calls)
-        self._steps, self._spent, self._was_above = None, 0.0, above
-        self.next_look = time.monotonic() + pause
+        pause = max(_LOOK_SECONDS, _LOOK_PAUSES * self._spent * calls)
+        self._steps, self._spent = None, 0.0
+        self.next_look = time.monotonic() + (_NEXT_LOOK_SECONDS * 2 ** (self._above - 1) if above else pause)
 
     def _roots(self) -> list[int]:
         return [id_in_proc(self.file), *self.cell.others()]
