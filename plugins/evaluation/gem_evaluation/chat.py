@@ -28,6 +28,8 @@ ATTEMPTS = 6
 MOST_REFUSALS = 100
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds between two attempts, the first and the longest, unless the endpoint asks for another pause."""
+LONGEST_ASKED = 3600.0
+"""An endpoint that asks to wait for more seconds ends the evaluation."""
 _OVERLOADED = {408, 500, 502, 503, 504, 529}
 _FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
 
@@ -168,6 +170,11 @@ class ChatModel:
         """What an error of the endpoint means. Raises unless the prompt does not fit."""
         status, said, limiter = error.status_code, self._without_key(_said(error)), replica.limiter
         wait = _retry_after(error)
+        if wait is not None and wait > LONGEST_ASKED:
+            limiter.failed()
+            raise ModelSetupError(
+                f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). The same command goes on then"
+            ) from error
         if status == 429 and "insufficient_quota" not in said:
             limiter.refused(turn, wait)
             raise _Retriable(f"429: {said}", wait, refused=True)

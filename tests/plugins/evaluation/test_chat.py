@@ -143,6 +143,13 @@ def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, respon
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("seconds", ["1000000", "inf"])
+def test_an_endpoint_that_asks_for_days_ends_the_evaluation(server: ChatServer, seconds: str) -> None:
+    server.faults = [lambda body: refused(429, "come back later", retry_after=seconds)]
+    with pytest.raises(ModelSetupError, match=rf"asks to wait {seconds} seconds \(429: come back later\)"):
+        ask(server)
+
+
 def test_an_unknown_model_is_answered_with_those_there_are(server: ChatServer) -> None:
     server.models = ["qwen", "llama"]
     with pytest.raises(ModelSetupError, match=r"has no model 'stub'.* It has: qwen, llama"):
