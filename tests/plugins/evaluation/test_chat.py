@@ -202,10 +202,11 @@ def test_other_forms_of_a_response_are_read(server: ChatServer) -> None:
 
 
 def test_half_a_character_in_a_response_is_not_the_endpoints_fault(server: ChatServer) -> None:
-    page = r'{"choices": [{"message": {"content": "\ud800"}}]}'
+    page = r'{"choices": [{"message": {"content": "\\boxed{3} \ud800"}}]}'
     server.faults = [lambda body: Response(page, media_type="application/json")]
     results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=1)
-    assert (results.together.episodes.finished, results.together.requests) == (1, len(server.requests))
+    assert results.together.episodes.finished == 1
+    assert results.together.requests == len(server.requests) > 1
 
 
 def test_a_key_that_the_endpoint_repeats_is_not_written_down(
