@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -65,6 +66,19 @@ class HumanModel(LocalPlayer):
         self._episode = episode
         say(prompt.messages[-1].content)
         try:
-            return Reply(await asyncio.to_thread(input, "> "))
+            return Reply(await _typed())
         except EOFError:
             raise KeyboardInterrupt from None
+
+
+async def _typed() -> str:
+    """The next line. A terminal is waited for in a way that Ctrl-C ends, which it does not for `input` in a thread."""
+    print("> ", end="", flush=True)
+    if sys.stdin.isatty():
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(sys.stdin)
+    return input()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -9,13 +10,14 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from gem_core.errors import described, near_matches
-from gem_evaluation.conversation import Prompt, Reply, ToolCall, Usage
+from gem_evaluation.conversation import Prompt, Reply, ToolCall, Usage, as_utf8
 from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation.errors import ModelError, ModelSetupError
 from gem_evaluation.limiter import LAST_LIMIT, Limiter
@@ -26,6 +28,8 @@ ATTEMPTS = 6
 MOST_REFUSALS = 100
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds between two attempts, the first and the longest, unless the endpoint asks for another pause."""
+LONGEST_ASKED = 3600.0
+"""An endpoint that asks to wait for more seconds ends the evaluation."""
 _OVERLOADED = {408, 500, 502, 503, 504, 529}
 _FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
 
@@ -73,6 +77,7 @@ class ChatModel:
         self._concurrency = concurrency
         self._timeout = timeout
         self._replicas: list[_Replica] = []
+        self._key = ""
         # Waits only: what is played never depends on it.
         self._rng = random.Random()
         self.requests = 0
@@ -128,7 +133,8 @@ class ChatModel:
             reply = cast("Reply", await asking(self._ask, body))
         except _Retriable as error:
             requests = asking.statistics["attempt_number"]
-            raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {error}") from error
+            last = self._without_key(str(error))
+            raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {last}") from error
         requests = asking.statistics["attempt_number"]
         usage = Usage(reply.usage.prompt_tokens, reply.usage.completion_tokens, requests, time.monotonic() - began)
         return Reply(reply.text, reply.calls, reply.truncated, reply.context_full, usage)
@@ -145,7 +151,7 @@ class ChatModel:
                 completion = await replica.client.post("/chat/completions", cast_to=object, body=body)
                 reply = _reply(completion)
             except openai.APIStatusError as error:
-                return self._judged(error, replica.limiter, turn)
+                return self._judged(error, replica, turn)
             except openai.APIConnectionError as error:  # a timeout as well
                 replica.limiter.overloaded()
                 cause = error.__cause__ or error
@@ -161,10 +167,15 @@ class ChatModel:
         finally:
             replica.under_way -= 1
 
-    def _judged(self, error: openai.APIStatusError, limiter: Limiter, turn: float) -> Reply:
+    def _judged(self, error: openai.APIStatusError, replica: _Replica, turn: float) -> Reply:
         """What an error of the endpoint means. Raises unless the prompt does not fit."""
-        status, said = error.status_code, _said(error)
+        status, said, limiter = error.status_code, self._without_key(_said(error)), replica.limiter
         wait = _retry_after(error)
+        if wait is not None and wait > LONGEST_ASKED:
+            limiter.failed()
+            raise ModelSetupError(
+                f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). The same command goes on then"
+            ) from error
         if status == 429 and "insufficient_quota" not in said:
             limiter.refused(turn, wait)
             raise _Retriable(f"429: {said}", wait, refused=True)
@@ -174,9 +185,17 @@ class ChatModel:
         limiter.failed()
         if status == 400 and any(words in said.lower() for words in _FULL):
             return Reply("", context_full=True)
-        if status in (401, 403, 404, 429):
+        if status == 404:
+            raise ModelSetupError(
+                f"{replica.url} has no such page or model ({said}). Is the URL right? It usually ends in /v1"
+            ) from error
+        if status in (401, 403, 429):
             raise ModelSetupError(f"{self.name}: {status}: {said}") from error
         raise ModelError(f"{self.name}: {status}: {said}") from error
+
+    def _without_key(self, text: str) -> str:
+        """Some endpoints repeat a wrong key in their answer, which is written to a file."""
+        return text.replace(self._key, "***") if self._key else text
 
     def _wait(self, state: RetryCallState) -> float:
         error = _failure(state)
@@ -196,6 +215,11 @@ class ChatModel:
                 await client.close()
 
     def _client(self, url: str | None) -> openai.AsyncOpenAI:
+        if url is not None and "@" in urlsplit(url).netloc:
+            raise ModelSetupError(
+                f"the URL of {self.name} has a user or a password, which run.json would show. Remove it, and name the "
+                "environment variable with the key as api_key_env in the endpoints file"
+            )
         variable = self._endpoint.api_key_env
         key = os.environ.get(variable)
         if key is None and (url is None or variable != DEFAULT_KEY):
@@ -203,6 +227,7 @@ class ChatModel:
                 f"the environment variable {variable}, which holds the key for {self.name}, is not set. Set it, or "
                 "give --base-url for a server that needs no key"
             )
+        self._key = key or ""
         return openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=url,
@@ -216,7 +241,9 @@ class ChatModel:
         try:
             known = [model.id async for model in client.with_options(timeout=30).models.list()]
         except openai.AuthenticationError as error:
-            raise ModelSetupError(f"{client.base_url} does not take the key: {_said(error)}") from error
+            raise ModelSetupError(
+                f"{client.base_url} does not take the key: {self._without_key(_said(error))}"
+            ) from error
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             raise ModelSetupError(
@@ -250,16 +277,21 @@ def _failure(state: RetryCallState) -> _Retriable:
 
 class _Function(msgspec.Struct):
     name: str | None = None
-    arguments: str | None = None
+    arguments: str | dict[str, Any] | None = None
+    """Text with JSON; some servers send the JSON itself."""
 
 
 class _Call(msgspec.Struct):
+    id: str | int | None = None
     function: _Function | None = None
-    id: str | None = None
+
+
+class _Part(msgspec.Struct):
+    text: str = ""
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
 
 
@@ -268,33 +300,46 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Counted(msgspec.Struct):
+class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
 class _Completion(msgspec.Struct):
-    """What is read of a response; servers differ in the rest."""
+    """What is read of a response."""
 
-    choices: list[_Choice] = []
-    usage: _Counted | None = None
+    choices: list[_Choice]
+    usage: _Usage | None = None
 
 
-def _reply(document: object) -> Reply:
-    """A response as a reply. Raises `_Retriable` where it has no choice, as overloaded servers give."""
+def _reply(completion: object) -> Reply:
+    """A response as a reply. Raises `_Retriable` where it has no choice or another form, as overloaded servers give."""
     try:
-        completion = msgspec.convert(document, _Completion)
-        choice = completion.choices[0]
-    except (msgspec.ValidationError, IndexError) as error:
-        raise _Retriable(f"a response without a choice: {document!r:.200}") from error
+        if isinstance(completion, str):  # another content type
+            completion = msgspec.json.decode(completion)
+        read = msgspec.convert(completion, _Completion, strict=False)
+        choice = read.choices[0]
+    except (msgspec.DecodeError, IndexError) as error:
+        raise _Retriable(f"a response without a choice that can be read: {completion!r:.200}") from error
+    content = choice.message.content or ""
+    text = content if isinstance(content, str) else "".join(part.text for part in content)
     calls = tuple(
-        ToolCall(call.id or f"call_{number}", call.function.name or "", call.function.arguments or "")
+        ToolCall(
+            as_utf8(f"call_{number}" if call.id is None else str(call.id)),
+            as_utf8(call.function.name or ""),
+            _arguments(call.function),
+        )
         for number, call in enumerate(choice.message.tool_calls or ())
         if call.function is not None
     )
-    counted = completion.usage or _Counted()
+    counted = read.usage or _Usage()
     usage = Usage(counted.prompt_tokens or 0, counted.completion_tokens or 0)
-    return Reply(choice.message.content or "", calls, choice.finish_reason == "length", usage=usage)
+    return Reply(as_utf8(text), calls, choice.finish_reason == "length", usage=usage)
+
+
+def _arguments(function: _Function) -> str:
+    given = function.arguments or ""
+    return as_utf8(given if isinstance(given, str) else json.dumps(given))
 
 
 def _said(error: openai.APIStatusError) -> str:

@@ -72,6 +72,7 @@ def run(
 
     The same command again goes on where it stopped.
     """
+    from gem_evaluation.baselines import HumanModel
     from gem_evaluation.evaluation import evaluate, folder_of
     from gem_evaluation.naming import check_extra, load_model
     from gem_evaluation.report import table
@@ -109,7 +110,8 @@ def run(
     folder = output or folder_of(entries, player, seed)
     say(f"{folder}", err=True)
     try:
-        results = evaluate(entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=True)
+        shown = not isinstance(player, HumanModel)  # a line that changes would hide what a person types
+        results = evaluate(entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=shown)
     except KeyboardInterrupt:
         say(f"\nInterrupted. {folder} has the finished episodes; the same command plays the others.", err=True)
         raise typer.Exit(130) from None

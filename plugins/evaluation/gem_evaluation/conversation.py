@@ -187,14 +187,20 @@ class MessageBuilder(BaseEpisodeBuilder):
         return False
 
 
+def as_utf8(text: str) -> str:
+    """The text with half characters (lone surrogates), which UTF-8 does not have, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _written(call: ToolCall) -> str:
     """A call as the environment reads it; arguments that are no JSON stay the text that they are."""
+    text = as_utf8(call.arguments)
     arguments: Any
     try:
-        arguments = msgspec.json.decode(call.arguments or "{}")
-    except msgspec.DecodeError:
-        arguments = call.arguments
-    body: Mapping[str, Any] = {"name": call.name, "arguments": arguments}
+        arguments = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        arguments = text
+    body: Mapping[str, Any] = {"name": as_utf8(call.name), "arguments": arguments}
     return f"<tool_call>{msgspec.json.encode(body).decode()}</tool_call>"
 
 

@@ -13,6 +13,7 @@ top_p = 0.95
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ class Endpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dollars per million tokens."""
     options: dict[str, Any] = {}
     """Further fields of each request."""
+
+    def __post_init__(self) -> None:
+        if self.base_url == []:
+            raise ValueError("base_url has no URL")
+        if taken := sorted({"model", "messages", "tools", "stream"} & self.options.keys()):
+            raise ValueError(f"options cannot have {', '.join(taken)}")
+        json.dumps(self.options)  # raises for what JSON does not have, for example dates
 
     @property
     def urls(self) -> list[str | None]:

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import msgspec
 
+from gem_evaluation.errors import EvaluationError
 from gem_evaluation.models import AnswerFunction, FunctionModel, Model
 from gem_evaluation.playing import Evaluation
 from gem_evaluation.progress import Progress
 from gem_evaluation.report import write_report
-from gem_evaluation.results import Results, summarized
+from gem_evaluation.results import Results, is_planned, summarized
 from gem_evaluation.settings import Entry, check_entries, identity
 from gem_evaluation.store import Store
 
@@ -96,15 +97,22 @@ async def evaluate_async(
             output = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-eval"))
         store = stack.enter_context(Store(Path(output), played))
         evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed)
+        planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
         if progress:
-            await stack.enter_async_context(Progress(store, model, evaluation.total).shown())
+            await stack.enter_async_context(Progress(store, model, planned).shown())
         try:
             await evaluation.play()
         finally:
-            planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
-            results = summarized(model.name, played, planned, store.results.values(), store.failures.values())
-            results.save(store.folder)
-            write_report(results, store.failures.values(), store.folder)
+            failures = [one for one in store.failures.values() if is_planned(one.key, planned)]
+            results = summarized(model.name, played, planned, store.results.values(), failures)
+            try:
+                results.save(store.folder)
+                write_report(results, failures, store.folder)
+            except OSError as error:
+                raise EvaluationError(
+                    f"{store.folder} cannot be written: {error}. Its episodes are kept; make room and run the same "
+                    "command again"
+                ) from error
     return results
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol
 
 from gem_core.env import Env
 from gem_core.errors import described
-from gem_evaluation.conversation import Message, Prompt, Reply, Usage
+from gem_evaluation.conversation import Message, Prompt, Reply, Usage, as_utf8
 from gem_evaluation.errors import ModelError
 
 
@@ -99,6 +100,20 @@ class FunctionModel(LocalPlayer):
         self._function = function
         self.name = name
         self.most_at_once = most_at_once
+        self._threads: ThreadPoolExecutor | None = None
+
+    def session(self) -> AbstractAsyncContextManager[Any]:
+        """Threads, one for each episode that may be under way."""
+        return self._open()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[None]:
+        self._threads = ThreadPoolExecutor(self.most_at_once, "gem-eval")
+        try:
+            yield
+        finally:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -112,7 +127,8 @@ class FunctionModel(LocalPlayer):
             if inspect.iscoroutinefunction(self._function):
                 answer = await self._function(messages)
             else:
-                answer = await asyncio.to_thread(self._function, messages)
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(self._threads, self._function, messages)
                 if inspect.isawaitable(answer):
                     answer = await answer
         except Exception as error:
@@ -124,9 +140,10 @@ class FunctionModel(LocalPlayer):
 
 def as_chat(message: Message) -> dict[str, Any]:
     """A message as chat endpoints take it."""
+    content = as_utf8(message.content)
     if message.role == "tool" and message.call_id is None:  # the text form: endpoints know no answer without a call
-        return {"role": "user", "content": message.content}
-    chat: dict[str, Any] = {"role": message.role, "content": message.content}
+        return {"role": "user", "content": content}
+    chat: dict[str, Any] = {"role": message.role, "content": content}
     if message.call_id is not None:
         chat["tool_call_id"] = message.call_id
     if message.calls:

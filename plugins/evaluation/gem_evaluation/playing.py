@@ -98,8 +98,6 @@ class Evaluation:
             key for key in self._all() if key not in store.results and (retry_failed or key not in store.failures)
         ]
         """Episodes that are not played yet."""
-        self.total = len([*self._all()])
-        """All episodes, those of earlier runs included."""
 
     def _all(self) -> Iterator[Key]:
         # Repeats come last, so that an interrupted evaluation has seen as many tasks as possible.
@@ -116,6 +114,8 @@ class Evaluation:
             EvaluationError: nothing can be written, or the model fails again and again.
             EnvFailure: an environment fails again and again.
         """
+        if not self.left:
+            return
         waiting = iter(self.left)
         with ExitStack() as stack:
             players = min(self._model.most_at_once, len(self.left))
@@ -126,10 +126,14 @@ class Evaluation:
                 self._runners[label] = runner
             running = [asyncio.ensure_future(self._play_from(waiting)) for _ in range(players)]
             try:
-                await asyncio.gather(*running)
+                # Not `gather`: where it is cancelled, it waits for all.
+                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+                for one in ended:
+                    one.result()
             finally:
                 for one in running:
                     one.cancel()
+                stack.close()  # a cancelled episode waits for its environment, which may hang
                 await asyncio.gather(*running, return_exceptions=True)
 
     async def _play_from(self, waiting: Iterator[Key]) -> None:

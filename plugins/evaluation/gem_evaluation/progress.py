@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from gem_evaluation.models import Model
+from gem_evaluation.records import Result
 from gem_evaluation.report import percent
-from gem_evaluation.results import by_task
+from gem_evaluation.results import by_task, is_planned
 from gem_evaluation.statistics import success_rate
 from gem_evaluation.store import Store
 
@@ -25,19 +26,23 @@ class Progress:
 
     Args:
         store, model: of the evaluation.
-        total: all its episodes.
+        planned: tasks and repeats of each label.
     """
 
-    def __init__(self, store: Store, model: Model, total: int) -> None:
+    def __init__(self, store: Store, model: Model, planned: Mapping[str, tuple[int, int]]) -> None:
         self._store = store
         self._model = model
-        self._total = total
-        self._began, self._before = time.monotonic(), len(store.results)
+        self._planned = planned
+        self._total = sum(tasks * repeats for tasks, repeats in planned.values())
+        self._began, self._before = time.monotonic(), len(self._results())
+
+    def _results(self) -> list[Result]:
+        return [result for key, result in self._store.results.items() if is_planned(key, self._planned)]
 
     def line(self) -> str:
         """Episodes, success, tokens, cost, the endpoint's limits, and the time left."""
-        results = [*self._store.results.values()]
-        done, failed = len(results), len(self._store.failures)
+        results = self._results()
+        done, failed = len(results), sum(is_planned(key, self._planned) for key in self._store.failures)
         parts = [f"{done} of {self._total} episodes"]
         if failed:
             parts.append(f"{failed} failed")
@@ -75,8 +80,10 @@ class Progress:
 
         with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
             while True:
+                began = time.monotonic()
                 live.update(Text(self.line()), refresh=True)
-                await asyncio.sleep(SECONDS)
+                # A line about many episodes takes time, in which no request is sent.
+                await asyncio.sleep(max(SECONDS, 20 * (time.monotonic() - began)))
 
     async def _show_lines(self) -> None:
         while True:

@@ -145,10 +145,10 @@ def summarized(
     finished: dict[str, list[Result]] = {label: [] for label in planned}
     failed: dict[str, list[Failure]] = {label: [] for label in planned}
     for result in results:
-        if _is_planned(result.key, planned):
+        if is_planned(result.key, planned):
             finished[result.key.entry].append(result)
     for failure in failures:
-        if _is_planned(failure.key, planned):
+        if is_planned(failure.key, planned):
             failed[failure.key.entry].append(failure)
     episodes = {label: tasks * repeats for label, (tasks, repeats) in planned.items()}
     environments = [_summary(label, count, finished[label], failed[label]) for label, count in episodes.items()]
@@ -166,17 +166,18 @@ def summary_of(label: str, results: Sequence[Result]) -> Summary:
     return _summary(label, len(results), results, ())
 
 
+def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether an episode is one of these tasks and repeats, which are given by label."""
+    tasks, repeats = planned.get(key.entry, (0, 0))
+    return key.task < tasks and key.repeat < repeats
+
+
 def by_task(results: Iterable[Result]) -> dict[tuple[str, int], list[Result]]:
     """Finished episodes by label and task, in the order of their repeats."""
     tasks: dict[tuple[str, int], list[Result]] = defaultdict(list)
     for result in sorted(results, key=lambda one: one.key):
         tasks[result.key.entry, result.key.task].append(result)
     return tasks
-
-
-def _is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
-    tasks, repeats = planned.get(key.entry, (0, 0))
-    return key.task < tasks and key.repeat < repeats
 
 
 def _summary(label: str, planned: int, results: Sequence[Result], failures: Sequence[Failure]) -> Summary:

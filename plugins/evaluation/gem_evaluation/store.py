@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gem_core.rollout.recorder import encoded
+from gem_evaluation.conversation import as_utf8
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
 
@@ -70,16 +71,19 @@ class Store:
 
     def fail(self, failure: Failure) -> None:
         """Write down a failure. Raises `EvaluationError` if it cannot be written."""
+        failure = msgspec.structs.replace(failure, error=as_utf8(failure.error))
         self._append(self._failures, msgspec.json.encode({"version": VERSION, **msgspec.to_builtins(failure)}))
         self.failures[failure.key] = failure
 
     def _append(self, file: BinaryIO, line: bytes) -> None:
-        end = file.tell()
+        end, rest = file.tell(), memoryview(line + b"\n")
         try:
-            file.write(line + b"\n")
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[file.write(rest) :]
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.truncate(end)
+            file.seek(end)  # episodes that end in the same moment may still find room
             raise EvaluationError(
                 f"{self.folder} cannot be written: {error}. All episodes before this one are kept; make room and run "
                 "the same command again"
@@ -204,9 +208,9 @@ def _locked(folder: Path) -> BinaryIO:
 def _check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
     wanted = msgspec.to_builtins(identity)
     if not (folder / RUN).exists():
-        if any(one.name != ".lock" for one in folder.iterdir()):
+        partial = folder / f"{RUN}.partial"  # may be left of a process that was killed
+        if any(one.name not in (".lock", partial.name) for one in folder.iterdir()):
             raise EvaluationError(f"{folder} is not empty and has no {RUN}; choose another folder")
-        partial = folder / f"{RUN}.partial"
         partial.write_bytes(msgspec.json.format(msgspec.json.encode({"version": VERSION, "identity": wanted})))
         partial.rename(folder / RUN)
         return

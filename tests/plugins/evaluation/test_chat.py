@@ -60,10 +60,27 @@ def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
         lambda: refused(429, retry_after="Thu, 01 Jan 1970 00:00:00 GMT"),
         lambda: JSONResponse({"id": "x", "choices": []}),
         lambda: JSONResponse({"id": "x", "choices": None}),
+        lambda: JSONResponse({"id": "x", "choices": ["fine"]}),
+        lambda: JSONResponse({"id": "x", "choices": {"message": "fine"}}),
+        lambda: JSONResponse({"error": {"message": "busy", "code": 529}}),
+        lambda: completed({"content": 5}),
         lambda: Response("{", media_type="application/json"),
         lambda: Response("<html>busy</html>", media_type="text/html"),
     ],
-    ids=["500", "503", "429", "429 with a date", "no choice", "null", "half a document", "a page"],
+    ids=[
+        "500",
+        "503",
+        "429",
+        "429 with a date",
+        "no choice",
+        "null",
+        "text",
+        "no list",
+        "error",
+        "number",
+        "half a document",
+        "a page",
+    ],
 )
 def test_a_passing_fault_costs_a_request_and_nothing_else(server: ChatServer, response: Any) -> None:
     server.faults = [first(2, response)]
@@ -126,6 +143,13 @@ def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, respon
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("seconds", ["1000000", "inf"])
+def test_an_endpoint_that_asks_for_days_ends_the_evaluation(server: ChatServer, seconds: str) -> None:
+    server.faults = [lambda body: refused(429, "come back later", retry_after=seconds)]
+    with pytest.raises(ModelSetupError, match=rf"asks to wait {seconds} seconds \(429: come back later\)"):
+        ask(server)
+
+
 def test_an_unknown_model_is_answered_with_those_there_are(server: ChatServer) -> None:
     server.models = ["qwen", "llama"]
     with pytest.raises(ModelSetupError, match=r"has no model 'stub'.* It has: qwen, llama"):
@@ -166,3 +190,43 @@ def test_text_that_was_cut_off_reaches_the_environment_as_nothing(server: ChatSe
     server.faults = [lambda body: completed("\\boxed{1} and then", finish="length")]
     results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=3)
     assert results.together.truncated_share == results.together.invalid_share == 1.0
+
+
+def test_other_forms_of_a_response_are_read(server: ChatServer) -> None:
+    functions = [{"name": "python", "arguments": {"code": "1"}}, {"name": "python", "arguments": None}]
+    calls = [{"id": 7, "function": functions[0]}, {"function": functions[1]}, {"id": "x"}]
+    server.faults = [lambda body: completed({"content": [{"type": "text", "text": "fine"}], "tool_calls": calls})]
+    reply = ask(server)
+    assert reply.text == "fine"
+    assert [(call.id, call.arguments) for call in reply.calls] == [("7", '{"code": "1"}'), ("call_1", "")]
+
+
+def test_half_a_character_in_a_response_is_not_the_endpoints_fault(server: ChatServer) -> None:
+    page = r'{"choices": [{"message": {"content": "\\boxed{3} \ud800"}}]}'
+    server.faults = [lambda body: Response(page, media_type="application/json")]
+    results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=1)
+    assert results.together.episodes.finished == 1
+    assert results.together.requests == len(server.requests) > 1
+
+
+def test_a_key_that_the_endpoint_repeats_is_not_written_down(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-123")
+    server.faults = [first(1, lambda: refused(400, "key secret-123?")), lambda body: refused(500, "key secret-123?")]
+    for _ in range(2):
+        with pytest.raises(ModelError, match=r"key \*\*\*\?"):
+            ask(server)
+
+
+def test_a_password_in_a_url_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(ModelSetupError, match="a user or a password") as refusal:
+        evaluate("qa:Sample", load_model("stub", base_url="http://me:hunter2@127.0.0.1:9/v1"), output=tmp_path / "run")
+    assert "hunter2" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_url_that_ends_too_early_is_named(server: ChatServer) -> None:
+    url = server.url.removesuffix("/v1")
+    with pytest.raises(ModelSetupError, match=rf"{url} has no such page.*usually ends in /v1"):
+        evaluate("qa:Sample", load_model("stub", base_url=url), tasks=1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +74,18 @@ def test_a_function_of_any_kind_is_a_model() -> None:
     assert one.together.success == other.together.success == whole.together.success
 
 
-def test_it_can_be_awaited() -> None:
-    import asyncio
+def test_a_function_is_asked_by_as_many_episodes_at_a_time_as_it_allows() -> None:
+    together = threading.Barrier(48, timeout=60)
 
+    def answer(messages: Any) -> str:
+        together.wait()
+        return "no"
+
+    results = evaluate("qa:Sample", FunctionModel(answer, "patient", most_at_once=48), tasks=24, repeats=2)
+    assert results.together.episodes.finished == 48
+
+
+def test_it_can_be_awaited() -> None:
     assert asyncio.run(evaluate_async(GAME, player, tasks=3)).together.tasks == 3
 
 
@@ -122,6 +135,57 @@ def test_failures_are_told_apart_and_in_no_number(tmp_path: Path) -> None:
     assert again["demo-eval:Broken-v0"].episodes == broken.episodes
 
 
+class Stuck(Broken):
+    """Hangs in its first step."""
+
+    entered, released = threading.Event(), threading.Event()
+
+    def step(self, action: str) -> Any:
+        self.entered.set()
+        self.released.wait()
+        return "", 1.0, True, False, {}
+
+
+def test_an_environment_that_hangs_does_not_keep_an_evaluation_from_ending() -> None:
+    gem_core.register("demo-eval:Stuck-v0", Stuck)
+
+    async def cancelled() -> bool:
+        running = asyncio.ensure_future(evaluate_async("demo-eval:Stuck-v0", player, tasks=1))
+        await asyncio.to_thread(Stuck.entered.wait, 60)
+        running.cancel()
+        ended, _ = await asyncio.wait([running], timeout=60)
+        Stuck.released.set()
+        return bool(ended)
+
+    assert asyncio.run(cancelled())
+
+
+def test_errors_that_no_encoding_has_are_written_down(tmp_path: Path) -> None:
+    def answer(messages: Any) -> str:
+        raise ValueError("\ud800")
+
+    evaluate(GAME, FunctionModel(answer, "half"), tasks=1, output=tmp_path)
+    assert [one.error for one in read_failures(tmp_path)] == ["half raised ValueError: \\ud800"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal")
+def test_a_person_sees_what_they_type_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, GAME, "--model", "human", "--tasks", "1", "--output", str(tmp_path / "run")],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    shown = b""
+    while not shown.endswith(b"> "):
+        shown += os.read(ours, 1000)
+    os.write(ours, b"\\boxed{")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert b"of 1 episodes" not in shown
+
+
 def test_a_model_that_never_answers_stops_the_evaluation() -> None:
     def answer(messages: Any) -> str:
         raise ConnectionError("gone")
@@ -169,7 +233,9 @@ def test_calls_that_nobody_has_left_are_answered_and_not_carried_out() -> None:
     assert all("was not carried out" in one for one in answers[1:])
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "null", "", '{"code": 5}', "Infinity", '{"c": 1}'])
+@pytest.mark.parametrize(
+    "arguments", ["{", "[1]", "null", "", '{"code": 5}', "Infinity", '{"c": 1}', "\ud800", "[" * 10**6]
+)
 def test_malformed_arguments_are_a_failed_call(arguments: str) -> None:
     replies = iter([Reply("", (ToolCall("c", "python", arguments),)), Reply("\\boxed{4}")])
 
@@ -251,6 +317,21 @@ def test_the_endpoints_file_gives_model_url_and_prices(tmp_path: Path) -> None:
         together = json.loads(done.stdout)["together"]
         assert together["cost"] == pytest.approx(together["prompt_tokens"] * 1e-3)
         assert {(one["top_p"], one["temperature"]) for one in server.requests} == {(0.5, 0.1)}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("base_url = []", "base_url has no URL"),
+        ("options = {stream = true}", "options cannot have stream"),
+        ("options = {since = 2024-01-01}", "date is not JSON serializable"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_asked_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(f'[near]\nmodel = "stub"\n{line}\n')
+    with pytest.raises(EvaluationError, match=said):
+        load_model("near", endpoints=path)
 
 
 @pytest.mark.parametrize(

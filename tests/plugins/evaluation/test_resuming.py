@@ -18,7 +18,8 @@ from chat_server import ChatServer, guess
 from waiting import wait_until
 
 from gem_evaluation import Entry, EvaluationError, FunctionModel, Results, evaluate, load_model, read_saved
-from gem_evaluation.store import EPISODES, Store, read_episodes, read_results
+from gem_evaluation.progress import Progress
+from gem_evaluation.store import EPISODES, Store, read_episodes, read_identity, read_results
 
 GAME = "game:GuessTheNumber-v0-easy"
 COMMAND = [sys.executable, "-c", "from gem_core.cli import main; main()", "eval"]
@@ -104,6 +105,55 @@ def test_fewer_tasks_are_a_part_of_what_was_played(tmp_path: Path) -> None:
     results, openings = play(tmp_path / "a", tasks=4)
     assert openings == 0
     assert statistics(results) == statistics(play(tmp_path / "b", tasks=4)[0])
+
+
+def test_failures_of_other_tasks_are_not_shown(tmp_path: Path) -> None:
+    def answer(messages: Any) -> str:
+        raise ConnectionError("gone")
+
+    for tasks in (6, 2):
+        evaluate(GAME, FunctionModel(answer, "deaf"), tasks=tasks, output=tmp_path)
+    assert (tmp_path / "report.md").read_text().count("gone") == 2
+    with Store(tmp_path, read_identity(tmp_path)) as store:
+        assert Progress(store, load_model("random"), {GAME: (2, 1)}).line() == "0 of 2 episodes, 2 failed"
+
+
+def test_a_process_killed_before_its_first_file_was_whole_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "run.json.partial").write_bytes(b"{")
+    assert play(tmp_path, tasks=1)[1] == 1
+
+
+def test_a_disk_that_takes_a_part_of_an_episode_keeps_the_file_whole(tmp_path: Path) -> None:
+    """A nearly full disk writes some bytes without an error; the next write has none left, and a later one may."""
+
+    class NearlyFull:
+        def __init__(self, file: Any) -> None:
+            self.file, self.writes = file, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def write(self, data: Any) -> int:
+            self.writes += 1
+            if self.writes == 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return self.file.write(data[: len(data) // 2] if self.writes == 1 else data)
+
+    play(tmp_path / "a", tasks=2)
+    first, second = read_episodes(tmp_path / "a")
+    with Store(tmp_path / "b", read_identity(tmp_path / "a")) as store:
+        store._episodes = NearlyFull(store._episodes)
+        with pytest.raises(EvaluationError, match="No space left on device"):
+            store.add(first)
+        store.add(second)
+    assert [one.key for one in read_episodes(tmp_path / "b")] == [second.key]
+
+
+def test_results_that_cannot_be_written_are_said_in_a_line(tmp_path: Path) -> None:
+    play(tmp_path, tasks=1)
+    (tmp_path / "results.json.partial").mkdir()
+    with pytest.raises(EvaluationError, match=r"cannot be written.*Its episodes are kept"):
+        play(tmp_path, tasks=2)
 
 
 def test_another_experiment_is_refused_with_the_difference(tmp_path: Path) -> None:
