@@ -70,10 +70,12 @@ class TurnEnvManager(BaseEnvManager):
         self.running = True
         client = RouterManager.create_client_sync(self._router)
         policy = RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
-        first = self.current_step * self._tasks if self._split == "train" else 0
+        first: int | None = None
         with shared_runner(self._split, self._build) as runner:
             while (number := self._next()) is not None:
                 started = self.current_step
+                if first is None:  # not before: ROLL tells the step before the first number, and maybe after the start
+                    first = started * self._tasks if self._split == "train" else 0
                 try:
                     rollout = self._play(runner, policy, first + number * self._worker.num_env_groups + self._group)
                 except Stopped:

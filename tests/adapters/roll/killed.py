@@ -12,7 +12,7 @@ from training_run import EXAMPLES, SECONDS
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.needs_roll]
 
 
-@pytest.mark.parametrize("victim", [DRIVER, r"actor_train", r"actor_infer", r"train_env"])
+@pytest.mark.parametrize("victim", [DRIVER, r"ray::TurnActorWorker", r"ray::InferWorker", r"ray::EnvironmentWorker"])
 def test_a_killed_run_leaves_nothing(victim: str, tmp_path: Path):
     own = [f"gem.env={ENV_ID}", f"+gem.modules=[{MODULE}]", "+gem.env_timeout=20", f"gem.report={tmp_path}/report"]
     own += [f"output_dir={tmp_path}/output", f"logging_dir={tmp_path}/logs"]
