@@ -243,7 +243,9 @@ def test_a_frame_that_is_left_out_makes_no_room_for_others() -> None:
     tokenizer = FAMILIES["gemma"]()
     tokenizer.backend_tokenizer.normalizer = normalizers.NFKC()
     tokenizer.add_tokens([AddedToken("<lure>", special=True, normalized=True)])
-    tokenizer.chat_template = "{% for m in messages %}{{ '<bos><eos>' if m.content|length > 8 }}{{ m.content }}{% endfor %}"
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ '<bos><eos>' if m.content|length > 8 }}{{ m.content }}{% endfor %}"
+    )
     lure = tokenizer.convert_tokens_to_ids("<lure>")
     template = ChatTemplate(tokenizer)
     assert controls(tokenizer, template.opening("benignant")) != controls(tokenizer, template.opening("shy"))

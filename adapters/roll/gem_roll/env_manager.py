@@ -74,7 +74,7 @@ class TurnEnvManager(BaseEnvManager):
         with shared_runner(self._split, self._build) as runner:
             while (number := self._next()) is not None:
                 started = self.current_step
-                if first is None:  # not before: ROLL tells the step before the first number, and maybe after the start
+                if first is None:  # ROLL tells the step before the first number, and maybe after this loop began
                     first = started * self._tasks if self._split == "train" else 0
                 try:
                     rollout = self._play(runner, policy, first + number * self._worker.num_env_groups + self._group)
