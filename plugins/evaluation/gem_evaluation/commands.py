@@ -70,7 +70,7 @@ def run(
 ) -> None:
     """Play environments with a model, and estimate how good it is.
 
-    The same command again goes on where it stopped.
+    The same command again goes on where it stopped. Exit status: 1 where no episode could be finished.
     """
     from gem_evaluation.baselines import HumanModel
     from gem_evaluation.evaluation import evaluate, folder_of
@@ -122,6 +122,8 @@ def run(
     if failed := results.together.episodes.failed:
         why = f"{folder / 'report.md'} says why; --retry-failed plays them again"
         say(f"{failed} episodes failed and are in no number. {why}.", err=True, fg="yellow")
+        if not results.together.episodes.finished:
+            raise typer.Exit(1)
 
 
 @app.command()

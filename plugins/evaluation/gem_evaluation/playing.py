@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TypeAlias
+
+import msgspec
 
 from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
@@ -59,8 +63,11 @@ class Asker:
         self._model = model
         self._episode = f"{key.entry} task {key.task} repeat {key.repeat}"
         self.usage: list[Usage] = []
+        self.opening = ""
+        """A hash of the first prompt."""
 
     async def __call__(self, prompt: Prompt) -> Reply:
+        self.opening = self.opening or _hash(prompt)
         reply = await self._model.respond(prompt, self._episode)
         self.usage.append(reply.usage)
         return reply
@@ -153,7 +160,7 @@ class Evaluation:
             return
         self._failed_in_a_row = 0
         cost = sum(map(self._model.cost, asker.usage))
-        self._store.add(Played(key, episode, asker.usage, cost, time.monotonic() - began))
+        self._store.add(Played(key, episode, asker.usage, cost, time.monotonic() - began, asker.opening))
 
     def _fail(self, key: Key, fault: Fault, error: str, turns: int) -> None:
         self._store.fail(Failure(key, fault, error, turns))
@@ -164,3 +171,8 @@ class Evaluation:
                     f"the model failed in {MOST_FAILURES_IN_A_ROW} episodes in a row, the last time with: {error}. Run "
                     "the same command with --retry-failed once it answers"
                 )
+
+
+def _hash(prompt: Prompt) -> str:
+    # As ASCII: a message may have half a character, which UTF-8 has not.
+    return hashlib.sha256(json.dumps(msgspec.to_builtins(prompt)).encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from gem_evaluation.models import Model
@@ -35,9 +35,13 @@ class Progress:
         self._planned = planned
         self._total = sum(tasks * repeats for tasks, repeats in planned.values())
         self._began, self._before = time.monotonic(), len(self._results())
+        self._requests_before = self._requests(self._results())
 
     def _results(self) -> list[Result]:
         return [result for key, result in self._store.results.items() if is_planned(key, self._planned)]
+
+    def _requests(self, results: Sequence[Result]) -> int:
+        return sum(one.requests for one in results)
 
     def line(self) -> str:
         """Episodes, success, tokens, cost, the endpoint's limits, and the time left."""
@@ -57,7 +61,8 @@ class Progress:
             parts.append(f"${cost:.2f}")
         seconds = time.monotonic() - self._began
         if played := done - self._before:
-            parts.append(f"{played / seconds:.1f} episodes/s")
+            requests = self._requests(results) - self._requests_before
+            parts.append(f"{played / seconds:.1f} episodes/s, {requests / seconds:.1f} requests/s")
             parts.append(f"{_duration((self._total - done - failed) * seconds / played)} left")
         if status := self._model.status():
             parts.append(status)

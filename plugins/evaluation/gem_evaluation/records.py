@@ -44,6 +44,8 @@ class Result(msgspec.Struct, frozen=True):
     """Dollars."""
     seconds: float
     """From reset to end."""
+    opening: str = ""
+    """A hash of the first prompt: messages and tools."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -65,6 +67,7 @@ class Played(msgspec.Struct, frozen=True):
     """Of each response; a response with several calls has several turns."""
     cost: float
     seconds: float
+    opening: str
 
     @property
     def result(self) -> Result:
@@ -85,6 +88,7 @@ class Played(msgspec.Struct, frozen=True):
             requests=sum(one.requests for one in self.usage),
             cost=self.cost,
             seconds=self.seconds,
+            opening=self.opening,
         )
 
 
@@ -113,6 +117,7 @@ def read_played(record: dict[str, Any]) -> Played:
         usage=msgspec.convert(record["usage"], list[Usage]),
         cost=result.cost,
         seconds=result.seconds,
+        opening=result.opening,
     )
 
 

@@ -86,7 +86,7 @@ class _Replays:
                 Regraded(played.key, outcome, reason, before, None if episode is None else _grade(episode))
             )
             if episode is not None:
-                now = Played(played.key, episode, played.usage, played.cost, played.seconds)
+                now = Played(played.key, episode, played.usage, played.cost, played.seconds, played.opening)
                 self._results[played.key.entry].append((played.result, now.result))
 
     async def _regraded(self, played: Played, stack: ExitStack) -> tuple[Outcome, str, Episode | None]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from gem_core.cli.terminal import printable
 from gem_evaluation.records import Failure
 from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate
@@ -117,4 +118,4 @@ def _markdown(rows: Sequence[dict[str, str]]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(printable(text).split()).replace("|", "\\|")

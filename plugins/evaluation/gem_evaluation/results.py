@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,6 +77,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Mean number of tool calls of an episode."""
     tool_success_share: float | None
     """Share of tool calls that did not fail; `None` without a call."""
+    prompts: str = ""
+    """A hash of the first prompts of all tasks; two evaluations with the same one asked the same."""
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -209,7 +212,13 @@ def _summary(label: str, planned: int, results: Sequence[Result], failures: Sequ
         truncated_share=_share(sum(one.truncated for one in results), turns),
         tool_calls=_share(calls, len(results)),
         tool_success_share=sum(one.tool_successes for one in results) / calls if calls else None,
+        prompts=_hash_of_prompts(tasks),
     )
+
+
+def _hash_of_prompts(tasks: Mapping[tuple[str, int], Sequence[Result]]) -> str:
+    openings = sorted((task, result.opening) for (_, task), [result, *_] in tasks.items())
+    return hashlib.sha256(msgspec.json.encode(openings)).hexdigest()[:16]
 
 
 def _at_least(tasks: Mapping[tuple[str, int], Sequence[Result]], failures: Sequence[Failure]) -> float | None:

@@ -85,6 +85,30 @@ def test_a_function_is_asked_by_as_many_episodes_at_a_time_as_it_allows() -> Non
     assert results.together.episodes.finished == 48
 
 
+def test_the_hash_of_prompts_says_whether_the_same_was_asked() -> None:
+    plain = [evaluate(GAME, model, tasks=3).together.prompts for model in (player, load_model("random"))]
+    other = evaluate(Entry(id=GAME, tasks=3, system_prompt="Be brief."), player).together.prompts
+    assert plain[0] == plain[1] != other
+
+
+class Half(Env):
+    def reset(self, seed: int | None = None, **options: Any) -> Any:
+        super().reset(seed=seed)
+        return "say \ud800", {}
+
+    def step(self, action: str) -> Any:
+        return "", 1.0, True, False, {"success": True}
+
+    def sample_random_action(self) -> str:
+        return "go"
+
+
+def test_an_observation_may_have_half_a_character(tmp_path: Path) -> None:
+    gem_core.register("demo-eval:Half-v0", Half)
+    results = evaluate("demo-eval:Half-v0", FunctionModel(lambda messages: "go", "go"), tasks=2, output=tmp_path)
+    assert results.together.episodes.finished == 2
+
+
 def test_it_can_be_awaited() -> None:
     assert asyncio.run(evaluate_async(GAME, player, tasks=3)).together.tasks == 3
 
@@ -305,6 +329,13 @@ def test_the_command_goes_on_in_the_same_folder(tmp_path: Path) -> None:
     [folder] = (tmp_path / "evals").iterdir()
     assert json.loads(done.stdout)["environments"][0]["episodes"]["finished"] == 10
     assert read_saved(folder).together.episodes.finished == 10
+
+
+def test_the_exit_status_says_that_nothing_could_be_finished(tmp_path: Path) -> None:
+    (tmp_path / "deaf.py").write_text("def answer(messages):\n    raise OSError('gone')\n")
+    done = run(GAME, "--model", "deaf:answer", "--tasks", "3", folder=tmp_path)
+    assert done.returncode == 1
+    assert "3 episodes failed and are in no number" in done.stderr
 
 
 def test_the_endpoints_file_gives_model_url_and_prices(tmp_path: Path) -> None:
