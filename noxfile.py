@@ -90,6 +90,8 @@ def core(session: nox.Session, python: str) -> None:
     # What plays every environment at length, and attacks on worker processes, take minutes: one Python is enough.
     long = ["plugins/test_suite.py", "plugins/test_tools_together.py", "plugins/reasoning_gym"]
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
+    # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
+    long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
     left_out = [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
