@@ -55,7 +55,7 @@ _FLOODS = (
     "\n".join(map(str, range(101))), str([*range(101)]), "".join(map(str, range(50))), string.ascii_lowercase,
     string.ascii_uppercase, " ".join(string.ascii_lowercase), " ".join(string.ascii_uppercase), string.printable,
     "up down left right " * 20, "U D L R " * 20, "UDLR" * 20, "yes no true false " * 5,
-    "".join(random.Random(0).choices("UDLR", k=500)),
+    *("".join(random.Random(seed).choices("UDLR", k=500)) for seed in range(8)),
     " ".join(random.Random(0).choices(["up", "down", "left", "right"], k=500)),
 )  # fmt: skip
 
@@ -136,6 +136,8 @@ def copies() -> Iterator[tuple[str, Copy]]:
         for place in (*range(_NEAR), *range(-_NEAR, 0)):
             yield f"{kind} {place}", _part(parts, place)
     for place in range(-3, 3):
+        nothing = f"line {place} after its colon, with nan for its numbers, in brackets"
+        yield nothing, _with_nan(_part(_PARTS[_AFTER], place))
         for frame in ("expand({})", "Integral({}, x)", "simplify({})", "[{}]", '"{}"', "{} = 0"):
             yield f"{frame.format(f'line {place} after its colon')}", _framed(frame, _part(_PARTS[_AFTER], place))
     for place in range(-2, 2):
@@ -187,6 +189,10 @@ def _part(parts: Callable[[str], list[str]], place: int) -> Copy:
         return found[place] if -len(found) <= place < len(found) else ""
 
     return copy
+
+
+def _with_nan(copy: Copy) -> Copy:
+    return lambda question: f"[{_NUMBER.sub('NaN', piece)}]" if (piece := copy(question)) else ""
 
 
 def _framed(frame: str, copy: Copy) -> Copy:
