@@ -78,6 +78,12 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
                 raise type(error)(f"{path}, line {number}: {error}") from error
 
 
+def as_utf8(text: str) -> str:
+    """The text with half characters (lone surrogates), which UTF-8 does not have, written as escapes."""
+    # Not a method of the text, which may be of a class with one of its own.
+    return str.encode(text, "utf-8", "backslashreplace").decode()
+
+
 def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
     """A record that contains the record of an episode, as JSON in one line; see `Recorder`."""
     # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr or another method that raises.
@@ -109,7 +115,7 @@ def _plain_value(value: Any, depth: int) -> Any:
         number = int.__index__(value)
         return number if -(1 << 63) <= number < 1 << 64 else hex(number)
     if isinstance(value, str):
-        return str.encode(value, "utf-8", "backslashreplace").decode()
+        return as_utf8(value)
     if isinstance(value, msgspec.Struct):
         return _plain(msgspec.structs.asdict(value), depth)
     if isinstance(value, _CONTAINERS):

@@ -49,7 +49,7 @@ def has_an_alarm() -> None:
 
 
 def may_use_more_memory(size: int) -> None:
-    """Let this process allocate so many bytes from now on."""
+    """Limit this process to `size` more bytes of memory."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
 

@@ -17,7 +17,8 @@ import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from gem_core.errors import described, near_matches
-from gem_evaluation.conversation import Prompt, Reply, ToolCall, Usage, as_utf8
+from gem_core.rollout.recorder import as_utf8
+from gem_evaluation.conversation import Prompt, Reply, ToolCall, Usage
 from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation.errors import ModelError, ModelSetupError
 from gem_evaluation.limiter import LAST_LIMIT, Limiter
@@ -80,8 +81,6 @@ class ChatModel:
         self._key = ""
         # Waits only: what is played never depends on it.
         self._rng = random.Random()
-        self.requests = 0
-        """Requests so far."""
         self.wrappers = ()
 
     @property
@@ -145,7 +144,6 @@ class ChatModel:
         replica.under_way += 1
         try:
             turn = await replica.limiter.acquire()
-            self.requests += 1
             try:
                 # Not `chat.completions.create`, which walks through every message of every request, nor its models.
                 completion = await replica.client.post("/chat/completions", cast_to=object, body=body)
@@ -174,7 +172,8 @@ class ChatModel:
         if wait is not None and wait > LONGEST_ASKED:
             limiter.failed()
             raise ModelSetupError(
-                f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). The same command goes on then"
+                f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). Run the same "
+                "command then to continue"
             ) from error
         if status == 429 and "insufficient_quota" not in said:
             limiter.refused(turn, wait)

@@ -70,7 +70,7 @@ def run(
 ) -> None:
     """Play environments with a model, and estimate how good it is.
 
-    The same command again goes on where it stopped. Exit status: 1 where no episode could be finished.
+    Run the same command again to continue where it stopped. Exit status: 1 where no episode could be finished.
     """
     from gem_evaluation.baselines import HumanModel
     from gem_evaluation.evaluation import evaluate, folder_of

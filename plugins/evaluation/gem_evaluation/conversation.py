@@ -12,6 +12,7 @@ import msgspec
 from gem_core.env import Info, shown_text
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.rollout import BaseEpisodeBuilder
+from gem_core.rollout.recorder import as_utf8
 from gem_core.vector.calls import Transition
 
 DRAWN_ACTION = "drawn_action"
@@ -185,11 +186,6 @@ class MessageBuilder(BaseEpisodeBuilder):
 
     def _is_full(self) -> bool:
         return False
-
-
-def as_utf8(text: str) -> str:
-    """The text with half characters (lone surrogates), which UTF-8 does not have, written as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _written(call: ToolCall) -> str:

@@ -16,7 +16,7 @@ CAUTION = 0.97
 COLLAPSE = 0.5
 """Where less than this share of the pace is accepted, what is accepted is the new pace."""
 GAIN = 1.1
-"""More requests at a time must bring so many times the responses, otherwise the limit stays."""
+"""A higher limit must multiply the responses per second by at least this factor, otherwise the limit stays."""
 PATIENCE = 20
 """Windows without a gain after which a higher limit is tried again."""
 IN_A_ROW = 4

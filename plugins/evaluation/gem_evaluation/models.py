@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from gem_core.env import Env
 from gem_core.errors import described
-from gem_evaluation.conversation import Message, Prompt, Reply, Usage, as_utf8
+from gem_core.rollout.recorder import as_utf8
+from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
 
 

@@ -153,7 +153,7 @@ class _Actions:
         if number == len(self.turns):
             if self.context_full:
                 return Reply("", context_full=True)
-            raise _Stopped(f"the episode goes on after its last action, that of turn {number}")
+            raise _Stopped(f"the episode continues after its last action, that of turn {number}")
         turn = self.turns[number]
         if observation != turn.observation:
             raise _Stopped(f"the observation of turn {number + 1} differs")

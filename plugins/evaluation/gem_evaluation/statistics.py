@@ -118,7 +118,7 @@ def interval(values: Array, repeats: Array, pull: int = PULL) -> tuple[Array, Ar
     It is Wilson's interval (1927) for the effective number of episodes `p (1 - p) / v`, where `v` is the variance of
     the mean over tasks (Miller, "Adding Error Bars to Evals", arXiv 2411.00640), pulled towards that of repeats which
     always agree. The quantile is Student's with `tasks - 1` degrees of freedom. With a handful of
-    successes or failures Wilson's interval is too short (Brown, Cai and DasGupta 2001, who mend it in the same way), so
+    successes or failures Wilson's interval is too short (Brown, Cai and DasGupta 2001, who correct it alike), so
     it reaches at least as far as the one-sided exact limits of Clopper and Pearson, 95 % each.
 
     Args:

@@ -22,8 +22,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from gem_core.rollout.recorder import encoded
-from gem_evaluation.conversation import as_utf8
+from gem_core.rollout.recorder import as_utf8, encoded
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
 

@@ -18,7 +18,7 @@ _IDS = re.compile(rb"^NSpid:\s*(.*)", re.MULTILINE)
 
 
 def steps(busy: int) -> int:
-    """How far down each of so many has to go, for all to weigh as one."""
+    """How many nice levels each of `busy` threads has to go down for all together to weigh as one."""
     return min(_LOWEST, math.ceil(math.log(max(busy, 1), _STEP)))
 
 

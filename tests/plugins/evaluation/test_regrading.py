@@ -161,7 +161,7 @@ def test_after_another_observation_nothing_is_graded(tmp_path: Path, monkeypatch
 
 def test_a_later_end_cannot_be_graded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counting, "turns", 4)
-    assert outcomes(regrade(folder)) == {("diverged", "the episode goes on after its last action, that of turn 3")}
+    assert outcomes(regrade(folder)) == {("diverged", "the episode continues after its last action, that of turn 3")}
 
 
 def test_an_environment_that_is_not_deterministic_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""An evaluation that was interrupted goes on where it was."""
+"""An interrupted evaluation continues where it stopped."""
 
 from __future__ import annotations
 

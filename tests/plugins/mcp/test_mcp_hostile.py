@@ -111,7 +111,7 @@ EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 async def ask(beginning: bytes, use: Callable[[str], Awaitable[bytes]]) -> bytes:
-    """Use a server whose every answer begins and never goes on."""
+    """Use a server that begins each answer and never finishes it."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(beginning)
