@@ -49,8 +49,10 @@ def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
 
 
 def _grouped(numbers: Any) -> bytes:
-    return np.frombuffer(numbers.tobytes(), dtype=np.uint8).reshape(-1, 4).T.tobytes()
+    together: Any = np.frombuffer(numbers.tobytes(), dtype=np.uint8)
+    return together.reshape(-1, 4).T.tobytes()
 
 
 def _ungrouped(packed: bytes, kind: str) -> Any:
-    return np.frombuffer(np.frombuffer(packed, dtype=np.uint8).reshape(4, -1).T.tobytes(), dtype=kind)
+    apart: Any = np.frombuffer(packed, dtype=np.uint8)
+    return np.frombuffer(apart.reshape(4, -1).T.tobytes(), dtype=kind)
