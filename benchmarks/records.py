@@ -112,9 +112,7 @@ def per_token() -> None:
     for sampled, observed in ((30, 60), (300, 200)):
         own = found[sampled, 0] / sampled
         prompt = (found[sampled, observed] - found[sampled, 0]) / observed
-        print(
-            f"{sampled} tokens sampled a turn: {own:.1f} bytes per sampled token, {prompt:.1f} per prompt token, with texts"
-        )
+        print(f"{sampled} tokens sampled a turn: {own:.1f} bytes per sampled token, {prompt:.1f} per prompt token")
 
 
 def training(updates: int, pairs: int) -> None:
