@@ -322,6 +322,10 @@ class PluginManager:
                     return answer
         return None
 
+    def listeners(self, hook: str) -> list[object]:
+        """The plugins that implement a hook."""
+        return [one.plugin for one in self._implementations(hook)]
+
     def listens(self, hook: str) -> bool:
         """Whether any plugin implements a hook, for events that cost something to describe."""
         return bool(self._implementations(hook))
