@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -224,3 +224,20 @@ class Run(msgspec.Struct, frozen=True):
     provenance: dict[str, str]
     """Distribution and version behind each environment id."""
     settings: dict[str, Any]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What reports metrics: a training, an evaluation or a rollout; the first argument of `gem_metrics`."""
+
+    id: str
+    """Kept by a training or evaluation that resumes, if it is tracked and has a folder."""
+    kind: Literal["training", "evaluation", "rollout"]
+    name: str
+    """What is trained on or played, for people."""
+    settings: dict[str, Any] = {}
+    folder: str | None = None
+    """Folder for its files, absolute."""
+    resumed: bool = False
+    """It goes on with what an earlier process began."""
+    track: list[str] = []
+    """Plugins that the user asked to track it. A tracker that is not among them does nothing."""

@@ -13,6 +13,7 @@ from gem_core.env import Env
 from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.training.samples import SampleFolder, SampleWriter
 from gem_core.training.settings import RunSettings, Split
 from gem_core.vector import make_vec
 
@@ -96,11 +97,11 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch)
+    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, track=None)
 
 
 def prepare_process(settings: RunSettings) -> None:
-    """Import the modules that register environments, enable the run's plugins, and record episodes if asked to.
+    """Import the modules that register environments, enable the run's plugins, and record or sample episodes if asked to.
 
     Raises:
         SettingsError, PluginError: as `RunSettings.import_modules`.
@@ -108,9 +109,16 @@ def prepare_process(settings: RunSettings) -> None:
     settings.import_modules()
     if settings.recording:
         _record(settings.recording)
+    if settings.track and settings.run_folder:
+        _sample(settings.run_folder)
 
 
 @functools.cache
 def _record(folder: str) -> None:
     # A file per process, because several processes write at once, on several machines.
     manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))
+
+
+@functools.cache
+def _sample(folder: str) -> None:
+    manager.register(SampleWriter(SampleFolder(folder)))
