@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextvars
+import importlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import trackio  # pyright: ignore[reportMissingImports]
-
 from gem_core.episode import Episode, Source
 from gem_trackers.conversations import facts, messages
+
+trackio: Any = importlib.import_module("trackio")  # too large to install wherever types are checked
 
 PROJECT = "gem-core"
 """Where TRACKIO_PROJECT names none."""
@@ -35,7 +36,7 @@ class TrackioTracker:
     def add_samples(self, step: int, episodes: Sequence[Episode]) -> None:
         """Traces, whose status the dashboard shows."""
         traces: list[Any] = [
-            trackio.Trace(  # pyright: ignore[reportUnknownMemberType]
+            trackio.Trace(
                 messages(one), metadata={**facts(one), "status": "error" if one.error is not None else "ok"}
             )
             for one in episodes
@@ -48,7 +49,7 @@ class TrackioTracker:
 
 
 def _begin(source: Source) -> Any:
-    return trackio.init(  # pyright: ignore[reportUnknownMemberType]
+    return trackio.init(
         project=os.environ.get("TRACKIO_PROJECT", PROJECT),
         name=f"{re.sub(r'[^A-Za-z0-9.-]+', '-', source.name)[:80]}-{source.id}",
         group=source.kind,

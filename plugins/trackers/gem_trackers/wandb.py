@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import wandb  # pyright: ignore[reportMissingImports]
-
 from gem_core.episode import Episode, Source
 from gem_trackers.conversations import as_text, facts
+
+wandb: Any = importlib.import_module("wandb")  # too large to install wherever types are checked
 
 PROJECT = "gem-core"
 """Where WANDB_PROJECT names none."""
@@ -27,7 +28,7 @@ class WandbTracker:
     """
 
     def __init__(self, source: Source) -> None:
-        self._run: Any = wandb.init(  # pyright: ignore[reportUnknownMemberType]
+        self._run: Any = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             id=os.environ.get("WANDB_RUN_ID", source.id),
             name=os.environ.get("WANDB_NAME", source.name[:_MOST_NAME]),
@@ -47,7 +48,7 @@ class WandbTracker:
     def add_samples(self, step: int, episodes: Sequence[Episode]) -> None:
         """A table."""
         rows = [{**facts(one), "conversation": as_text(one)} for one in episodes]
-        table: Any = wandb.Table(  # pyright: ignore[reportUnknownMemberType]
+        table: Any = wandb.Table(
             columns=[*rows[0]], data=[[*row.values()] for row in rows]
         )
         self._run.log({_STEP: step, "episodes": table})
