@@ -93,8 +93,9 @@ class Reporter:
 
 
 def without_tokens(episode: Episode) -> Episode:
-    """The texts and numbers of an episode."""
-    return msgspec.structs.replace(episode, sequences=[])
+    """The episode as if its model had shown no tokens."""
+    turns = [msgspec.structs.replace(turn, sequence=0, start=0, end=0) for turn in episode.turns]
+    return msgspec.structs.replace(episode, turns=turns, sequences=[])
 
 
 def _identifier(folder: Path | None, resumed: bool) -> str:

@@ -51,9 +51,10 @@ class SampleFolder:
         # Sorted, so that all processes have a share.
         for file in sorted(self.path.glob("*.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                if len(found) < MOST_SAMPLES:
-                    found.append(restored(msgspec.json.decode(file.read_bytes(), type=dict[str, Any])))
+                record = file.read_bytes()
                 file.unlink()
+                if len(found) < MOST_SAMPLES:
+                    found.append(restored(msgspec.json.decode(record, type=dict[str, Any])))
         return found
 
     def close(self) -> None:
@@ -77,6 +78,7 @@ class SampleWriter:
             for file in self._files:
                 if not file.exists():
                     new = file.with_suffix(".new")
-                    new.write_bytes(encoded(recorded(without_tokens(episode)), episode))
+                    sample = without_tokens(episode)
+                    new.write_bytes(encoded(recorded(sample), sample))
                     new.replace(file)
                     return
