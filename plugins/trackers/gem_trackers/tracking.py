@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import importlib
 import logging
-import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from typing import Protocol
@@ -56,7 +55,7 @@ class Tracking:
         """Open the tracker, if the source names it."""
         if self._name not in source.track:
             return
-        with self._lock, self._guarded(source, "could not begin"), _quiet_stdout():
+        with self._lock, self._guarded(source, "could not begin"):
             module, _, kind = self._target.partition(":")
             tracker: type[Tracker] = getattr(importlib.import_module(module), kind)
             if not self._open:
@@ -81,14 +80,14 @@ class Tracking:
     @hookimpl
     def gem_metrics_end(self, source: Source) -> None:
         """Close the tracker."""
-        with self._lock, self._guarded(source, "could not end"), _quiet_stdout():
+        with self._lock, self._guarded(source, "could not end"):
             if tracker := self._open.pop(source.id, None):
                 tracker.close()
 
     def _close_all(self) -> None:
         """Close what never ended, because it reported after its end, or the program stopped before."""
         for identifier in [*self._open]:
-            with contextlib.suppress(Exception), _quiet_stdout():
+            with contextlib.suppress(Exception):
                 self._open.pop(identifier).close()
 
     @contextlib.contextmanager
@@ -106,10 +105,3 @@ class Tracking:
             if tracker := self._open.pop(source.id, None):
                 with contextlib.suppress(Exception):
                     tracker.close()
-
-
-@contextlib.contextmanager
-def _quiet_stdout() -> Generator[None]:
-    """What trackers print goes to stderr: stdout may be the result of a command."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import importlib
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,7 +29,8 @@ class TrackioTracker:
 
     def __init__(self, source: Source) -> None:
         # In an empty context, because `init` would end the program's own run.
-        self._run: Any = contextvars.Context().run(_begin, source)
+        with _quiet_stdout():
+            self._run: Any = contextvars.Context().run(_begin, source)
 
     def add_metrics(self, step: int, metrics: Mapping[str, float]) -> None:
         """A row."""
@@ -45,7 +48,8 @@ class TrackioTracker:
 
     def close(self) -> None:
         """Wait until everything is sent or written."""
-        self._run.finish()
+        with _quiet_stdout():
+            self._run.finish()
 
 
 def _begin(source: Source) -> Any:
@@ -57,3 +61,8 @@ def _begin(source: Source) -> Any:
         resume="allow" if source.resumed else "never",
         embed=False,
     )
+
+
+def _quiet_stdout() -> contextlib.AbstractContextManager[Any]:
+    """What trackio prints goes to stderr: stdout may be the result of a command."""
+    return contextlib.redirect_stdout(sys.stderr)
