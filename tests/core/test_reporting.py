@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from listening import Listener
 
 import gem_core
 from gem_core import Env, make_vec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import PluginError
-from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
-from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, Reporter, RolloutSettings, Source, batch_metrics
+from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, Reporter, RolloutSettings, batch_metrics
 from gem_core.rollout.reporter import MOST_SAMPLES
 from gem_core.training.playing import build_collector
 from gem_core.training.report import RunReport
@@ -43,34 +43,6 @@ class Brief(Env):
 
 def setup_module() -> None:
     gem_core.register("test:Brief-v0", Brief)
-
-
-class Listener:
-    """Writes down what the hooks tell."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, Any]] = []
-        self.sources: list[Source] = []
-
-    @hookimpl
-    def gem_metrics_start(self, source: Source) -> None:
-        self.sources.append(source)
-        self.heard.append(("start", source.resumed))
-
-    @hookimpl
-    def gem_metrics(self, source: Source, step: int, metrics: dict[str, float]) -> None:
-        self.heard.append(("metrics", (step, dict(metrics))))
-
-    @hookimpl
-    def gem_samples(self, source: Source, step: int, episodes: Sequence[Episode]) -> None:
-        self.heard.append(("samples", (step, [*episodes])))
-
-    @hookimpl
-    def gem_metrics_end(self, source: Source) -> None:
-        self.heard.append(("end", source.id == self.sources[-1].id))
-
-    def of(self, kind: str) -> list[Any]:
-        return [what for name, what in self.heard if name == kind]
 
 
 @pytest.fixture
