@@ -335,7 +335,7 @@ class PluginManager:
         return None
 
     def listens(self, hook: str) -> bool:
-        """Whether a plugin implements this hook."""
+        """Whether any plugin implements a hook, for events that cost something to describe."""
         return bool(self._implementations(hook))
 
     def notify(self, hook: str, **arguments: Any) -> None:

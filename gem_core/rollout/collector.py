@@ -45,6 +45,7 @@ class BatchCollector:
         min_batch: the policy is asked once this many prompts are ready, or all that can be. `None` waits for every
             environment that is at work: for samplers that draw from one generator for a whole batch, whose results
             would otherwise depend on timing.
+        label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
             the training that it is a part of does.
 
@@ -62,6 +63,7 @@ class BatchCollector:
         settings: RolloutSettings,
         *,
         min_batch: int | None = None,
+        label: str = "",
         track: Sequence[str] | None = (),
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
@@ -78,7 +80,7 @@ class BatchCollector:
         self._min_batch = min_batch
         self._template = settings.template(tokenizer)
         manager.require(*(track or ()))
-        self._session = Session(vec.env_ids, dataclasses.asdict(settings))
+        self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
         self._batches = 0
         self._openings: dict[int, tuple[str, Info]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
         max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
+        label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track each call of `run_all`, such as `wandb`.
 
     Raises:
@@ -61,6 +63,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
+        label: str = "",
         track: Sequence[str] = (),
     ) -> None:
         manager.require(*track)
@@ -88,7 +91,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._closed = False
-        self._session = Session([*self._free], settings)
+        self._numbers = itertools.count()
+        self._session = Session([*self._free], settings, label)
         self._reporter = Reporter.of_rollout(self._session.run, track)
         self._rounds = 0
 
@@ -187,6 +191,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.number),
             slot=task.number,
+            number=next(self._numbers),
             group=task.number,
             turns=[],
             provenance=self._session.origin(task.env_id),
@@ -216,7 +221,8 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
     """A runner whose policy gets and gives token ids.
 
     Args:
-        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, track: as for `BaseEpisodeRunner`.
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, label, track: as for
+            `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
 
@@ -239,6 +245,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
+        label: str = "",
         track: Sequence[str] = (),
     ) -> None:
         self._settings = settings
@@ -253,6 +260,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             failures=failures,
             env_kwargs=env_kwargs,
             wrappers=wrappers,
+            label=label,
             track=track,
         )
 

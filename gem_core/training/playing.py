@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import os
-import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from gem_core.env import Env
 from gem_core.plugins import manager
-from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
+from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.training.recording import record
 from gem_core.training.samples import SampleFolder, SampleWriter
 from gem_core.training.settings import RunSettings, Split
 from gem_core.vector import make_vec
@@ -34,7 +32,7 @@ def build_runner(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    prepare_process(settings)
+    prepare_process(settings, tokenizer)
     return EpisodeRunner(
         settings.weights(split),
         tokenizer,
@@ -46,6 +44,7 @@ def build_runner(
         failures=settings.failures,
         env_kwargs=settings.kwargs_of(split),
         wrappers=settings.load_wrappers(),
+        label=split,
     )
 
 
@@ -83,7 +82,7 @@ def build_collector(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    prepare_process(settings)
+    prepare_process(settings, tokenizer)
     vec = make_vec(
         settings.weights(split),
         width,
@@ -97,26 +96,23 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, track=None)
+    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
 
 
-def prepare_process(settings: RunSettings) -> None:
-    """Import the modules that register environments, enable the run's plugins, and record or sample episodes if asked to.
+def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:
+    """Import modules that register environments, enable the run's plugins, and record and sample episodes if asked to.
+
+    Args:
+        settings: the settings of the run.
+        tokenizer: the tokenizer of the policy, in a process that plays; records have the text of each token.
 
     Raises:
         SettingsError, PluginError: as `RunSettings.import_modules`.
     """
     settings.import_modules()
-    if settings.recording:
-        _record(settings.recording)
+    record(settings, tokenizer)
     if settings.track and settings.run_folder:
         _sample(settings.run_folder)
-
-
-@functools.cache
-def _record(folder: str) -> None:
-    # A file per process, because several processes write at once, on several machines.
-    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))
 
 
 @functools.cache

@@ -106,7 +106,10 @@ def metrics_of(results: Results) -> dict[str, float]:
         metrics["tool/success"] = whole.tool_success_share
     if len(results.environments) > 1:
         for one in results.environments:
-            metrics |= {f"env/{one.label}/episodes": float(one.episodes.finished), **_estimates(one, f"env/{one.label}")}
+            metrics |= {
+                f"env/{one.label}/episodes": float(one.episodes.finished),
+                **_estimates(one, f"env/{one.label}"),
+            }
     return metrics
 
 

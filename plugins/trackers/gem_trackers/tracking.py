@@ -100,7 +100,12 @@ class Tracking:
             if isinstance(error, ModuleNotFoundError):
                 reason = f'the module {error.name!r} is not installed. Next: pip install "gem-core[{self._name}]"'
             _log.error(
-                "%s %s; %s %s goes on without it: %s", self._name, what, source.kind, source.name, " ".join(reason.split())
+                "%s %s; %s %s goes on without it: %s",
+                self._name,
+                what,
+                source.kind,
+                source.name,
+                " ".join(reason.split()),
             )
             if tracker := self._open.pop(source.id, None):
                 with contextlib.suppress(Exception):

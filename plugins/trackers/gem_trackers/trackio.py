@@ -39,9 +39,7 @@ class TrackioTracker:
     def add_samples(self, step: int, episodes: Sequence[Episode]) -> None:
         """Traces, whose status the dashboard shows."""
         traces: list[Any] = [
-            trackio.Trace(
-                messages(one), metadata={**facts(one), "status": "error" if one.error is not None else "ok"}
-            )
+            trackio.Trace(messages(one), metadata={**facts(one), "status": "error" if one.error is not None else "ok"})
             for one in episodes
         ]
         self._run.log({"episodes": traces}, step=step)

@@ -48,9 +48,7 @@ class WandbTracker:
     def add_samples(self, step: int, episodes: Sequence[Episode]) -> None:
         """A table."""
         rows = [{**facts(one), "conversation": as_text(one)} for one in episodes]
-        table: Any = wandb.Table(
-            columns=[*rows[0]], data=[[*row.values()] for row in rows]
-        )
+        table: Any = wandb.Table(columns=[*rows[0]], data=[[*row.values()] for row in rows])
         self._run.log({_STEP: step, "episodes": table})
 
     def close(self) -> None:

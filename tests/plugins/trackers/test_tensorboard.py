@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from conftest import Run
-from tracked_training import SHOWN
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugin_util import markdown_to_safe_html
+from tracked_training import SHOWN
 
 
 def events(folder: Path) -> Any:
