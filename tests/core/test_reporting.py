@@ -112,7 +112,7 @@ def test_an_unknown_tracker_is_refused_before_anything_is_played(words: Any) -> 
         lambda: BatchCollector(make_vec("test:Brief-v0", 1), policy(words), words, SETTINGS, track=["wnadb"]),
         lambda: EpisodeRunner("test:Brief-v0", words, SETTINGS, seed=0, track=["wnadb"]),
     ):
-        with pytest.raises(PluginError, match="no plugin named 'wnadb' is installed; installed are: .*wandb"):
+        with pytest.raises(PluginError, match=r"no plugin named .wnadb. is installed; installed are: .*wandb"):
             build()
 
 

@@ -1,4 +1,4 @@
-"""`gem-core eval --track` and `evaluate(track=...)`: statistics while it runs and at its end, in all trackers at once."""
+"""`gem-core eval --track` and `evaluate(track=...)`: statistics while it runs and at its end, in all trackers."""
 
 from __future__ import annotations
 
