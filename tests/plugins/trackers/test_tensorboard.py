@@ -76,7 +76,7 @@ print("the run is over")
 def test_a_full_disk_costs_no_run(run: Run) -> None:
     ended = run("-c", PROGRAM)
     assert ended.stdout == "the run is over\n"
-    [line] = [one for one in ended.stderr.splitlines() if one.startswith("tensorboard failed at step ")]
-    assert line.endswith("training game:Corridor-v0 goes on without it: OSError: [Errno 27] File too large")
+    # Not whole lines: TensorBoard's own thread prints its traceback at the same time.
+    assert ended.stderr.count("goes on without it: OSError: [Errno 27] File too large") == 1, ended.stderr
     [folder] = Path("runs").iterdir()
     assert [one.step for one in events(folder).Scalars("loss")] == [1]
