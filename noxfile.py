@@ -59,7 +59,7 @@ def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time."""
     # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "lint"])
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "lint"])
 
 
 @nox.session
@@ -92,7 +92,8 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
+    left_out = ["--ignore=tests/plugins/trackers"]
+    left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
 
@@ -131,6 +132,14 @@ def inspect(session: nox.Session) -> None:
     """Evaluations as logs of inspect_ai, read by its own reader; its 230 MB are too much for `core`."""
     python = environment(session, "inspect", ADAPTER_PYTHON, ["eval", "inspect"], ["test"])
     run(session, python, "-m", "pytest", "tests/plugins/evaluation/test_inspect_log.py", *session.posargs)
+
+
+@nox.session
+def trackers(session: nox.Session) -> None:
+    """Metrics and episodes in wandb, TensorBoard and trackio, read back by their own readers; too large for `core`."""
+    extras = ["eval", "wandb", "tensorboard", "trackio"]
+    python = environment(session, "trackers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
+    run(session, python, "-m", "pytest", "tests/plugins/trackers", *session.posargs)
 
 
 @nox.session

@@ -114,9 +114,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=self._rollout,
             **kwargs,
         )
-        if args.report and not self._progress_callbacks():
-            self.add_callback(ProgressCallback(", ".join(args.train_weights)))
-        if self._progress_callbacks():
+        if not self._progress_callbacks():
+            self.add_callback(ProgressCallback(", ".join(args.train_weights), quiet=not args.report))
+        if any(not one.quiet for one in self._progress_callbacks()):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()

@@ -66,6 +66,9 @@ def run(
     concurrency: Annotated[str, typer.Option(metavar="auto|N", help="Requests at a time.")] = "auto",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 600.0,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed episodes again.")] = False,
+    track: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="wandb, tensorboard or trackio. Repeat to give several.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Play environments with a model, and estimate how good it is.
@@ -111,7 +114,9 @@ def run(
     say(f"{folder}", err=True)
     try:
         shown = not isinstance(player, HumanModel)  # a line that changes would hide what a person types
-        results = evaluate(entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=shown)
+        results = evaluate(
+            entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=shown, track=track or []
+        )
     except KeyboardInterrupt:
         say(f"\nInterrupted. {folder} has the finished episodes; the same command plays the others.", err=True)
         raise typer.Exit(130) from None
