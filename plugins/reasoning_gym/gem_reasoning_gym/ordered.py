@@ -1,6 +1,6 @@
 """Data sets that reasoning-gym makes in the order of sets of text, in an order that is the same in every process.
 
-The order of such a set depends on `PYTHONHASHSEED` and on the version of Python. What is drawn stays as likely as it was.
+The order of such a set depends on `PYTHONHASHSEED` and on Python's version. All that is drawn is as likely as before.
 """
 
 from __future__ import annotations

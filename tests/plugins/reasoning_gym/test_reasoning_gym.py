@@ -176,7 +176,7 @@ def test_sorting_changes_nothing_else(name: str) -> None:
     ours, theirs = ORDERED[name](config(seed=7, size=20)), cls(config(seed=7, size=20))
     for number in range(20):
         one, other = ours[number], theirs[number]
-        assert one.keys() == other.keys() and one["metadata"].keys() == other["metadata"].keys()
+        assert [one.keys(), one["metadata"].keys()] == [other.keys(), other["metadata"].keys()]
         assert theirs.score_answer(one["answer"], one) == 1, "our answer, to our question, by reasoning-gym's own score"
         if name in ("knight_swap", "word_ladder"):  # many answers are right, and one is told
             assert one["question"] == other["question"]
