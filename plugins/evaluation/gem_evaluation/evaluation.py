@@ -104,7 +104,7 @@ async def evaluate_async(
             await evaluation.play()
         finally:
             failures = [one for one in store.failures.values() if is_planned(one.key, planned)]
-            results = summarized(model.name, played, planned, store.results.values(), failures)
+            results = summarized(model.name, played, planned, store.finished, failures)
             try:
                 results.save(store.folder)
                 write_report(results, failures, store.folder)
