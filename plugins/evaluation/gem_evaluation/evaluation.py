@@ -9,13 +9,12 @@ import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.models import AnswerFunction, FunctionModel, Model
+from gem_evaluation.models import AnswerFunction, FunctionModel, Model, installed
 from gem_evaluation.playing import Evaluation
 from gem_evaluation.progress import Progress
 from gem_evaluation.report import write_report
@@ -124,5 +123,5 @@ def folder_of(entries: Sequence[Entry], model: Model, seed: int) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions that could change a number, besides those of environments."""
-    return {"python": platform.python_version(), "gem-core": version("gem-core")}
+    """Versions that could change a task, besides those of environments. numpy's generators make some."""
+    return {"python": platform.python_version(), **installed("gem-core", "numpy")}

@@ -1,21 +1,22 @@
-"""Finished episodes in numbers: 84 bytes each, so that the memory of an evaluation hardly grows while it plays."""
+"""Finished episodes in numbers: 85 bytes each, so that the memory of an evaluation hardly grows while it plays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gem_core.episode import StopReason
-from gem_evaluation.records import Key, Result
+from gem_evaluation.records import Key, PolicyFault, Result
 
 Rows: TypeAlias = NDArray[np.void]
 """Episodes, of the type `EPISODE`. A table of them is (tasks, repeats), where those without `played` are missing."""
 
 _STOP_REASONS = [*StopReason]
+_FAULTS: list[PolicyFault | None] = [None, *get_args(PolicyFault)]
 _TYPES = {
     "success": np.bool_,
     "total_reward": np.float64,
@@ -31,9 +32,10 @@ _TYPES = {
     "cost": np.float64,
     "seconds": np.float64,
     "opening": "S16",
+    "policy_fault": np.uint8,
 }
 EPISODE = np.dtype([("played", np.bool_), *_TYPES.items()])
-"""The fields of a `Result`; of the stop reason its number, of the opening ASCII."""
+"""The fields of a `Result`; of the stop reason and the fault their numbers, of the opening ASCII."""
 
 
 class Finished:
@@ -57,6 +59,7 @@ class Finished:
         values = {name: getattr(result, name) for name in _TYPES}
         values["stop_reason"] = _STOP_REASONS.index(result.stop_reason)
         values["opening"] = result.opening.encode()
+        values["policy_fault"] = _FAULTS.index(result.policy_fault)
         table[key.task, key.repeat] = (True, *values.values())
 
     def __contains__(self, key: Key) -> bool:
@@ -97,6 +100,11 @@ def openings(table: Rows) -> Iterator[tuple[int, str]]:
 def stop_reasons(rows: Rows) -> Iterator[StopReason]:
     """How the episodes ended."""
     return (_STOP_REASONS[number] for number in rows["stop_reason"].tolist())
+
+
+def policy_faults(rows: Rows) -> Iterator[PolicyFault]:
+    """The faults of episodes that ended by the policy's own."""
+    return (fault for number in rows["policy_fault"].tolist() if (fault := _FAULTS[number]) is not None)
 
 
 def _with_room(table: Rows | None, key: Key) -> Rows:

@@ -17,6 +17,7 @@ from gem_core.errors import MissingExtraError, TemplateError, described
 from gem_core.rollout import ChatTemplate
 from gem_evaluation.conversation import Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError, ModelSetupError
+from gem_evaluation.models import installed
 
 MAX_TOKENS = 1024
 """Token limit of a response that has no other."""
@@ -78,8 +79,14 @@ class LocalModel:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The path, a checksum of the weights in a folder, and how they are sampled."""
-        return {"kind": "local", "path": self._path, "weights": self._weights, "options": self._options}
+        """The path, a checksum of the weights in a folder, and how they are sampled, and by what."""
+        return {
+            "kind": "local",
+            "path": self._path,
+            "weights": self._weights,
+            "options": self._options,
+            "versions": installed("torch", "transformers"),
+        }
 
     def session(self) -> AbstractAsyncContextManager[Any]:
         """The weights in memory, while an evaluation asks. Raises `ModelSetupError` where they cannot be loaded."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
 from gem_evaluation.baselines import HumanModel, RandomModel
-from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint, find_endpoint
+from gem_evaluation.endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation.errors import ModelSetupError
 from gem_evaluation.models import AnswerFunction, FunctionModel, Model
 
@@ -47,15 +47,14 @@ def load_model(
         timeout: seconds that one request may take.
 
     Raises:
-        ModelSetupError: there is no such model.
+        ModelSetupError: there is no such model, or it cannot have these options or this URL.
         EvaluationError: the endpoints file cannot be read.
         MissingExtraError: something that the model needs is not installed.
     """
     if base_url is None:
-        if name == "random":
-            return RandomModel()
-        if name == "human":
-            return HumanModel()
+        if name in ("random", "human"):
+            _check_no_options(name, options)
+            return RandomModel() if name == "random" else HumanModel()
         if name.startswith("hf:") or Path(name).is_dir():
             from gem_evaluation.local import LocalModel
 
@@ -64,8 +63,20 @@ def load_model(
             return _chat(endpoint, options, concurrency, timeout)
         module, colon, attribute = name.partition(":")
         if colon and module.replace(".", "").isidentifier():
+            _check_no_options(name, options)
             return _object(module, attribute, concurrency)
+    elif endpoints is not None or find_endpoint(name, None) is not None:
+        raise ModelSetupError(
+            f"{name!r} would have its URL from the endpoints file {endpoints or DEFAULT_FILE}, and {base_url} was given "
+            "as well. Leave out --base-url (base_url=...), or the file or its alias"
+        )
     return _chat(Endpoint(name, base_url, DEFAULT_KEY), options, concurrency, timeout)
+
+
+def _check_no_options(name: str, options: Mapping[str, Any] | None) -> None:
+    if options:
+        given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        raise ModelSetupError(f"the model {name} takes no options, so {given} would change nothing. Leave it out")
 
 
 def _chat(endpoint: Endpoint, options: Mapping[str, Any] | None, concurrency: int | None, timeout: float) -> Model:

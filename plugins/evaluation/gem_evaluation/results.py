@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.finished import Finished, Rows, by_task, openings, rows_of, stop_reasons
-from gem_evaluation.records import VERSION, Failure, Key, Result, check_version
+from gem_evaluation.finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
+from gem_evaluation.records import VERSION, Failure, Key, PolicyFault, Result, check_version
 from gem_evaluation.statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
@@ -70,6 +70,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Dollars."""
     seconds: float
     stop_reasons: dict[str, int]
+    policy_faults: dict[PolicyFault, int]
+    """Finished episodes that ended by the policy's own fault, by kind. They are in all numbers."""
     invalid_share: float
     """Share of turns whose action the environment could not use."""
     truncated_share: float
@@ -192,6 +194,7 @@ def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Seq
         cost=float(rows["cost"].sum()),
         seconds=float(rows["seconds"].sum()),
         stop_reasons=dict(Counter(one.value for one in stop_reasons(rows)).most_common()),
+        policy_faults=dict(Counter(policy_faults(rows)).most_common()),
         invalid_share=_share(_total(rows, "invalid"), turns),
         truncated_share=_share(_total(rows, "truncated"), turns),
         tool_calls=_share(calls, len(rows)),
