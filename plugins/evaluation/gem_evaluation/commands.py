@@ -79,6 +79,10 @@ def run(
     env_kwargs: Annotated[str, typer.Option(metavar="JSON", help="Arguments of the environments.")] = "{}",
     concurrency: Annotated[str, typer.Option(metavar="auto|N", help="Requests at a time.")] = "auto",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 600.0,
+    engine: Annotated[
+        Literal["transformers", "vllm"] | None,
+        typer.Option(help="What samples local weights; vLLM where it is installed."),
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed episodes again.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
@@ -120,6 +124,7 @@ def run(
         options={name: value for name, value in options.items() if value is not None},
         concurrency=_concurrency(concurrency),
         timeout=timeout,
+        engine=engine,
     )
     folder = output or folder_of(entries, player, seed)
     say(f"{folder}", err=True)
