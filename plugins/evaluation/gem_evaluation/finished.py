@@ -93,18 +93,23 @@ def by_task(tables: Iterable[Rows], field: str) -> list[list[Any]]:
 def openings(table: Rows) -> Iterator[tuple[int, str]]:
     """The tasks of a table with an episode, each with the hash of its first prompt."""
     played: Any = table["played"]
+    hashes: Any = table["opening"]
     for task in np.flatnonzero(played.any(axis=1)).tolist():
-        yield task, table["opening"][task, played[task].argmax()].decode()
+        yield task, hashes[task, played[task].argmax()].decode()
 
 
 def stop_reasons(rows: Rows) -> Iterator[StopReason]:
     """How the episodes ended."""
-    return (_STOP_REASONS[number] for number in rows["stop_reason"].tolist())
+    return (_STOP_REASONS[number] for number in _numbers(rows, "stop_reason"))
 
 
 def policy_faults(rows: Rows) -> Iterator[PolicyFault]:
     """The faults of episodes that ended by the policy's own."""
-    return (fault for number in rows["policy_fault"].tolist() if (fault := _FAULTS[number]) is not None)
+    return (fault for number in _numbers(rows, "policy_fault") if (fault := _FAULTS[number]) is not None)
+
+
+def _numbers(rows: Rows, field: str) -> list[int]:
+    return cast("list[int]", rows[field].tolist())
 
 
 def _with_room(table: Rows | None, key: Key) -> Rows:

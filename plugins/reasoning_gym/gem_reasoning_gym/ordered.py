@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from reasoning_gym.algebra.polynomial_multiplication import (  # pyright: ignore[reportMissingTypeStubs]
     PolynomialMultiplicationDataset,
@@ -58,22 +58,19 @@ class PolynomialMultiplication(PolynomialMultiplicationDataset):
     """Draws from monomials in the order of their texts."""
 
     def __getitem__(self, idx: int) -> dict[str, Any]:
-        entry: dict[str, Any] = super().__getitem__(idx)
+        entry = cast("dict[str, Any]", super().__getitem__(idx))  # pyright: ignore[reportUnknownMemberType]
         entry["metadata"]["variables"].sort()
         return entry
 
-    def _get_monomials(self, rng: Any) -> list[Any]:
-        monomials: Any = super()._get_monomials(rng)
-        return sorted(monomials, key=str)
+    def _get_monomials(self, rng: Any) -> Any:
+        return sorted(super()._get_monomials(rng), key=str)
 
 
 class WordLadder(WordLadderDataset):
     """The answer is the first of the shortest ladders, in the order of the alphabet."""
 
-    def _build_word_graph(self, word_length: int) -> dict[str, SortedSet]:
-        graph = super()._build_word_graph(word_length)
-        self.word_graphs[word_length] = {word: SortedSet(neighbors) for word, neighbors in graph.items()}
-        return self.word_graphs[word_length]
+    def _get_neighbors(self, word: str, word_set: set[str]) -> Any:
+        return sorted(super()._get_neighbors(word, word_set))
 
 
 class KnightSwap(KnightSwapDataset):
