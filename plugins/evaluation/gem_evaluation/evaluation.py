@@ -9,16 +9,16 @@ import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
 from gem_core.plugins import manager
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.models import AnswerFunction, FunctionModel, Model
+from gem_evaluation.models import AnswerFunction, FunctionModel, Model, installed
 from gem_evaluation.playing import Evaluation
 from gem_evaluation.progress import Progress
+from gem_evaluation.records import Failure
 from gem_evaluation.report import write_report
 from gem_evaluation.results import Results, is_planned, summarized
 from gem_evaluation.settings import Entry, check_entries, identity
@@ -107,10 +107,13 @@ async def evaluate_async(
         store = stack.enter_context(Store(Path(output), played))
         planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
 
-        def summary() -> Results:
-            return summarized(model.name, played, planned, store.results.values(), store.failures.values())
+        def failures() -> list[Failure]:
+            return [one for one in store.failures.values() if is_planned(one.key, planned)]
 
-        told = Told(summary, folder=kept, resumed=bool(store.results or store.failures), track=track)
+        def summary() -> Results:
+            return summarized(model.name, played, planned, store.finished, failures())
+
+        told = Told(summary, folder=kept, resumed=bool(len(store.finished) or store.failures), track=track)
         evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, told.show)
         await stack.enter_async_context(told.meanwhile())
         if progress:
@@ -118,12 +121,11 @@ async def evaluate_async(
         try:
             await evaluation.play()
         finally:
-            failures = [one for one in store.failures.values() if is_planned(one.key, planned)]
             results = summary()
             told.report(results)
             try:
                 results.save(store.folder)
-                write_report(results, failures, store.folder)
+                write_report(results, failures(), store.folder)
             except OSError as error:
                 raise EvaluationError(
                     f"{store.folder} cannot be written: {error}. Its episodes are kept; make room and run the same "
@@ -140,5 +142,5 @@ def folder_of(entries: Sequence[Entry], model: Model, seed: int) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions that could change a number, besides those of environments."""
-    return {"python": platform.python_version(), "gem-core": version("gem-core")}
+    """Versions that could change a task, besides those of environments. numpy's generators make some."""
+    return {"python": platform.python_version(), **installed("gem-core", "numpy")}

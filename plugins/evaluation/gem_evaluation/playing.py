@@ -105,7 +105,7 @@ class Evaluation:
         self._runners: dict[str, MessageRunner] = {}
         self._failed_in_a_row = 0
         self.left = [
-            key for key in self._all() if key not in store.results and (retry_failed or key not in store.failures)
+            key for key in self._all() if key not in store.finished and (retry_failed or key not in store.failures)
         ]
         """Episodes that are not played yet."""
 
