@@ -117,7 +117,7 @@ class GemLearner(PPOLearner):
         recorded = self._scored if model is self.model else None
         wanted = compute_entropy or recorded is not None
         logprobs, entropies = super().get_batch_logps(model, input_ids, att_mask, temperature, wanted)
-        if recorded is not None:
+        if recorded is not None and entropies is not None:
             recorded.append((logprobs, entropies))
         return logprobs, entropies
 
