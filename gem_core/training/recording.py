@@ -19,7 +19,7 @@ from gem_core.records import RunRecorder, Update
 from gem_core.training.settings import RunSettings
 from gem_core.training.turn_table import FloatArray, TurnTable
 
-_SECRET = re.compile(r"(^|api|[^a-z])(key|token|password|passwd|secret)s?$")
+_SECRET = re.compile(r"(^|api|[^a-z])(keys?|token|passwords?|passwd|secrets?)$")
 """Names of settings whose values are nobody else's business; `input_key` is one too many."""
 _DISTRIBUTIONS = ("gem-core", "torch", "transformers", "vllm", "trl", "verl", "openrlhf", "oat-llm", "ray")
 

@@ -20,6 +20,7 @@ from gem_core.records import RecordsError, RunRecorder, Update, open_records, re
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.records.frames import FrameWriter, read_frames
 from gem_core.rollout import Recorder
+from gem_core.training import recording
 
 SAMPLED = (3, 2, 4)
 
@@ -236,6 +237,28 @@ def test_missing_ranks_and_episodes_are_said(tmp_path: Path) -> None:
         "1 of 2 training processes left no record of update 3.",
         "Update 3 trained on episodes that are in no file: 1.",
     ]
+
+
+def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
+    empty = msgspec.structs.replace(episode(1), turns=[], sequences=[])
+    for one in (episode(0), empty):
+        recorder.gem_episode_end(one)
+    recorder.gem_update(update(2, [episode(0), empty]))
+    (_, found) = read_episodes(tmp_path)
+    assert found.trained is not None
+    assert (found.trained.update, found.trained.advantages, found.trained.logprobs) == (2, [], [])
+
+
+def test_settings_are_recorded_without_secrets() -> None:
+    settings = {"gamma": 1, "env_kwargs": {"API_KEY": "a", "servers": [{"token": "b", "url": "c"}]}, "wandb-key": "d"}
+    kept = {"tokenizer": "e", "max_tokens": 8, "keys_shown": 1, "apikey": "f", "hub_token": "g", "password": "h"}
+    assert recording._without_secrets({**settings, **kept}) == {
+        "gamma": 1,
+        "env_kwargs": {"servers": [{"url": "c"}]},
+        "tokenizer": "e",
+        "max_tokens": 8,
+        "keys_shown": 1,
+    }
 
 
 def test_a_full_disk_costs_records_and_no_run(recorder: RunRecorder, monkeypatch: Any, caplog: Any) -> None:

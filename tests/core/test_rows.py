@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from gem_core.episode import Episode, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.errors import AdvantageError
+from gem_core.training.recording import episode_ids
 from gem_core.training.rows import Row, RowKind, TurnSpan, cut_rows, rows_of
 from gem_core.training.turn_table import TurnTable
 
@@ -172,6 +174,23 @@ def test_a_table_follows_rows_that_a_framework_puts_in_another_order() -> None:
     assert table.row.tolist() == [0, 1, 2]
     # Row 3 is one that the framework has added.
     assert table.reordered([2, 3, 0, 1]).row.tolist() == [2, 3, 0]
+
+
+def test_a_table_knows_the_names_of_its_episodes() -> None:
+    """Numbers leave out episodes without turns; names do not."""
+    turns = [rows_of(played([(False, [1], [2])] * count), "turn") for count in (1, 0, 2)]
+    rows = [(number, row) for number, one in enumerate(turns) for row in one]
+    table = TurnTable.of([row.turns for _, row in rows], [number for number, _ in rows], [0] * len(rows))
+    assert (table.episode.tolist(), table.names) == ([0, 1, 1], [0, 2])
+    summaries = [msgspec.structs.replace(played([]), run=f"run {number}").summary() for number in range(4)]
+    assert episode_ids(table, [*summaries[:3], None, summaries[3]]) == [f"run {one}-0-0" for one in (0, 2, 1, 3)]
+
+
+def test_a_table_of_some_turns() -> None:
+    table = table_of([rows_of(played([(False, [1], [2])] * 3), "turn")])
+    some = table.only(np.array([True, False, True]))
+    assert (len(some), some.position.tolist(), some.row.tolist()) == (2, [0, 2], [0, 2])
+    assert some.names == table.names
 
 
 def test_the_batch_for_estimators_has_rewards_tasks_and_positions() -> None:
