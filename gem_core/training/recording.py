@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -13,14 +12,12 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gem_core.episode import EpisodeSummary
 from gem_core.plugins import manager
 from gem_core.records import RunRecorder, Update
+from gem_core.training.secrets import without_secrets
 from gem_core.training.settings import RunSettings
 from gem_core.training.turn_table import FloatArray, TurnTable
 
-_SECRET = re.compile(r"(^|api|[^a-z])(keys?|token|passwords?|passwd|secrets?)$")
-"""Names of settings whose values are nobody else's business; `input_key` is one too many."""
 _DISTRIBUTIONS = ("gem-core", "torch", "transformers", "vllm", "trl", "verl", "openrlhf", "oat-llm", "ray")
 
 
@@ -53,25 +50,10 @@ class _Settings:
 
 @functools.cache
 def _recorder(folder: Path, detail: Literal["summary", "full"], share: float, settings: _Settings) -> RunRecorder:
-    recorder = RunRecorder(
-        folder,
-        settings=_without_secrets(settings.values.described()),
-        versions=_versions(),
-        detail=detail,
-        share=share,
-    )
+    described = without_secrets(settings.values.described())
+    recorder = RunRecorder(folder, settings=described, versions=_versions(), detail=detail, share=share)
     manager.register(recorder)
     return recorder
-
-
-def _without_secrets(value: Any) -> Any:
-    """The same without what is under a secret name, however deep."""
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {name: _without_secrets(one) for name, one in items if not _SECRET.search(str(name).lower())}
-    if isinstance(value, list):
-        return [_without_secrets(one) for one in cast("list[Any]", value)]
-    return value
 
 
 def _versions() -> dict[str, str]:
@@ -82,17 +64,6 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def episode_ids(turns: TurnTable, summaries: Sequence[EpisodeSummary | None]) -> list[str]:
-    """`Episode.id` of each episode of a batch: first by their numbers in `turns`, then those without turns.
-
-    Args:
-        turns: the turns of the batch, whose names of episodes are indices of `summaries`.
-        summaries: of each episode; `None` for one that was dropped.
-    """
-    ids = {number: one.id for number, one in enumerate(summaries) if one is not None}
-    return [ids[cast("int", number)] for number in dict.fromkeys([*turns.names, *ids])]
 
 
 def report_update(
@@ -112,7 +83,7 @@ def report_update(
     Args:
         number: the update, counted from 1.
         turns: the turns of the batch, N in all.
-        episodes: `Episode.id` of each episode, in the order of the numbers in `turns.episode`; see `episode_ids`.
+        episodes: `Episode.id` of each episode, in the order of the numbers in `turns.episode`.
         advantages: the tables (rows, width) of the loss, from which each turn's first token is read.
         returns: (N,), returns-to-go.
         logprobs, entropies: tables of the trainer, if there are any.

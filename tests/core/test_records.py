@@ -20,7 +20,6 @@ from gem_core.records import RecordsError, RunRecorder, Update, open_records, re
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.records.frames import FrameWriter, read_frames
 from gem_core.rollout import Recorder
-from gem_core.training import recording
 
 SAMPLED = (3, 2, 4)
 
@@ -113,6 +112,19 @@ def test_what_was_played_and_trained_on_comes_back(recorder: RunRecorder, tmp_pa
             expected = [as_logprobs([-index - at / 8]) * size for at, size in enumerate(SAMPLED)]
             assert found.trained.logprobs == expected
             assert found.trained.entropies == [None] * 3
+
+
+def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
+    whole, empty = episode(0), episode(1)
+    empty.turns = []
+    for one in (empty, whole):
+        recorder.gem_episode_end(one)
+    recorder.gem_update(update(2, [whole, empty], entropies=[np.zeros(size) for size in SAMPLED]))
+    first, second = read_episodes(tmp_path)
+    assert first.trained is not None
+    assert (first.trained.update, first.trained.advantages, first.trained.logprobs) == (2, [], [])
+    assert second.trained is not None
+    assert [entropy is not None for entropy in second.trained.entropies] == [True] * 3
 
 
 def assert_same(found: Episode, played: Episode) -> None:
@@ -237,28 +249,6 @@ def test_missing_ranks_and_episodes_are_said(tmp_path: Path) -> None:
         "1 of 2 training processes left no record of update 3.",
         "Update 3 trained on episodes that are in no file: 1.",
     ]
-
-
-def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
-    empty = msgspec.structs.replace(episode(1), turns=[], sequences=[])
-    for one in (episode(0), empty):
-        recorder.gem_episode_end(one)
-    recorder.gem_update(update(2, [episode(0), empty]))
-    (_, found) = read_episodes(tmp_path)
-    assert found.trained is not None
-    assert (found.trained.update, found.trained.advantages, found.trained.logprobs) == (2, [], [])
-
-
-def test_settings_are_recorded_without_secrets() -> None:
-    settings = {"gamma": 1, "env_kwargs": {"API_KEY": "a", "servers": [{"token": "b", "url": "c"}]}, "wandb-key": "d"}
-    kept = {"tokenizer": "e", "max_tokens": 8, "keys_shown": 1, "apikey": "f", "hub_token": "g", "password": "h"}
-    assert recording._without_secrets({**settings, **kept}) == {
-        "gamma": 1,
-        "env_kwargs": {"servers": [{"url": "c"}]},
-        "tokenizer": "e",
-        "max_tokens": 8,
-        "keys_shown": 1,
-    }
 
 
 def test_a_full_disk_costs_records_and_no_run(recorder: RunRecorder, monkeypatch: Any, caplog: Any) -> None:

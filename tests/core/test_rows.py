@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from gem_core.episode import Episode, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.errors import AdvantageError
-from gem_core.training.recording import episode_ids
 from gem_core.training.rows import Row, RowKind, TurnSpan, cut_rows, rows_of
 from gem_core.training.turn_table import TurnTable
 
@@ -182,8 +180,6 @@ def test_a_table_knows_the_names_of_its_episodes() -> None:
     rows = [(number, row) for number, one in enumerate(turns) for row in one]
     table = TurnTable.of([row.turns for _, row in rows], [number for number, _ in rows], [0] * len(rows))
     assert (table.episode.tolist(), table.names) == ([0, 1, 1], [0, 2])
-    summaries = [msgspec.structs.replace(played([]), run=f"run {number}").summary() for number in range(4)]
-    assert episode_ids(table, [*summaries[:3], None, summaries[3]]) == [f"run {one}-0-0" for one in (0, 2, 1, 3)]
 
 
 def test_a_table_of_some_turns() -> None:

@@ -20,13 +20,13 @@ from gem_core.plugins import manager
 from gem_core.rollout import EpisodeSummary
 from gem_core.training.metrics import announcement, rollout_metrics
 from gem_core.training.playing import prepare_process
-from gem_core.training.recording import episode_ids, report_update
+from gem_core.training.recording import report_update
 from gem_core.training.report import RunReport
 from gem_core.training.turn_table import TurnTable
 from gem_oat.args import GemOatArgs
 from gem_oat.data import NumberedRows, PlaceholderPrompts
 from gem_oat.status import RunStatus, reported
-from gem_oat.transitions import EpisodeData, pad_rows, turn_rows
+from gem_oat.transitions import EpisodeData, batch_episodes, pad_rows, turn_rows
 
 
 class GemLearner(PPOLearner):
@@ -84,7 +84,7 @@ class GemLearner(PPOLearner):
         episodes = [summary for summary, _ in everyone if summary is not None]
         self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone))
         rows, self._turns = turn_rows(data_list, self.args)
-        self._episodes = episode_ids(self._turns, [one.summary for one in data_list])
+        self._episodes = batch_episodes(data_list)
         most = max(self._gather(len(rows)))
         multiple = self.args.train_batch_size_per_device * self.args.updates
         self.pi_buffer.clear()

@@ -16,6 +16,7 @@ from gem_core.advantages import advantages_and_returns
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.training.recording import report_update
+from gem_core.training.results import episode_ids
 from gem_core.training.rows import Row, cut_rows
 from gem_core.training.turn_table import TurnTable
 from gem_openrlhf.averages import safe_averages
@@ -44,6 +45,13 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
         first_columns=[1] * len(parts),
     )
     return [row for _, row in parts], table
+
+
+def batch_episodes(results: Sequence[EpisodeRows], turns: TurnTable) -> list[str]:
+    """`Episode.id` of each episode of a batch, as `TurnTable.episode` of `training_rows` counts them."""
+    trained: list[Any] = [*turns.names]
+    ordered = [results[number] for number in [*trained, *range(len(results))]]
+    return episode_ids(ordered, [True] * len(trained) + [False] * len(results))
 
 
 class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
