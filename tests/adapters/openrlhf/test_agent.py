@@ -256,13 +256,14 @@ def test_environments_alternate(play):
 
 
 def test_episodes_are_recorded(play, tmp_path):
+    folder = tmp_path / "records"
     try:
-        play(5, "--gem.record", "full", "--gem.record_folder", str(tmp_path))
+        play(5, "--gem.record", "full", "--gem.record_folder", str(folder))
     finally:
         end_recording()
-    records = open_records(tmp_path)
+    records = open_records(folder)
     assert [one.split for one in records.summaries] == ["train"] * 5
-    assert all(token in records.texts for one in read_episodes(tmp_path) for token in one.episode.sequences[0].ids)
+    assert all(token in records.texts for one in read_episodes(folder) for token in one.episode.sequences[0].ids)
 
 
 def test_the_agent_imports_no_training_code():
