@@ -332,7 +332,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.add_callback(self._recorder)
         advantages = output["advantages"]
         output[_ROWS] = torch.arange(len(advantages), device=advantages.device)
-        episodes = [episode.id for episode in self._batch.episodes if episode.turns]  # those of the table
+        names: Any = self._turns.names
+        episodes = [self._batch.episodes[number].id for number in names]
         self._recorder.begin(TrainedBatch(self._turns, episodes, advantages, returns))
 
     def _end_progress(self) -> None:
