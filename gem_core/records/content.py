@@ -213,7 +213,7 @@ def _per_token(tokens: Any, turns: Any) -> dict[str, Any] | None:
 
 
 def _per_turn(column: _TokenColumn | None, positions: list[int]) -> list[Any]:
-    if column is None:
+    if column is None or not positions:
         return [None] * len(positions)
     ends = np.cumsum(column.sizes)
     return [_floats(part) for part in np.split(unpacked_numbers(column.numbers), ends[:-1])]

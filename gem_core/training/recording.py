@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gem_core.plugins import manager
 from gem_core.records import RunRecorder, Update
+from gem_core.training.secrets import without_secrets
 from gem_core.training.settings import RunSettings
 from gem_core.training.turn_table import FloatArray, TurnTable
 
@@ -49,9 +50,8 @@ class _Settings:
 
 @functools.cache
 def _recorder(folder: Path, detail: Literal["summary", "full"], share: float, settings: _Settings) -> RunRecorder:
-    recorder = RunRecorder(
-        folder, settings=settings.values.described(), versions=_versions(), detail=detail, share=share
-    )
+    described = without_secrets(settings.values.described())
+    recorder = RunRecorder(folder, settings=described, versions=_versions(), detail=detail, share=share)
     manager.register(recorder)
     return recorder
 
