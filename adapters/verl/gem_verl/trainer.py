@@ -198,7 +198,7 @@ class TurnTrainer(PPOTrainerSync):
         """Report what the actor is about to train on."""
         found = read(batch, "advantages", "returns", "old_log_probs", "entropy")
         # In verl's bypass mode, it takes the sampler's log-probabilities for the trainer's, and computes no entropy.
-        own = "entropy" in found.keys()
+        own = "entropy" in found
         report_update(
             self.global_steps,
             self._table,

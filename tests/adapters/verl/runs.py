@@ -34,7 +34,7 @@ def train(
     ranks: int = 1,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Train in a separate process, recorded by `verl_spy` and `loss_spy`; only the GPU-only parts of verl are replaced."""
+    """Train in its own process, watched by `verl_spy` and `loss_spy`; only the GPU-only parts of verl are replaced."""
     own = [
         "gem.modules=[verl_spy]",
         f"gem.report={folder}/report",
