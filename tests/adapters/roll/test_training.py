@@ -195,6 +195,7 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
     assert resumed.metrics[:2] == rebn.metrics
     assert len(resumed.episodes) == 10
     assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in rebn.episodes}
+    assert {one.update for one in open_records(tmp_path / "records").summaries} == {3}
     (batch,) = resumed.batches
     policy = AutoModelForCausalLM.from_pretrained(rebn.saved(1), dtype=torch.float32)
     for ids, attention, mask, sampled, trained in zip(*(batch[name] for name in TENSORS), strict=True):

@@ -153,6 +153,8 @@ def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp
     seeds, before = ({one.seed for one in run.episodes if one.env_id.startswith("test:")} for run in (resumed, hostile))
     assert seeds
     assert not seeds & before
+    recorded = open_records(tmp_path / "records").summaries
+    assert {one.update for one in recorded if one.split == "train"} == {4}
     weights = [tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface" for step in (3, 4)]
     (batch,) = resumed.batches
     assert_policy_gradient(*weights, trained_responses(batch), 24 * 6)
