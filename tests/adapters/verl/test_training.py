@@ -246,6 +246,7 @@ def test_records_have_the_numbers_of_the_loss(request: pytest.FixtureRequest, na
     run: Run = request.getfixturevalue(name)
     records = open_records(run.folder / "records")
     episodes = assert_whole_run(records, "verl", updates=3)
+    assert "verl" in records.versions
     assert records.settings["verl"]["data"]["train_batch_size"] == tasks
     assert all(one.summary.update == one.episode.slot // tasks + 1 for one in episodes)
     recorded = [turn for one in episodes for turn in turns_in_record(one)]
