@@ -118,19 +118,6 @@ def test_what_was_played_and_trained_on_comes_back(recorder: RunRecorder, tmp_pa
             assert found.trained.entropies == [None] * 3
 
 
-def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
-    whole, empty = episode(0), episode(1)
-    empty.turns = []
-    for one in (empty, whole):
-        recorder.gem_episode_end(one)
-    recorder.gem_update(update(2, [whole, empty], entropies=[np.zeros(size) for size in SAMPLED]))
-    first, second = read_episodes(tmp_path)
-    assert first.trained is not None
-    assert (first.trained.update, first.trained.advantages, first.trained.logprobs) == (2, [], [])
-    assert second.trained is not None
-    assert [entropy is not None for entropy in second.trained.entropies] == [True] * 3
-
-
 def assert_same(found: Episode, played: Episode) -> None:
     plain = [msgspec.structs.replace(one, sequences=[]) for one in (found, played)]
     assert plain[0] == plain[1]
@@ -315,7 +302,7 @@ def only(whole: Update, chosen: np.ndarray[Any, Any], **changes: Any) -> Update:
     return dataclasses.replace(whole, **{**columns, "logprobs": logprobs, **changes})
 
 
-def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None:
+def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
     failed = msgspec.structs.replace(episode(1), turns=[], sequences=[], error="it broke\n" * 100)
     for one in (episode(0), failed):
         recorder.gem_episode_end(one)
@@ -323,7 +310,7 @@ def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None
     recorder.gem_update(dataclasses.replace(part, episodes=[episode(0).id, failed.id]))
     first, second = read_episodes(tmp_path)
     assert first.trained is not None
-    assert (second.updates, second.episode.error) == ([], failed.error)
+    assert (second.summary.update, second.episode.error) == (1, failed.error)
 
 
 def test_unknown_numbers_are_none(recorder: RunRecorder, tmp_path: Path) -> None:
