@@ -74,7 +74,7 @@ class LossRecorder(TrainerCallback):
             report_update(
                 state.global_step,
                 replace(batch.turns.only(own), episode=counted),
-                [*(batch.episodes[number] for number in numbers), *self._others],
+                [*(batch.episodes[int(number)] for number in numbers), *self._others],
                 advantages=[_array(batch.advantages)],
                 returns=batch.returns[own],
                 logprobs=_table({row: first for row, (first, _) in seen.items()}, shape),

@@ -40,9 +40,9 @@ class LossSpy(TurnGRPOTrainer):
 
 
 @pytest.fixture(autouse=True)
-def _end_of_recording(settings):
+def _end_of_recording():
     yield
-    recording.record(settings())
+    recording.stop_recording()
 
 
 SEVERAL_UPDATES = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}

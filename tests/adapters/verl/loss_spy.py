@@ -14,7 +14,7 @@ from verl.workers.utils.padding import no_padding_2_padding
 
 SHARED = str(Path(__file__).parents[1])
 sys.path.append(SHARED)
-from loss_numbers import write_rows
+from loss_numbers import write_rows  # noqa: E402
 
 sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
