@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 import numpy as np
 
-from gem_core.episode import Episode, Run
+from gem_core.episode import Episode, Run, Source
 from gem_core.hookspecs import hookimpl
 from gem_core.records.content import packed_episode, packed_training, summary_fields
 from gem_core.records.frames import FrameWriter
@@ -103,6 +103,13 @@ class RunRecorder:
     def gem_update(self, update: Update) -> None:
         """Write what an update trained on."""
         self._write(lambda: self._update_frame(update))
+
+    @hookimpl
+    def gem_metrics(self, source: Source, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of an update of a training."""
+        if source.kind == "training":
+            numbers = {name: float(value) for name, value in metrics.items()}
+            self._write(lambda: ({"kind": "metrics", "step": step, "metrics": numbers}, b""))
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gem_core.episode import Episode, Run, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_core.episode import Episode, Run, Source, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.records import RecordsError, RunRecorder, Update, open_records, read_episodes
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.records.frames import FrameReader, FrameWriter
@@ -464,6 +464,13 @@ def test_a_resumed_run_has_the_settings_of_its_last_start(tmp_path: Path) -> Non
     _, second = sorted(tmp_path.glob("*.gemrec"), key=lambda one: one.stat().st_mtime_ns)
     second.rename(tmp_path / "a-earlier-name.gemrec")
     assert open_records(tmp_path).settings == {"rate": 0.2}
+
+
+def test_metrics_of_a_training_are_recorded(recorder: RunRecorder, tmp_path: Path) -> None:
+    for kind in ("training", "evaluation"):
+        recorder.gem_metrics(Source("s", kind, "demo"), 2, {"loss": 0.5, "odd": float("nan")})
+    (line,) = open_records(tmp_path).metrics
+    assert (line["step"], line["loss"], str(line["odd"])) == (2.0, 0.5, "nan")
 
 
 def test_metrics_of_the_report_are_read(recorder: RunRecorder, tmp_path: Path) -> None:
