@@ -1,0 +1,155 @@
+// All runs of the page, and their episodes as rows with columns.
+
+const NAMED_NUMBERS = { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity };
+
+// A number that JSON may have had to name.
+function asNumber(value) {
+  return typeof value === "string" ? NAMED_NUMBERS[value] : value;
+}
+
+const END_WORDS = {
+  terminated: "task ended",
+  truncated: "cut off",
+  context_full: "context full",
+  env_error: "environment failed",
+};
+
+class Runs {
+  constructor(source) {
+    this.source = source;
+    this.runs = [];
+    this.rows = []; // of all runs: {run, index}
+    this._blocks = new Kept(KEPT_SHARDS, (key) => source.details(...key.split("-").map(Number)));
+  }
+
+  async load() {
+    for (const one of await this.source.load()) this._add(one);
+  }
+
+  _add(one) {
+    const run = { ...one, number: this.runs.length, columns: {} };
+    this.runs.push(run);
+    this._append(run, one.columns);
+  }
+
+  _append(run, columns) {
+    for (const [name, column] of Object.entries(columns)) {
+      const values = column.values ? column.of.map((place) => column.values[place]) : column;
+      const own = (run.columns[name] ??= []);
+      for (const value of values) own.push(name === "return" ? asNumber(value) : value);
+    }
+    const before = run.count ?? 0;
+    run.count = run.columns.id.length;
+    for (let index = before; index < run.count; index++) this.rows.push({ run: run.number, index });
+  }
+
+  // Asks the server for what has come since; true if there was something.
+  async follow() {
+    let changed = false;
+    const news = await this.source.news(this.runs.map((run) => run.count));
+    for (const [number, one] of news.entries()) {
+      const run = this.runs[number];
+      for (const [index, update] of one.updates) run.columns.update[index] = update;
+      changed ||= one.columns.id.length > 0 || one.updates.length > 0;
+      changed ||= (one.metrics.step ?? []).length !== (run.metrics.step ?? []).length;
+      run.metrics = one.metrics;
+      run.gaps = one.gaps;
+      if (one.columns.id.length || one.updates.length) this._blocks.forget(`${number}-`);
+      this._append(run, one.columns);
+    }
+    return changed;
+  }
+
+  value(row, name) {
+    const { run, index } = this.rows[row];
+    return name === "run" ? this.runs[run].name : this.runs[run].columns[name][index];
+  }
+
+  values(name) {
+    return [...new Set(this.rows.map((_, row) => this.value(row, name)))].filter((one) => one !== null && one !== "");
+  }
+
+  run(row) {
+    return this.runs[this.rows[row].run];
+  }
+
+  find(runName, id) {
+    return this.rows.findIndex((_, row) => this.value(row, "id") === id && this.value(row, "run") === runName);
+  }
+
+  // Episodes of one group began alike; another run may have played the same task.
+  groupOf(row) {
+    const key = (one) => ["env", "seed", "task"].map((name) => this.value(one, name)).join("|");
+    const wanted = key(row);
+    return this.rows.map((_, one) => one).filter((one) => key(one) === wanted);
+  }
+
+  async details(row) {
+    const { run, index } = this.rows[row];
+    const block = await this._blocks.get(`${run}-${Math.floor(index / this.source.block)}`);
+    return block[index % this.source.block];
+  }
+
+  async tokens(row) {
+    const { run, index } = this.rows[row];
+    const details = await this.details(row);
+    const tokens = decodedTokens(await this.source.tokens(run, index), details);
+    const largest = tokens.places.reduce((most, place) => Math.max(most, place), -1);
+    return { ...tokens, table: await this.source.table(run, largest) };
+  }
+}
+
+const UNIT = 1e-6;
+const NOT_FINITE = [Infinity, -Infinity, NaN]; // the codes from FIRST_NOT_FINITE on
+const FIRST_NOT_FINITE = 0xfffffffd;
+
+// The token arrays of an episode, see shards.py. The numbers of sampled tokens follow each other turn by turn; NaN: unknown.
+function decodedTokens(bytes, details) {
+  const count = details.sequences.reduce((sum, size) => sum + size, 0);
+  const sizes = details.turns.map(({ at: [, start, end] }) => (count ? end - start : 0));
+  const starts = [];
+  let sampled = 0;
+  for (const size of sizes) {
+    starts.push(sampled);
+    sampled += size;
+  }
+  let read = 0;
+  const next = (length, width) => {
+    const values = unshuffled(bytes, read, length, width);
+    read += length * width;
+    return values;
+  };
+  const places = next(count, details.width);
+  const logprobs = Float64Array.from(next(sampled, 4), (code) => decodedNumber(code, 0));
+  const spread = (known, base) => {
+    const numbers = new Float64Array(sampled).fill(NaN);
+    const length = sizes.reduce((sum, size, turn) => sum + (known[turn] ? size : 0), 0);
+    const codes = next(length, 4);
+    let from = 0;
+    sizes.forEach((size, turn) => {
+      for (let at = starts[turn]; known[turn] && at < starts[turn] + size; at++) {
+        numbers[at] = decodedNumber(codes[from++], base ? base[at] : 0);
+      }
+    });
+    return numbers;
+  };
+  const trainer = spread(details.trained?.logprobs ?? [], logprobs);
+  const entropies = spread(details.trained?.entropies ?? [], null);
+  return { places, logprobs, trainer, entropies, starts, sizes };
+}
+
+function decodedNumber(code, base) {
+  if (code >= FIRST_NOT_FINITE) return NOT_FINITE[code - FIRST_NOT_FINITE];
+  const whole = code % 2 ? -(code + 1) / 2 : code / 2;
+  return (whole + (Number.isFinite(base) ? Math.round(base / UNIT) : 0)) * UNIT;
+}
+
+function unshuffled(bytes, start, length, width) {
+  const values = width === 2 ? new Uint16Array(length) : new Uint32Array(length);
+  for (let rank = 0; rank < width; rank++) {
+    const from = start + rank * length;
+    const scale = 256 ** rank;
+    for (let at = 0; at < length; at++) values[at] += bytes[from + at] * scale;
+  }
+  return values;
+}

@@ -1,0 +1,86 @@
+// A table that draws only the rows that can be seen.
+
+const ROW_HEIGHT = 28; // pixels, as in style.css
+const SPARE_ROWS = 12;
+
+class LongTable {
+  // columns: [{name, title, cell(row) -> text or node, number}]; open(row) is called by a click or Enter.
+  constructor(columns, { sort, open, label }) {
+    this.columns = columns;
+    this.open = open;
+    this.rows = [];
+    this.current = 0;
+    this._body = el("tbody");
+    this._heads = columns.map((column) =>
+      el("th", { scope: "col", class: column.number ? "number" : null },
+        column.sortable === false ? column.title :
+        el("button", { type: "button", onclick: () => sort(column.name), title: column.help }, column.title)));
+    this._table = el("table", { "aria-label": label }, el("thead", {}, el("tr", {}, ...this._heads)), this._body);
+    this.element = el("div", { class: "long-table", tabindex: 0, role: "region", "aria-label": `${label}, arrow keys and Enter`,
+      onscroll: () => this._draw(), onkeydown: (event) => this._key(event) }, this._table);
+    new ResizeObserver(() => this._draw()).observe(this.element);
+  }
+
+  show(rows, sortedBy, order) {
+    this.rows = rows;
+    this.current = Math.min(this.current, Math.max(0, rows.length - 1));
+    this.columns.forEach((column, at) => {
+      const sorted = column.name === sortedBy ? (order === "down" ? "descending" : "ascending") : null;
+      if (sorted) this._heads[at].setAttribute("aria-sort", sorted);
+      else this._heads[at].removeAttribute("aria-sort");
+    });
+    this._table.setAttribute("aria-rowcount", rows.length + 1);
+    this._draw(true);
+  }
+
+  select(row) {
+    const at = this.rows.indexOf(row);
+    if (at < 0) return;
+    this.current = at;
+    this._intoView();
+    this._draw(true);
+  }
+
+  _draw(anew = false) {
+    const seen = Math.ceil(this.element.clientHeight / ROW_HEIGHT);
+    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const last = Math.min(this.rows.length, first + seen + 2 * SPARE_ROWS);
+    if (!anew && first === this._first && last === this._last) return;
+    [this._first, this._last] = [first, last];
+    const drawn = [];
+    for (let at = first; at < last; at++) drawn.push(this._row(at));
+    this._body.replaceChildren(spacer(first), ...drawn, spacer(this.rows.length - last));
+  }
+
+  _row(at) {
+    const row = this.rows[at];
+    const cells = this.columns.map((column) => el("td", { class: column.number ? "number" : null }, column.cell(row)));
+    return el("tr", { "aria-rowindex": at + 2, "aria-selected": at === this.current ? "true" : null,
+      onclick: () => { this.current = at; this.open(row); } }, ...cells);
+  }
+
+  _key(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key === "Enter" && this.rows.length && event.target === this.element) this.open(this.rows[this.current]);
+    else if (event.key in steps) {
+      this.current = Math.max(0, Math.min(this.rows.length - 1, this.current + steps[event.key]));
+      this._intoView();
+      this._draw(true);
+    } else return;
+    event.preventDefault();
+  }
+
+  _intoView() {
+    const top = this.current * ROW_HEIGHT;
+    const height = this.element.clientHeight - 2 * ROW_HEIGHT;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    else if (top > this.element.scrollTop + height) this.element.scrollTop = top - height;
+  }
+}
+
+function spacer(rows) {
+  const space = el("tr", { "aria-hidden": "true", class: "space" }, el("td"));
+  space.style.height = `${Math.max(0, rows) * ROW_HEIGHT}px`;
+  return space;
+}
