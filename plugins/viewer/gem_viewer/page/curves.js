@@ -9,8 +9,9 @@ function themeColour(name) {
 
 function axis(label) {
   const [faint, line] = [themeColour("faint"), themeColour("line")];
-  return { stroke: faint, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui, sans-serif",
-    labelFont: "11px system-ui, sans-serif", label, labelSize: label ? 16 : 0 };
+  const font = "11px system-ui, sans-serif";
+  return { stroke: faint, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, gap: 3, size: label ? 24 : 46,
+    font, labelFont: font, label, labelSize: label ? 15 : 0, labelGap: 0 };
 }
 
 function shownValue(_, value) {
@@ -37,13 +38,13 @@ function curveChart(title, series, { smoothing = 1, xLabel = "update", share = f
     options.series.push({ label: one.label, stroke: one.colour, width: 2, dash: one.dash, value: shownValue, spanGaps: true, points: { show: xs.length < 2, size: 7 } });
   }
   const chart = new uPlot({
-    width: 380, height: 210, series: options.series, legend: { live: true },
+    width: 380, height: 190, series: options.series, legend: { live: true },
     cursor: { sync: { key: group ?? title }, points: { size: 6 } },
     scales: { x: { time: false, range: xs.length < 2 ? (_, low) => [low - 1, low + 1] : undefined },
       y: share ? { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 0.05)] } : {} },
-    axes: [axis(xLabel), { ...axis(), size: 52 }],
+    axes: [axis(xLabel), axis()],
   }, options.data, place);
-  new ResizeObserver(() => { if (place.clientWidth) chart.setSize({ width: place.clientWidth, height: 210 }); }).observe(place);
+  new ResizeObserver(() => { if (place.clientWidth) chart.setSize({ width: place.clientWidth, height: 190 }); }).observe(place);
   return figure;
 }
 
@@ -76,7 +77,7 @@ function drawTurns(place, { rewards, returns, advantages, ends }, open) {
   }
   const chart = new uPlot({ width: place.clientWidth || 300, height: 190, series,
     scales: { x: { time: false, range: [0.4, turns.length + 0.6] } },
-    axes: [{ ...axis("turn"), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis(), size: 44 }] }, data, place);
+    axes: [{ ...axis("turn"), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, axis()] }, data, place);
   chart.over.addEventListener("click", () => { if (chart.cursor.idx !== null) open(chart.cursor.idx); });
   return chart;
 }

@@ -72,20 +72,27 @@ class GroupView {
   }
 }
 
-// By turn and episode a number, the same for episodes that were shown and have said the same so far; null after the end.
+// By turn and episode the number of its branch; null after the end. Episodes are on one branch as long as they were
+// shown the same and have said the same. Where they part, the first one keeps the number.
 function branchesOf(details, turns) {
-  const before = details.map(() => "");
+  let count = 1;
+  let before = details.map(() => 0);
   const branches = [];
   for (let turn = 0; turn < turns; turn++) {
     const numbers = new Map();
-    branches.push(details.map((one, at) => {
+    const kept = new Set();
+    const line = details.map((one, at) => {
       const own = one.turns[turn];
       if (!own) return null;
       const key = JSON.stringify([before[at], own.observation, own.response]);
-      if (!numbers.has(key)) numbers.set(key, numbers.size);
-      before[at] = String(numbers.get(key));
+      if (!numbers.has(key)) {
+        numbers.set(key, kept.has(before[at]) ? count++ : before[at]);
+        kept.add(before[at]);
+      }
       return numbers.get(key);
-    }));
+    });
+    before = line.map((branch, at) => branch ?? before[at]);
+    branches.push(line);
   }
   return branches;
 }

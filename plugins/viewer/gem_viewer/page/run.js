@@ -73,7 +73,7 @@ class RunView {
       bar.style.width = `${100 * mean("success")}%`;
       return el("tr", {}, ...(several ? [el("td", {}, visible(run))] : []), el("td", {}, el("a", { href: `#episodes?${query}` }, visible(env))),
         ...(splits ? [el("td", {}, split || "–")] : []), cell(integer(rows.length)),
-        el("td", { class: "success-cell" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(mean("success")))),
+        el("td", {}, el("div", { class: "success" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(mean("success"))))),
         cell(number(mean("return"))), cell(number(mean("turns"), 1)), cell(number(mean("tokens"), 0)), cell(percent(mean("invalid") / mean("turns"))),
         cell(percent(stops("env_error"))), cell(number(mean("tool_calls"), 1)));
     });
@@ -111,7 +111,7 @@ class RunView {
         this._drawCurves();
       } });
       const mark = el("span", { class: "swatch" });
-      mark.style.background = part.colour;
+      mark.style.borderTop = `3px ${part.dash.length ? "dashed" : "solid"} ${part.colour}`;
       return el("label", { class: "toggle" }, box, mark, visible(part.label));
     });
     return el("section", {}, el("h2", {}, "Training"), el("div", { class: "chart-controls" }, ...toggles, this._smoother()), this.charts);

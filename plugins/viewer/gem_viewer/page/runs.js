@@ -34,7 +34,7 @@ class Runs {
 
   _append(run, columns) {
     for (const [name, column] of Object.entries(columns)) {
-      const values = column.values ? column.of.map((place) => column.values[place]) : column;
+      const values = Array.isArray(column) ? column : column.of.map((place) => column.values[place]);
       const own = (run.columns[name] ??= []);
       for (const value of values) own.push(name === "return" ? asNumber(value) : value);
     }
