@@ -131,7 +131,7 @@ class Episode(msgspec.Struct):
     slot: int = 0
     """Index of the environment that played the episode."""
     number: int = 0
-    """How many episodes that environment had played before."""
+    """How many episodes that environment had played before; with a runner, how many the runner had started before."""
     group: int = 0
     """Episodes of one group started from the same seed."""
     turns: list[Turn] = []
@@ -148,6 +148,11 @@ class Episode(msgspec.Struct):
     """Distribution and version of the plugin that offers the environment."""
     run: str = ""
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
+
+    @property
+    def id(self) -> str:
+        """A name that no other episode has, in this or another process."""
+        return f"{self.run}-{self.slot}-{self.number}"
 
     @property
     def total_reward(self) -> float:
@@ -185,6 +190,7 @@ class Episode(msgspec.Struct):
             truncated=sum(turn.truncated for turn in self.turns),
             tool_calls=self._tool_calls(),
             tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
+            id=self.id,
         )
 
     def _tool_calls(self) -> int | None:
@@ -214,6 +220,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """Turns that a tool answered; `None` where there were no tools."""
     tool_successes: int = 0
     """Tool calls that did not fail; `None` where there were no tools."""
+    id: str = ""
+    """`Episode.id`."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -224,3 +232,5 @@ class Run(msgspec.Struct, frozen=True):
     provenance: dict[str, str]
     """Distribution and version behind each environment id."""
     settings: dict[str, Any]
+    label: str = ""
+    """What the rollout is for, such as `train` or `eval`."""

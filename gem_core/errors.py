@@ -16,6 +16,7 @@
     ├── ToolError                  a tool could not be built, opened or called
     ├── PolicyError                the model side of a rollout broke its contract
     ├── TemplateError              a chat template cannot carry a conversation
+    ├── RecordsError               there are no records, or they cannot be read
     ├── AdvantageError             turns that no advantage can be computed from
     └── AdapterError               a training framework
         ├── FrameworkVersionError  is missing or outside the supported range
@@ -147,6 +148,10 @@ class ToolError(GemError):
 
 class PolicyError(GemError):
     """A policy returned something other than one completion per prompt."""
+
+
+class RecordsError(GemError, ValueError):
+    """There are no records where some were expected, or they cannot be read."""
 
 
 class TemplateError(GemError, ValueError):

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpec, ToolSpec
+from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpec, RecordSource, ToolSpec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
 
     from gem_core.env import Env
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from gem_core.errors import EnvFailure
     from gem_core.failures import ErrorAction
     from gem_core.turn_batch import TurnBatch
+    from gem_core.update import Update
 
 PROJECT = "gem_core"
 PLUGIN_API = "1.0"
@@ -176,6 +179,29 @@ def gem_episode_end(episode: Episode) -> None:
         @hookimpl
         def gem_episode_end(episode):
             lengths.append(len(episode.turns))
+    """
+
+
+@hookspec
+def gem_update(update: Update) -> None:
+    """A process trained on a batch of turns. Called once per update, in each process that trains.
+
+    Example:
+        @hookimpl
+        def gem_update(update):
+            largest.append(float(abs(update.advantage).max()))
+    """
+
+
+@hookspec
+def gem_record_sources(path: Path, sources: list[RecordSource]) -> None:
+    """Say where the episodes of a folder or file are that this plugin wrote, so that `open_records` reads it.
+
+    Example:
+        @hookimpl
+        def gem_record_sources(path, sources):
+            if (path / "mazes.jsonl").exists():
+                sources.append(RecordSource("mazes", path / "mazes.jsonl"))
     """
 
 

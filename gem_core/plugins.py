@@ -322,6 +322,10 @@ class PluginManager:
                     return answer
         return None
 
+    def listens(self, hook: str) -> bool:
+        """Whether any plugin implements a hook, for events that cost something to describe."""
+        return bool(self._implementations(hook))
+
     def notify(self, hook: str, **arguments: Any) -> None:
         """Call every listener. What a listener raises is logged with its plugin's name and stops nothing."""
         for implementation in self._implementations(hook):

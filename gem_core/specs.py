@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
@@ -168,6 +169,24 @@ class Boundary:
     """Whether the boundary holds against code that is written to escape."""
     how: str
     """The mechanism, or what is missing and what to do."""
+
+
+@dataclass(frozen=True)
+class RecordSource:
+    """A file of episodes as JSON lines, for `gem_core.records.open_records`."""
+
+    kind: str
+    """What wrote it, for example `evaluation`."""
+    lines: Path
+    """Each line is the record of an episode, or an object that has it as `episode`."""
+    split: str = ""
+    """What the episodes were played for: `train`, `eval`, or empty."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The settings of the run."""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Versions of the distributions that took part."""
+    gaps: Sequence[str] = ()
+    """What is missing, a sentence each."""
 
 
 def namespace_of(name: str) -> str:

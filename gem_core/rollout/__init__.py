@@ -10,7 +10,7 @@ from gem_core.rollout.collector import Batch, BatchCollector
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.metrics import batch_metrics, episode_metrics
 from gem_core.rollout.policy import AsyncPolicy, Policy
-from gem_core.rollout.recorder import Recorder, read_episodes, recording
+from gem_core.rollout.recorder import Recorder, recording
 from gem_core.rollout.runner import BaseEpisodeRunner, EpisodeRunner
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate, Tokenizer
@@ -38,6 +38,5 @@ __all__ = [
     "Turn",
     "batch_metrics",
     "episode_metrics",
-    "read_episodes",
     "recording",
 ]

@@ -66,6 +66,7 @@ class BatchCollector:
         min_batch: the policy is asked once this many prompts are ready, or all that can be. `None` waits for every
             environment that is at work: for samplers that draw from one generator for a whole batch, whose results
             would otherwise depend on timing.
+        label: what the rollout is for, such as `train` or `eval`; recorded with the run.
 
     Raises:
         ValueError: the vector has another autoreset mode, or `min_batch` is below 1.
@@ -80,6 +81,7 @@ class BatchCollector:
         settings: RolloutSettings,
         *,
         min_batch: int | None = None,
+        label: str = "",
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
@@ -94,7 +96,7 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._template = settings.template(tokenizer)
-        self._session = Session(vec.env_ids, dataclasses.asdict(settings))
+        self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}
         self._arrived: dict[int, Transition] = {}

@@ -14,7 +14,7 @@ from gem_core.episode import Episode
 from gem_core.errors import GemError, boundary
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
-from gem_core.rollout.records import recorded, restored
+from gem_core.rollout.records import recorded
 
 MOST_DEPTH = 100
 """Levels of a record that are JSON; see `Recorder`."""
@@ -26,8 +26,8 @@ class Recorder:
 
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
     an info by their `repr`, integers of more than 64 bits in hexadecimal digits, lone surrogates escaped, and what is
-    nested more than `MOST_DEPTH` deep as a text of JSON. NaN is null. Read back with `read_episodes`, which gives NaN
-    again where a log-probability is null; `gem_core.rollout.records` has the format.
+    nested more than `MOST_DEPTH` deep as a text of JSON. NaN is null. Read back with
+    `gem_core.records.read_episodes`, which gives NaN again where a log-probability is null; `gem_core.rollout.records` has the format.
 
     Args:
         path: appended to; its folder is made.
@@ -64,20 +64,6 @@ def recording(path: str | Path) -> Generator[Recorder]:
         recorder.close()
 
 
-def read_episodes(path: str | Path) -> Iterator[Episode]:
-    """The episodes of a recording, in the order they ended; recordings of 0.1.0 included.
-
-    Raises:
-        msgspec.ValidationError, msgspec.DecodeError: a line is not an episode, or one of a later version.
-    """
-    with Path(path).open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield restored(msgspec.json.decode(line, type=dict[str, Any]))
-            except msgspec.DecodeError as error:
-                raise type(error)(f"{path}, line {number}: {error}") from error
-
-
 def as_utf8(text: str) -> str:
     """The text with half characters (lone surrogates), which UTF-8 does not have, written as escapes."""
     # Not a method of the text, which may be of a class with one of its own.
@@ -90,7 +76,12 @@ def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
     with suppress(GemError), boundary(lambda _: GemError(), passing=()):
         if not any(_is_deep(turn.info, 1) for turn in episode.turns):
             return msgspec.json.encode(record, enc_hook=repr)
-    return msgspec.json.encode(_plain(record))
+    return encoded_plain(record)
+
+
+def encoded_plain(value: Any) -> bytes:
+    """Any value as JSON in one line; what JSON cannot say is written as text, see `Recorder`."""
+    return msgspec.json.encode(_plain(value))
 
 
 def _is_deep(container: Any, depth: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
         max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
+        label: what the rollout is for, such as `train` or `eval`; recorded with the run.
 
     Raises:
         ValueError: `max_concurrent` below 1, or too few for all environments.
@@ -56,6 +58,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
+        label: str = "",
     ) -> None:
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
@@ -81,7 +84,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._closed = False
-        self._session = Session([*self._free], settings)
+        self._numbers = itertools.count()
+        self._session = Session([*self._free], settings, label)
 
     @abstractmethod
     def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
@@ -166,6 +170,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.number),
             slot=task.number,
+            number=next(self._numbers),
             group=task.number,
             turns=[],
             provenance=self._session.origin(task.env_id),
@@ -195,7 +200,8 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
     """A runner whose policy gets and gives token ids.
 
     Args:
-        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers: as for `BaseEpisodeRunner`.
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, label: as for
+            `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
 
@@ -218,6 +224,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
+        label: str = "",
     ) -> None:
         self._settings = settings
         self._template = settings.template(tokenizer)
@@ -231,6 +238,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             failures=failures,
             env_kwargs=env_kwargs,
             wrappers=wrappers,
+            label=label,
         )
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:

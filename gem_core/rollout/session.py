@@ -27,11 +27,12 @@ class Session:
     Args:
         env_ids: the environments that take part.
         settings: recorded with the run.
+        label: what the rollout is for, such as `train` or `eval`.
     """
 
-    def __init__(self, env_ids: Sequence[str], settings: Mapping[str, Any]) -> None:
+    def __init__(self, env_ids: Sequence[str], settings: Mapping[str, Any], label: str = "") -> None:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
-        self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dict(settings))
+        self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dict(settings), label)
         self._barren: Counter[str] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from gem_core.env import Env
-from gem_core.plugins import manager
-from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, Recorder, RolloutSettings
+from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, RolloutSettings
 from gem_core.seeding import derive_seed
+from gem_core.training.recording import record
 from gem_core.training.settings import RunSettings, Split
 from gem_core.vector import make_vec
 
@@ -33,7 +29,7 @@ def build_runner(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    prepare_process(settings)
+    prepare_process(settings, tokenizer)
     return EpisodeRunner(
         settings.weights(split),
         tokenizer,
@@ -45,6 +41,7 @@ def build_runner(
         failures=settings.failures,
         env_kwargs=settings.kwargs_of(split),
         wrappers=settings.load_wrappers(),
+        label=split,
     )
 
 
@@ -82,7 +79,7 @@ def build_collector(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    prepare_process(settings)
+    prepare_process(settings, tokenizer)
     vec = make_vec(
         settings.weights(split),
         width,
@@ -96,21 +93,18 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch)
+    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split)
 
 
-def prepare_process(settings: RunSettings) -> None:
-    """Import the modules that register environments, enable the run's plugins, and record episodes if asked to.
+def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:
+    """Import the modules that register environments, enable the run's plugins, and record if the settings say so.
+
+    Args:
+        settings: the settings of the run.
+        tokenizer: the tokenizer of the policy, in a process that plays; records have the text of each token.
 
     Raises:
         SettingsError, PluginError: as `RunSettings.import_modules`.
     """
     settings.import_modules()
-    if settings.recording:
-        _record(settings.recording)
-
-
-@functools.cache
-def _record(folder: str) -> None:
-    # A file per process, because several processes write at once, on several machines.
-    manager.register(Recorder(Path(folder) / f"{socket.gethostname()}-{os.getpid()}.jsonl"))
+    record(settings, tokenizer)

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -23,6 +24,7 @@ from gem_core.env import Env
 from gem_core.errors import MissingExtraError, SettingsError, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
+from gem_core.records import Detail
 from gem_core.registry import advantage_spec
 from gem_core.rollout import RolloutSettings
 from gem_core.training.report import RunReport
@@ -126,7 +128,15 @@ class RunSettings:
         "None: never.",
     )
     seed: int = setting(0, "Decides the tasks: task `i` is the same episode in every run with this seed.")
-    recording: str | None = setting(None, "Folder for recorded episodes, one JSON-lines file per process.")
+    record: Detail = setting(
+        "none",
+        "What is recorded of each episode and update: `none`, `summary` (rewards, ends and advantages), or `full` "
+        "(also texts, tokens and log-probabilities). `gem-core view` shows it.",
+    )
+    record_share: Fraction = setting(1.0, "Share of the tasks that are recorded, with all their episodes.")
+    record_folder: str | None = setting(
+        None, "Folder of the records, one file per process. By default `records` in the folder `report`."
+    )
     report: str | None = setting(
         None, "Folder for `metrics.jsonl`, with a line per update, and `curve.png` at the end."
     )
@@ -239,6 +249,26 @@ class RunSettings:
                 raise SettingsError(f"{self.spelled('modules')}: cannot import {module!r}: {error}") from error
         manager.enable(*self.plugins)
 
+    def described(self) -> dict[str, Any]:
+        """The settings by name, for records; an adapter adds those of its framework."""
+        return {name: getattr(self, name) for name in self.declared()}
+
+    @property
+    def records(self) -> Path | None:
+        """The folder of the records, `None` if nothing is recorded.
+
+        Raises:
+            SettingsError: there is no folder for them.
+        """
+        if self.record == "none":
+            return None
+        if not (self.record_folder or self.report):
+            raise SettingsError(
+                f"{self.spelled('record', self.record)} has no folder: give {self.spelled('record_folder')} or "
+                f"{self.spelled('report')}"
+            )
+        return Path(self.record_folder) if self.record_folder else Path(cast("str", self.report)) / "records"
+
     def open_report(self, updates: int, done: int = 0) -> RunReport | None:
         """The report of a training, if `report` is set; only one process writes it.
 
@@ -269,6 +299,7 @@ class RunSettings:
             MissingExtraError: the report needs something that is not installed.
         """
         self._check_weights()
+        _ = self.records
         if self.row == "episode" and self.history is not None:
             raise SettingsError(
                 f"{self.spelled('history', self.history)} drops earlier observations from prompts, so an episode is "

@@ -21,8 +21,8 @@ class TurnTable:
     """One entry per turn of a batch; N turns in all.
 
     A framework keeps one number per token in tables of shape (rows, width): one table per batch, or several whose rows
-    follow each other. `sums` and `firsts` read such tables, `spread` makes them. All three raise `AdvantageError` if
-    the tables lack rows or columns of the turns.
+    follow each other. `sums`, `firsts` and `tokens` read such tables, `spread` makes them. All four raise
+    `AdvantageError` if the tables lack rows or columns of the turns.
     """
 
     episode: IntArray
@@ -130,6 +130,14 @@ class TurnTable:
             found[turns] = tables[table][cells]
         return found
 
+    def tokens(self, tables: Sequence[NDArray[np.floating]]) -> list[NDArray[np.floating]]:
+        """The numbers of each turn's tokens: N arrays, as long as the turns."""
+        found: list[NDArray[np.floating]] = [np.zeros(0)] * len(self)
+        for table, turns, cells in self._cells([one.shape for one in tables], self.length):
+            for turn, part in zip(*_runs(turns, tables[table][cells]), strict=True):
+                found[turn] = part
+        return found
+
     def spread(
         self, numbers: FloatArray, shapes: Sequence[tuple[int, ...]], *, first_only: bool = False
     ) -> list[NDArray[np.float32]]:
@@ -182,6 +190,12 @@ class TurnTable:
 
 def _integers(numbers: Sequence[int]) -> IntArray:
     return np.array(numbers, dtype=np.int64)
+
+
+def _runs(turns: IntArray, numbers: NDArray[np.floating]) -> tuple[list[int], list[NDArray[np.floating]]]:
+    """The numbers of each turn, where the numbers of a turn stand together."""
+    own, starts = np.unique(turns, return_index=True)
+    return own.tolist(), np.split(numbers, starts[1:]) if len(own) else []
 
 
 def _numbered(names: Sequence[Hashable]) -> IntArray:

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from transformers import AutoModelForCausalLM
 
-from gem_core.rollout import Episode, read_episodes
+from gem_core.records import read_episodes
+from gem_core.rollout import Episode
 
 SECONDS = 900
 """Two to four minutes are usual on two cores, half of it for imports in ten processes."""
@@ -55,7 +56,7 @@ class TrainingRun:
     @property
     def episodes(self) -> list[Episode]:
         """All episodes, in no order."""
-        return [episode for path in self.folder.glob("episodes/*.jsonl") for episode in read_episodes(path)]
+        return [one.episode for one in read_episodes(self.folder / "records")]
 
     def episodes_by_step(self, tasks: int) -> dict[int, list[Episode]]:
         """The episodes in environments of the tests, by step; a step has the given number of tasks."""

@@ -191,7 +191,8 @@ def play(coroutine: Awaitable[Any]) -> Any:
 
 def as_bytes(episodes: list[Episode]) -> list[bytes]:
     """What two runs have in common where they went alike."""
-    return [msgspec.json.encode(recorded(msgspec.structs.replace(episode, run=""))) for episode in episodes]
+    alike = [msgspec.structs.replace(episode, run="", number=0) for episode in episodes]
+    return [msgspec.json.encode(recorded(episode)) for episode in alike]
 
 
 # -- episodes ----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
-from gem_core.rollout import BatchCollector, Completion, RolloutSettings, read_episodes, recording
+from gem_core.records import read_episodes
+from gem_core.rollout import BatchCollector, Completion, RolloutSettings, recording
 from gem_core.seeding import derive_seed
 from gem_core.vector import Autoreset, VectorEnv, wire
 from gem_core.vector.calls import Transition
@@ -346,7 +347,10 @@ def recording_of(backend: Any, words: Any, path: Path) -> list[bytes]:
         for _ in range(3):
             collector.collect_round()
         collector.close()
-    lines = {(one.slot, one.number): line for one, line in zip(read_episodes(path), lines_of(path), strict=True)}
+    lines = {
+        (one.episode.slot, one.episode.number): line
+        for one, line in zip(read_episodes(path), lines_of(path), strict=True)
+    }
     return [re.sub(rb'"run":"\w+"', b'"run":""', lines[key]) for key in sorted(lines)]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_core.rollout import read_episodes
+from gem_core.records import read_episodes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trl_guess_the_number.py"
 
@@ -29,7 +29,7 @@ def test_it_trains_and_writes_its_files(tmp_path):
     assert "rebn active" in done.stderr
     assert (tmp_path / "out" / "curve.png").stat().st_size > 5000
     assert len((tmp_path / "out" / "metrics.jsonl").read_text().splitlines()) == 3
-    episodes = list(read_episodes(tmp_path / "out" / "episodes.jsonl"))
+    episodes = [one.episode for one in read_episodes(tmp_path / "out")]
     assert len(episodes) == 24
     assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
 
@@ -44,7 +44,7 @@ def test_other_environments_are_a_flag(env_ids, tmp_path):
         tmp_path, "--env", *env_ids, "--updates", "2", "--episodes", "6", "--warm-start-steps", "5", "--output", "out"
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    episodes = list(read_episodes(tmp_path / "out" / "episodes.jsonl"))
+    episodes = [one.episode for one in read_episodes(tmp_path / "out")]
     assert Counter(episode.env_id for episode in episodes) == dict.fromkeys(env_ids, 12 // len(env_ids))
     assert not any(episode.error for episode in episodes)
 

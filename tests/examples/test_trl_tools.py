@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_core.rollout import read_episodes
+from gem_core.records import read_episodes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -35,7 +35,7 @@ def test_it_trains_on_the_turns_of_tools_too(name: str, tool: str, shown: str, t
     assert done.returncode == 0, done.stderr[-3000:]
     metrics = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [line["episode/tool_calls"] > 0 for line in metrics] == [True, True]
-    turns = [turn for one in read_episodes(tmp_path / "out" / "episodes.jsonl") for turn in one.turns]
+    turns = [turn for one in read_episodes(tmp_path / "out") for turn in one.episode.turns]
     assert {turn.info["tool_type"] for turn in turns if turn.info.get("use_tool")} == {tool}
     assert any(shown in turn.observation for turn in turns)
     assert all(turn.reward > 0 for turn in turns if turn.info.get("use_tool"))

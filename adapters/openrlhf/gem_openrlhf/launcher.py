@@ -120,7 +120,7 @@ def _prepare(
     args = hierarchize(flat)
     settings = check(settings, args)
     # The processes of a Ray cluster may have other working directories.
-    named = {"report": settings.report, "recording": settings.recording}
+    named = {"report": settings.report, "record_folder": settings.record_folder}
     folders = {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()

@@ -24,7 +24,7 @@ def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
     """
     whole = copy.deepcopy(config)
     # The processes of a Ray cluster may have other working directories.
-    named = {"report": settings.report, "recording": settings.recording}
+    named = {"report": settings.report, "record_folder": settings.record_folder}
     whole["gem"] |= {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     whole.setdefault("eval_steps", 0)
     train, val = (whole.setdefault(name, {}) for name in ("train_env_manager", "val_env_manager"))

@@ -76,6 +76,10 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         """Episodes that start from one seed: `num_generations` where the estimator compares them, otherwise 1."""
         return self.num_generations if advantage_spec(self.advantage).needs_groups and self.num_generations else 1
 
+    def described(self) -> dict[str, Any]:
+        """All settings by name, without tokens of the hub."""
+        return self.to_dict()
+
     def _check_groups(self) -> None:
         # Before TRL's own check, whose message is about prompts, which do not exist here.
         episodes = self.generation_batch_size or self.episodes_per_process

@@ -33,9 +33,13 @@ from gem_core.vector import share_slots
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
+from gem_trl.recording import BatchRecord
 from gem_trl.rows import batch_rows, pad_rows, rollout_output
 
 logger = logging.get_logger(__name__)
+
+_ROWS = "gem_rows"
+"""Column of a batch: the number of each row, so that a row is known after TRL has shuffled them."""
 
 ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
 """Values of each turn of each episode, for `advantage="gae"`."""
@@ -44,8 +48,9 @@ ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
 class TurnGRPOTrainer(GRPOTrainer):
     """Plays environments with the policy and trains it on per-turn advantages, in `GRPOTrainer`'s own loop.
 
-    The trainer uses public interfaces of TRL, with two exceptions: sampling (`TrainerPolicy`), and replacing the
-    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token.
+    The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
+    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
+    reading `_get_per_token_logps_and_entropies` for records.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
@@ -94,6 +99,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
+        self._record: BatchRecord | None = None
+        self._scored: tuple[torch.Tensor, torch.Tensor | None] | None = None
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
@@ -128,6 +135,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._end_progress()
             raise
         finally:
+            if self._record is not None:
+                self._record.report()
             self._close("train", error)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
@@ -177,7 +186,21 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._adapter_seconds = time.perf_counter() - started - elsewhere
         return output
 
-    # -- the one override of a private method -----------------------------------------------------------------------
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The loss of a micro-batch, whose numbers are recorded if the run is."""
+        self._scored = None
+        loss = super().compute_loss(model, inputs, *args, **kwargs)
+        scored: Any = self._scored
+        if self._record is not None and scored is not None and _ROWS in inputs:
+            self._record.add(inputs[_ROWS], *scored)
+        return loss
+
+    # -- overrides of private methods -------------------------------------------------------------------------------
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        self._scored = found[:2]
+        return found
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
@@ -189,7 +212,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             return output
         started = time.perf_counter()
         batch = self._turns.batch(values=self._values())
-        advantages, _, metrics = advantages_and_returns(
+        advantages, returns, metrics = advantages_and_returns(
             self.args.advantage, batch, gamma=self.args.gamma, lam=self.args.lam, gather=self._gather
         )
         [table] = self._turns.spread(advantages, [completions.shape])
@@ -197,6 +220,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             # The loss divides by rows. This factor makes it divide by episodes, whatever the turns and padding.
             table *= len(self._rows) / len(inputs)
         output["advantages"] = torch.from_numpy(table).to(completions.device)
+        self._begin_record(output, returns)
         self._adapter_seconds += time.perf_counter() - started
         self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
         return output
@@ -298,6 +322,23 @@ class TurnGRPOTrainer(GRPOTrainer):
             episodes = len(self._batch.episodes) * self.accelerator.num_processes
             whole = {**metrics, "rollout/episodes": float(episodes)}
             logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
+
+    def _begin_record(self, output: dict[str, Any], returns: np.ndarray) -> None:
+        """Record the batch that is trained next. The one before is reported now if the loss did not see all of it."""
+        if self._record is not None:
+            self._record.report()
+        if not manager.listens("gem_update"):
+            return
+        output[_ROWS] = torch.arange(len(output["advantages"]), device=output["advantages"].device)
+        self._record = BatchRecord(
+            self.state.global_step + 1,
+            self._turns,
+            [episode.id for episode in self._batch.episodes],
+            output["advantages"],
+            returns,
+            self.accelerator.process_index,
+            self.accelerator.num_processes,
+        )
 
     def _end_progress(self) -> None:
         # The Hugging Face trainer ends its callbacks only after a whole run, but an interrupted run needs a curve, too.

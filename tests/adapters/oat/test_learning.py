@@ -30,7 +30,7 @@ CORRIDOR = {
 @pytest.mark.timeout(600)
 @pytest.mark.uncertain("learning depends on the sampled episodes")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
-    own = {"--report": f"{tmp_path}/report", "--recording": f"{tmp_path}/episodes", "--save_path": f"{tmp_path}/oat"}
+    own = {"--report": f"{tmp_path}/report", "--record": "full", "--save_path": f"{tmp_path}/oat"}
     flags = [part for pair in {**CORRIDOR, **own}.items() for part in pair]
     done = run([copied(EXAMPLE.name, tmp_path), *flags], tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]

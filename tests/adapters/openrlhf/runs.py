@@ -31,7 +31,8 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
     own = {
         "--gem.modules": "openrlhf_spy",
         "--gem.report": f"{folder}/report",
-        "--gem.recording": f"{folder}/episodes",
+        "--gem.record": "full",
+        "--gem.record_folder": f"{folder}/records",
         "--actor.model_name_or_path": str(model),
         "--ckpt.path": f"{folder}/checkpoints",
         "--ckpt.output_dir": f"{folder}/final",

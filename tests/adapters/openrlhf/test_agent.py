@@ -20,9 +20,9 @@ from vllm import SamplingParams
 
 import gem_core
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
-from gem_core.rollout import StopReason, read_episodes
+from gem_core.records import read_episodes
+from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
-from gem_core.training import playing
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
 from gem_openrlhf.rows import RESULT, EpisodeRows
@@ -255,10 +255,8 @@ def test_environments_alternate(play):
 
 
 def test_episodes_are_recorded(play, tmp_path):
-    playing._record.cache_clear()
-    play(5, "--gem.recording", str(tmp_path / "episodes"))
-    (path,) = (tmp_path / "episodes").glob("*.jsonl")
-    assert len([*read_episodes(path)]) == 5
+    play(5, "--gem.record", "full", "--gem.record_folder", str(tmp_path / "episodes"))
+    assert len([*read_episodes(tmp_path / "episodes")]) == 5
 
 
 def test_the_agent_imports_no_training_code():

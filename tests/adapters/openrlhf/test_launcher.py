@@ -119,7 +119,7 @@ def test_folders_are_the_same_for_every_process(run, arguments, tmp_path: Path, 
     made: list[Any] = []
     run(lambda: made.append(config.hierarchize(args)), "--gem.report", "runs/report")
     assert made[0].gem.report == str(tmp_path / "runs" / "report")
-    assert made[0].gem.recording is None
+    assert made[0].gem.record_folder is None
 
 
 def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):

@@ -36,7 +36,8 @@ def train(folder: Path, model: Path, flags: Sequence[str], *, ranks: int = 1) ->
     own = [
         "++gem.modules=[roll_spy]",
         f"++gem.report={folder}/report",
-        f"++gem.recording={folder}/episodes",
+        "++gem.record=full",
+        f"++gem.record_folder={folder}/records",
         f"pretrain={model}",
     ]
     command = [sys.executable, "-m", "gem_cpu.roll", str(ranks), str(YAML), *own, *flags]

@@ -9,7 +9,8 @@ import pytest
 from conftest import QUIET
 from training_run import assert_success_rose
 
-from gem_core.rollout import read_episodes, recording
+from gem_core.records import read_episodes
+from gem_core.rollout import recording
 from gem_tiny import tiny_policy
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 

@@ -17,6 +17,7 @@ from gem_core.errors import (
     SettingsError,
     TemplateError,
 )
+from gem_core.records import read_episodes
 
 
 @pytest.mark.parametrize(
@@ -132,11 +133,15 @@ def test_modules_and_wrappers_are_loaded(trainer, tmp_path, monkeypatch):
         trainer(modules="no_such_module")
 
 
-def test_report_and_recording_are_written(trainer, tmp_path):
-    trainer(report=str(tmp_path / "report"), recording=str(tmp_path / "episodes")).train()
-    assert {one.name for one in (tmp_path / "report").iterdir()} == {"metrics.jsonl", "curve.png"}
-    (file,) = (tmp_path / "episodes").iterdir()
-    assert len(file.read_text().splitlines()) == 8
+def test_report_and_records_are_written(trainer, tmp_path):
+    trainer(report=str(tmp_path / "report"), record="full").train()
+    assert {one.name for one in (tmp_path / "report").iterdir()} == {"metrics.jsonl", "curve.png", "records"}
+    assert len([*read_episodes(tmp_path / "report")]) == 8
+
+
+def test_records_need_a_folder(settings):
+    with pytest.raises(SettingsError, match="record='full' has no folder: give record_folder or report"):
+        settings(record="full")
 
 
 def test_dropped_failures_are_counted_as_failures(trainer):

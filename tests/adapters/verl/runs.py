@@ -38,7 +38,8 @@ def train(
     own = [
         "gem.modules=[verl_spy]",
         f"gem.report={folder}/report",
-        f"gem.recording={folder}/episodes",
+        "gem.record=full",
+        f"gem.record_folder={folder}/records",
         f"actor_rollout_ref.model.path={model}",
         f"trainer.default_local_dir={folder}/checkpoints",
         "trainer.val_before_train=False",

@@ -41,7 +41,7 @@ CORRIDOR = [
 
 @pytest.mark.uncertain("learning depends on the sampled episodes, and Ray has its own time limits")
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
-    flags = [*CORRIDOR, f"gem.report={tmp_path}/report", f"gem.recording={tmp_path}/episodes"]
+    flags = [*CORRIDOR, f"gem.report={tmp_path}/report", "gem.record=full"]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)

@@ -22,7 +22,8 @@ from waiting import wait_until
 
 import gem_core
 from gem_core import Wrapper
-from gem_core.rollout import StopReason, read_episodes
+from gem_core.records import read_episodes
+from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
 from gem_core.training import playing
 from gem_core.training.results import EpisodeResult
@@ -466,9 +467,8 @@ def test_modules_are_imported_where_environments_are_played(play, tmp_path, monk
 
 def test_recording(play, tmp_path):
     folder = tmp_path / "deep" / "episodes"
-    episodes = play(range(6), f"gem.recording={folder}")
-    (file,) = folder.iterdir()
-    recorded = {episode.slot: episode for episode in read_episodes(file)}
+    episodes = play(range(6), "gem.record=full", f"gem.record_folder={folder}")
+    recorded = {one.episode.slot: one.episode for one in read_episodes(folder)}
     assert sorted(recorded) == [*range(6)]
     for task, rows in enumerate(episodes):
         assert recorded[task].summary() == result_of(rows).summary

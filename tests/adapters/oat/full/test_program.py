@@ -17,7 +17,8 @@ from brute_force import expected, returns_to_go
 from training_run import assert_success_rose
 
 import gem_cpu.oat
-from gem_core.rollout import Episode, read_episodes
+from gem_core.records import read_episodes
+from gem_core.rollout import Episode
 from gem_cpu.oat import devices
 from gem_tiny import tiny_policy
 
@@ -44,7 +45,7 @@ class Run(NamedTuple):
     @property
     def episodes(self) -> list[list[Episode]]:
         """The episodes of each actor, in the order in which they ended."""
-        return [[*read_episodes(path)] for path in sorted(self.folder.glob("episodes/*.jsonl"))]
+        return [[one.episode for one in read_episodes(path)] for path in sorted(self.folder.glob("records/*.gem"))]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,8 @@ def launch(
         "--eval_steps": "-1",
         "--save_path": f"{folder}/oat",
         "--report": f"{folder}/report",
-        "--recording": f"{folder}/episodes",
+        "--record": "full",
+        "--record_folder": f"{folder}/records",
     }
     pairs = [part for pair in own.items() for part in pair]
     command = [sys.executable, str(HERE / "program.py"), *gem_cpu.oat.FLAGS, "--collocate", *pairs, *flags]
