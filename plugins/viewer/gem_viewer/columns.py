@@ -51,8 +51,8 @@ def _choices(texts: Iterable[str | None]) -> dict[str, list[Any]]:
     return {"values": list(places), "of": of}
 
 
-def finite(number: float) -> float | str:
+def finite(number: float | None) -> float | str | None:
     """The number, or the name of one that JSON does not have: `NaN`, `Infinity`, `-Infinity`."""
-    if number - number == 0:
+    if number is None or number - number == 0:
         return number
     return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"

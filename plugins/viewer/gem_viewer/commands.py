@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gem_core.cli.terminal import say, warn
+from gem_core.errors import MissingExtraError
 
 _LARGE = 60_000_000  # bytes; what mail and chats hardly take
 
@@ -43,9 +45,9 @@ def view(
         for gap in records.gaps:
             warn(f"{records.name}: {gap}")
     if export is None:
-        from gem_viewer.server import check_extra, serve
+        _check_extra()
+        from gem_viewer.server import serve
 
-        check_extra()
         serve(runs, port, browser=browser)
         return
     from gem_viewer.page import write_page
@@ -57,3 +59,10 @@ def view(
     say(f"Wrote {' and '.join(map(str, written))}: {size / 1e6:.1f} MB. Open it in a browser.")
     if size > _LARGE:
         say("It is large for a mail. --split puts the episodes into a folder beside it, which loads as it is read.")
+
+
+def _check_extra() -> None:
+    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        needed = f"the viewer's server needs {' and '.join(missing)}"
+        raise MissingExtraError(f'{needed}. Run: pip install "gem-core[view]". --export FILE.html needs neither')

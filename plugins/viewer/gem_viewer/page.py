@@ -73,7 +73,9 @@ def names_of(opened: Sequence[Records]) -> list[str]:
     return names
 
 
-def write_page(opened: Sequence[Records], path: Path, *, split: bool = False, done: Callable[[int], None]) -> list[Path]:
+def write_page(
+    opened: Sequence[Records], path: Path, *, split: bool = False, done: Callable[[int], None]
+) -> list[Path]:
     """Write the page with its data.
 
     Args:
@@ -97,7 +99,7 @@ def write_page(opened: Sequence[Records], path: Path, *, split: bool = False, do
             runs: list[dict[str, Any]] = []
             tables: list[dict[str, Any]] = []
             for number, (records, name) in enumerate(zip(opened, names_of(opened), strict=True)):
-                table = TokenTable(records.texts)
+                table = TokenTable(lambda records=records: records.texts)
                 sizes: list[list[int]] = []
                 for block, one in enumerate(_shards(records, table)):
                     place = f"{number}-{block}"

@@ -7,93 +7,131 @@ host name of this machine, so that other users' programs and other sites' pages 
 from __future__ import annotations
 
 import hmac
-import importlib.util
+import json
 import secrets
 import socket
-import threading
 import webbrowser
-import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
 from gem_core.cli.terminal import say
-from gem_core.errors import GemError, MissingExtraError
-from gem_viewer.columns import columns
+from gem_core.errors import RecordsError
 from gem_viewer.errors import ViewError
-from gem_viewer.page import described, names_of, served_page
-from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
+from gem_viewer.library import Library, Seen
+from gem_viewer.page import served_page
+from gem_viewer.shards import as_json
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from gem_core.records import Records
 
-_LEVEL = 1  # of compression: the bytes stay on this machine
 _HOSTS = ["127.0.0.1", "localhost"]
+_END_SECONDS = 1
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
-def check_extra() -> None:
-    """Raises `MissingExtraError` where the extra `view` is not installed."""
-    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        needed = f"the viewer's server needs {' and '.join(missing)}"
-        raise MissingExtraError(f'{needed}. Run: pip install "gem-core[view]". --export FILE.html needs neither')
-
-
-class Library:
-    """The runs that the server shows, and what it has sent of them. Threads may call it.
+def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
+    """Serve the runs until Ctrl-C.
 
     Args:
         opened: the runs.
+        port: 0 takes a free one.
+        browser: open the page in the browser of this machine.
+
+    Raises:
+        ViewError: the port is taken.
     """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as address:
+        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            address.bind((_HOSTS[0], port))
+            address.listen()
+        except OSError as error:
+            raise ViewError(
+                f"port {port} is taken ({error.strerror}); give another --port, or 0 for a free one"
+            ) from error
+        token = secrets.token_urlsafe(16)
+        url = f"http://{_HOSTS[0]}:{address.getsockname()[1]}/?token={token}"
+        say(f"{url}\nCtrl-C ends the server.")
+        if browser:
+            webbrowser.open(url)
+        config = uvicorn.Config(
+            application(Library(opened), token),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_END_SECONDS,
+        )
+        uvicorn.Server(config).run([address])
 
-    def __init__(self, opened: Sequence[Records]) -> None:
-        self._opened = list(opened)
-        self._names = names_of(opened)
-        self._tables = [TokenTable(records.texts) for records in opened]
-        self._updates = [[one.update for one in records.summaries] for records in opened]
-        """The update of each episode, as the page knows it."""
-        self._lock = threading.Lock()
 
-    def runs(self) -> list[dict[str, Any]]:
-        """All runs with the columns of all their episodes."""
-        with self._lock:
-            self._refresh()
-            pairs = zip(self._opened, self._names, strict=True)
-            return [{**described(records, name), "columns": columns(records.summaries)} for records, name in pairs]
+def application(library: Library, token: str) -> Starlette:
+    """The server's application.
 
-    def news(self, counts: Sequence[int]) -> list[dict[str, Any]]:
-        """What has come since.
+    Args:
+        library: the runs.
+        token: what every request must have as the query parameter `token`.
+    """
+    routes = [Route("/", _guarded(token, _page))]
+    answers: dict[str, Callable[[Request], bytes]] = {
+        "news": lambda request: as_json(library.news(_seen(request))),
+        "details": lambda request: as_json(library.details(_number(request, "run"), _number(request, "block"))),
+        "tokens": lambda request: library.tokens(_number(request, "run"), _number(request, "index")),
+        "table": lambda request: as_json(library.table(_number(request, "run"), _number(request, "start"))),
+    }
+    routes += [Route(f"/api/{name}", _guarded(token, answer)) for name, answer in answers.items()]
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS), Middleware(GZipMiddleware, compresslevel=1)]
+    return Starlette(routes=routes, middleware=middleware)
 
-        Args:
-            counts: how many episodes of each run the page has.
 
-        Returns:
-            For each run its description, the columns of the other episodes, and in `updates` the index and the update
-            of each episode that was trained on since it ended.
-        """
-        with self._lock:
-            self._refresh()
-            news: list[dict[str, Any]] = []
-            for records, name, count in zip(self._opened, self._names, counts, strict=True):
-                later = records.summaries[count:]
-                updates = [[index, one.update] for index, one in enumerate(records.summaries[:count]) if one.update is not None]
-                news.append({**described(records, name), "columns": columns(later), "updates": updates})
-            return news
+def _guarded(token: str, answer: Callable[[Request], bytes | Response]) -> Callable[[Request], Any]:
+    """An endpoint that answers only those who know the token, in a thread."""
 
-    def details(self, run: int, block: int) -> list[Any]:
-        """The details of a block of episodes."""
+    async def endpoint(request: Request) -> Response:
+        given = request.query_params.get("token", "")
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            said = "The token is missing or wrong: open the address that gem-core view printed."
+            return PlainTextResponse(said, 403, _HEADERS)
+        try:
+            found = await run_in_threadpool(answer, request)
+        except (ValueError, LookupError) as error:
+            return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
+        except RecordsError as error:
+            return PlainTextResponse(str(error), 500, _HEADERS)
+        return found if isinstance(found, Response) else Response(found, 200, _HEADERS, "application/octet-stream")
 
-    def tokens(self, run: int, index: int) -> bytes:
-        """The token arrays of an episode."""
+    return endpoint
 
-    def table(self, run: int, start: int) -> dict[str, list[Any]]:
-        """The run's table of tokens from this place on."""
-        with self._lock:
-            return self._tables[run].entries(start)
 
-    def _refresh(self) -> None:
-        for records in self._opened:
-            records.refresh()
+def _page(request: Request) -> Response:
+    page, policy = served_page()
+    return Response(
+        page, 200, {**_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}, "text/html"
+    )
+
+
+def _seen(request: Request) -> list[Seen]:
+    return [Seen(*map(int, one)) for one in json.loads(request.query_params.get("seen", "[]"))]
+
+
+def _number(request: Request, name: str) -> int:
+    number = int(request.query_params[name])
+    if number < 0:
+        raise ValueError(f"{name} is {number}")
+    return number

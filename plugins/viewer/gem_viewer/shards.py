@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 BLOCK = 50
 """Episodes of a shard."""
+WIDE = 4
+"""Bytes of a place in any table."""
 
 _UNIT = 1e-6
 _LARGEST = 1_000_000_000  # units, so that a difference of two fits 32 bits
@@ -73,25 +75,25 @@ class TokenTable:
     """The tokens that a run's episodes have, in order of appearance.
 
     Args:
-        texts: text by token id; a token without text is shown as its id.
+        texts: returns the text by token id, as far as it is known by now.
     """
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
+    def __init__(self, texts: Callable[[], Mapping[int, str]]) -> None:
         self._texts = texts
         self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def places(self, ids: array[int]) -> list[int]:
-        """The place of each of these tokens; new tokens are appended."""
+    def places(self, episode: Episode) -> list[int]:
+        """The place of each token of each sequence; new tokens are appended."""
         places = self._places
-        return [places.setdefault(one, len(places)) for one in ids]
+        return [places.setdefault(one, len(places)) for sequence in episode.sequences for one in sequence.ids]
 
     def entries(self, start: int = 0) -> dict[str, list[Any]]:
         """Ids and texts (`None`: unknown) from this place on."""
-        ids = list(self._places)[start:]
-        return {"ids": ids, "texts": [self._texts.get(one) for one in ids]}
+        ids, texts = list(self._places)[start:], self._texts()
+        return {"ids": ids, "texts": [texts.get(one) for one in ids]}
 
 
 def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6) -> Shard:
@@ -105,10 +107,10 @@ def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6
     details: list[dict[str, Any]] = []
     tokens: list[bytes] = []
     for one in episodes:
-        ids = [table.places(sequence.ids) for sequence in one.episode.sequences]
-        width = 2 if len(table) <= 1 << 16 else 4
-        tokens.append(_deflated(_token_arrays(one, ids, width), level) if ids else b"")
-        details.append(_details(one, width))
+        places = table.places(one.episode)
+        width = 2 if len(table) <= 1 << 16 else WIDE
+        tokens.append(_deflated(token_arrays(one, places, width), level) if places else b"")
+        details.append(details_of(one, width))
     return Shard(_deflated(as_json(details), level), tokens)
 
 
@@ -122,7 +124,13 @@ def _deflated(data: bytes, level: int) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _details(one: RecordedEpisode, width: int) -> dict[str, Any]:
+def details_of(one: RecordedEpisode, width: int) -> dict[str, Any]:
+    """The texts and the numbers per turn of an episode, as plain data.
+
+    Args:
+        one: the episode.
+        width: bytes of a place in its token arrays.
+    """
     episode, trained = one.episode, one.trained
     return {
         "turns": [_turn(turn) for turn in episode.turns],
@@ -184,11 +192,17 @@ def _per_turn(episode: Episode, arrays: Sequence[array[float] | None]) -> list[a
     ]
 
 
-def _token_arrays(one: RecordedEpisode, ids: Sequence[Sequence[int]], width: int) -> bytes:
+def token_arrays(one: RecordedEpisode, places: Sequence[int], width: int) -> bytes:
+    """The token arrays of an episode, one after the other.
+
+    Args:
+        one: an episode with tokens.
+        places: its tokens in the table.
+        width: bytes of a place, 2 or 4.
+    """
     episode, trained = one.episode, one.trained
-    places = np.array([place for sequence in ids for place in sequence], f"<u{width}")
     sampled = [_units(episode.sequences[turn.sequence].logprobs[turn.start : turn.end]) for turn in episode.turns]
-    arrays: list[npt.NDArray[Any]] = [places, _joined([_codes(own) for own in sampled])]
+    arrays: list[npt.NDArray[Any]] = [np.array(places, f"u{width}"), _joined([_codes(own) for own in sampled])]
     if trained is not None:
         theirs = _per_turn(episode, trained.logprobs)
         differences = [

@@ -46,15 +46,15 @@ class Runs {
   // Asks the server for what has come since; true if there was something.
   async follow() {
     let changed = false;
-    const news = await this.source.news(this.runs.map((run) => run.count));
+    const news = await this.source.news(this.runs.map((run) => run.seen));
     for (const [number, one] of news.entries()) {
       const run = this.runs[number];
-      for (const [index, update] of one.updates) run.columns.update[index] = update;
-      changed ||= one.columns.id.length > 0 || one.updates.length > 0;
-      changed ||= (one.metrics.step ?? []).length !== (run.metrics.step ?? []).length;
-      run.metrics = one.metrics;
-      run.gaps = one.gaps;
-      if (one.columns.id.length || one.updates.length) this._blocks.forget(`${number}-`);
+      for (const [index, update] of one.changes) run.columns.update[index] = update;
+      const grown = one.columns.id.length > 0 || one.changes.length > 0;
+      const said = (about) => JSON.stringify([about.metrics, about.gaps]);
+      changed ||= grown || said(one) !== said(run);
+      for (const name of ["metrics", "gaps", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
+      if (grown) this._blocks.forget(`${number}-`);
       this._append(run, one.columns);
     }
     return changed;

@@ -123,12 +123,12 @@ class ServerSource {
   }
 
   async load() {
-    return (await this._ask("runs", {})).json();
+    return this.news([]);
   }
 
-  // What has come since: a list of runs, each with the columns of its new episodes.
-  async news(counts) {
-    return (await this._ask("news", { counts: counts.join(",") })).json();
+  // What is not seen yet: a list of runs, each with the columns of its new episodes.
+  async news(seen) {
+    return (await this._ask("news", { seen: JSON.stringify(seen) })).json();
   }
 
   async details(run, block) {
