@@ -238,4 +238,4 @@ def _joined(codes: Sequence[Codes]) -> Codes:
 def _shuffled(values: npt.NDArray[Any]) -> bytes:
     """The bytes of one rank side by side."""
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-    return np.ascontiguousarray(little.view(np.uint8).reshape(len(values), -1).T).tobytes()
+    return np.ascontiguousarray(little.view(np.uint8).reshape(len(values), values.dtype.itemsize).T).tobytes()

@@ -25,7 +25,7 @@ function curveChart(title, series, { smoothing = 1, xLabel = "update", share = f
   figure.append(place);
   const xs = [...new Set(series.flatMap((one) => one.x))].sort((a, b) => a - b);
   const at = new Map(xs.map((x, position) => [x, position]));
-  const options = { series: [{ label: xLabel }], data: [xs] };
+  const options = { series: [{ label: xLabel, value: shownValue }], data: [xs] };
   for (const one of series) {
     const raw = new Array(xs.length).fill(null);
     one.x.forEach((x, position) => { raw[at.get(x)] = one.y[position]; });
@@ -67,7 +67,7 @@ function drawTurns(place, { rewards, returns, advantages, ends }, open) {
   const turns = rewards.map((_, at) => at + 1);
   const clean = (values) => values.map((value) => (Number.isFinite(value) ? value : null));
   const point = { show: true, size: 5 };
-  const series = [{ label: "turn" },
+  const series = [{ label: "turn", value: shownValue },
     { label: "reward", stroke: themeColour("quiet-line"), fill: themeColour("quiet-line"), paths: uPlot.paths.bars({ size: [0.5, 26] }), points: { show: false }, value: shownValue },
     { label: ends ? "return" : "return to go", stroke: COLOURS[0], width: 2, points: point, value: shownValue }];
   const data = [turns, clean(rewards), clean(returns)];
