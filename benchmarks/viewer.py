@@ -28,6 +28,7 @@ from made_up import Plan, Vocabulary, write_run
 from gem_core.records import open_records
 from gem_viewer.page import write_page
 
+RARE = Vocabulary(20_000).texts[5000].strip()
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 # Runs before the page's scripts: when the first view is painted, and the longest task.
@@ -43,23 +44,23 @@ OBSERVERS = """
   }).observe(document, { attributes: true, subtree: true });
 """
 
-OPEN = """async ([address, id, mode]) => {
+OPEN = """async ([address, id, mode, name]) => {
   const head = () => document.querySelector(".episode-head h1 .faint")?.textContent;
   const begin = performance.now();
   location.hash = address;
-  while (head() !== id || !document.querySelector(mode === "tokens" ? ".token-body" : ".chat")) await new Promise((done) => setTimeout(done));
+  while (head() !== id || !document.querySelector(mode === "tokens" ? ".token-body" : ".chat")) { await new Promise((done) => setTimeout(done)); if (performance.now() > begin + 20000) throw new Error(`waited for ${address ?? name}`); }
   document.body.getBoundingClientRect();
   return performance.now() - begin;
 }"""
 
-TYPE = """async ([name, value]) => {
+TYPE = """async ([name, value, address]) => {
   const count = document.querySelector(".count");
   const field = document.querySelector(`.filters [name=${name}]`);
   const before = count.textContent;
   const begin = performance.now();
   field.value = value;
   field.dispatchEvent(new Event(name === "text" ? "change" : "input"));
-  while (count.textContent === before || count.textContent.startsWith("Searching")) await new Promise((done) => setTimeout(done));
+  while (count.textContent === before || count.textContent.startsWith("Searching")) { await new Promise((done) => setTimeout(done)); if (performance.now() > begin + 20000) throw new Error(`waited for ${address ?? name}`); }
   document.body.getBoundingClientRect();
   return [performance.now() - begin, count.textContent];
 }"""
@@ -142,7 +143,7 @@ def browsed(page: Path, episodes: list[str]) -> dict[str, Any]:
         tab.wait_for_selector(".long-table tbody tr:not(.space)")
         figures["longest_task_scrolling"] = round(tab.evaluate(SCROLL))
         figures["filter"] = round(tab.evaluate(TYPE, ["update", "3..40"])[0])
-        figures["search"], found = tab.evaluate(TYPE, ["text", "olefaa oo"])
+        figures["search"], found = tab.evaluate(TYPE, ["text", RARE])
         figures["renderer_pss"] = round(renderer_memory() / 1e6)
         browser.close()
     return {**figures, "search": round(figures["search"]), "found": found, "failures": failures}

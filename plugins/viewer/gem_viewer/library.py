@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gem_core.errors import RecordsError
 from gem_viewer.columns import columns
 from gem_viewer.page import described, names_of
-from gem_viewer.shards import BLOCK, WIDE, TokenTable, details_of, token_arrays
+from gem_viewer.shards import BLOCK, TokenTable, shard
 
 if TYPE_CHECKING:
-    from gem_core.records import RecordedEpisode, RecordedSummary, Records
+    from gem_core.records import RecordedSummary, Records
+
+
+_LEVEL = 1  # of compression: the bytes stay on this machine
+_KEPT = 8  # shards of a run
 
 
 class Seen(NamedTuple):
@@ -41,7 +45,8 @@ class Run:
         self._changes: list[tuple[int, int]] = []
         """Place and update of episodes that were trained on after they were first seen."""
         self._failure: str | None = None
-        self.table = TokenTable(lambda: records.texts)
+        self._shards: dict[int, list[bytes]] = {}
+        self.table = TokenTable(records.texts)
         self._take()
 
     def refresh(self) -> None:
@@ -51,6 +56,8 @@ class Run:
         except RecordsError as error:
             changed, self._failure = False, str(error)
         if changed:
+            self._shards.clear()  # episodes may have been trained on meanwhile
+            self.table.texts = self._records.texts
             self._take()
 
     def news(self, seen: Seen) -> dict[str, Any]:
@@ -61,9 +68,14 @@ class Run:
         changes = [one for one in self._changes[seen.changes :] if one[0] < seen.episodes]
         return {**news, "columns": columns(later), "changes": changes, "seen": Seen(len(self._ids), len(self._changes))}
 
-    def episodes(self, start: int, end: int) -> list[RecordedEpisode]:
-        """The episodes of these places. Raises `RecordsError` if they are damaged."""
-        return [self._records.episode(self._indices[one]) for one in self._ids[start:end]]
+    def shard(self, block: int) -> list[bytes]:
+        """The parts of a shard. Raises `RecordsError` where an episode is damaged."""
+        if block not in self._shards:
+            ids = self._ids[block * BLOCK : (block + 1) * BLOCK]
+            while len(self._shards) >= _KEPT:
+                del self._shards[next(iter(self._shards))]
+            self._shards[block] = shard([self._records.episode(self._indices[one]) for one in ids], self.table, _LEVEL)
+        return self._shards[block]
 
     def _take(self) -> None:
         summaries = self._records.summaries
@@ -101,25 +113,15 @@ class Library:
             padded = [*seen, *[Seen(0, 0)] * (len(self._runs) - len(seen))]
             return [run.news(one) for run, one in zip(self._runs, padded, strict=False)]
 
-    def details(self, run: int, block: int) -> list[dict[str, Any]]:
-        """The details of a block of episodes. Raises `RecordsError` where they are damaged."""
-        with self._lock:
-            episodes = self._runs[run].episodes(block * BLOCK, (block + 1) * BLOCK)
-        return [details_of(one, WIDE) for one in episodes]
-
-    def tokens(self, run: int, place: int) -> bytes:
-        """The token arrays of an episode; empty where no tokens are known.
+    def part(self, run: int, block: int, part: int) -> bytes:
+        """A part of a shard, see `shards`.
 
         Raises:
-            RecordsError: the episode is damaged.
-            LookupError: there is none at this place.
+            RecordsError: an episode is damaged.
+            LookupError: there is none.
         """
         with self._lock:
-            (one,) = self._runs[run].episodes(place, place + 1) or [None]
-            if one is None:
-                raise LookupError(f"run {run} has no episode {place}")
-            places = self._runs[run].table.places(one.episode)
-        return token_arrays(one, places, WIDE) if places else b""
+            return self._runs[run].shard(block)[part]
 
     def table(self, run: int, start: int) -> dict[str, list[Any]]:
         """The run's table of tokens from this place on."""

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
-from gem_viewer.shards import BLOCK, Shard, TokenTable, as_json, shard
+from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
 
 if TYPE_CHECKING:
     from gem_core.records import Records
@@ -99,7 +99,7 @@ def write_page(
             runs: list[dict[str, Any]] = []
             tables: list[dict[str, Any]] = []
             for number, (records, name) in enumerate(zip(opened, names_of(opened), strict=True)):
-                table = TokenTable(lambda records=records: records.texts)
+                table = TokenTable(records.texts)
                 sizes: list[list[int]] = []
                 for block, one in enumerate(_shards(records, table)):
                     place = f"{number}-{block}"
@@ -107,10 +107,9 @@ def write_page(
                         (folder / f"{place}.js").write_bytes(_script_of(place, one))
                     else:
                         spool.writelines(_element_of(place, one))
-                    sizes.append(one.sizes)
-                    done(len(one.tokens))
-                summaries = records.summaries[: sum(len(one) - 1 for one in sizes)]
-                runs.append({**described(records, name), "columns": columns(summaries), "sizes": sizes})
+                    sizes.append([len(part) for part in one])
+                    done(min(BLOCK, len(records.summaries) - block * BLOCK))
+                runs.append({**described(records, name), "columns": columns(records.summaries), "sizes": sizes})
                 tables.append(table.entries())
             boot = {"source": "beside" if split else "embedded", "folder": folder.name, "block": BLOCK}
             _write(path, _head(boot, {"runs": runs, "tables": tables}), spool)
@@ -134,21 +133,21 @@ def _write(path: Path, head: bytes, shards: IO[bytes]) -> None:
     new.replace(path)
 
 
-def _shards(records: Records, table: TokenTable) -> Iterator[Shard]:
+def _shards(records: Records, table: TokenTable) -> Iterator[list[bytes]]:
     for start in range(0, len(records.summaries), BLOCK):
         end = min(start + BLOCK, len(records.summaries))
         yield shard([records.episode(index) for index in range(start, end)], table)
 
 
-def _encoded(one: Shard) -> bytes:
-    return base64.b64encode(b"".join([one.details, *one.tokens]))
+def _encoded(one: list[bytes]) -> bytes:
+    return base64.b64encode(b"".join(one))
 
 
-def _element_of(place: str, one: Shard) -> list[bytes]:
+def _element_of(place: str, one: list[bytes]) -> list[bytes]:
     return [f'<script type="text/plain" id="shard-{place}">'.encode(), _encoded(one), b"</script>\n"]
 
 
-def _script_of(place: str, one: Shard) -> bytes:
+def _script_of(place: str, one: list[bytes]) -> bytes:
     return b'gemShard("%s","%s")\n' % (place.encode(), _encoded(one))
 
 

@@ -91,8 +91,7 @@ def application(library: Library, token: str) -> Starlette:
     routes = [Route("/", _guarded(token, _page))]
     answers: dict[str, Callable[[Request], bytes]] = {
         "news": lambda request: as_json(library.news(_seen(request))),
-        "details": lambda request: as_json(library.details(_number(request, "run"), _number(request, "block"))),
-        "tokens": lambda request: library.tokens(_number(request, "run"), _number(request, "index")),
+        "part": lambda request: library.part(*(_number(request, name) for name in ("run", "block", "part"))),
         "table": lambda request: as_json(library.table(_number(request, "run"), _number(request, "start"))),
     }
     routes += [Route(f"/api/{name}", _guarded(token, answer)) for name, answer in answers.items()]
@@ -110,7 +109,7 @@ def _guarded(token: str, answer: Callable[[Request], bytes | Response]) -> Calla
             return PlainTextResponse(said, 403, _HEADERS)
         try:
             found = await run_in_threadpool(answer, request)
-        except (ValueError, LookupError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
         except RecordsError as error:
             return PlainTextResponse(str(error), 500, _HEADERS)

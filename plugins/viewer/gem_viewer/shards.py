@@ -1,33 +1,31 @@
 """Episodes as compact bytes for the page.
 
-The page opens one episode of thousands without reading the others. `BLOCK` consecutive episodes are a shard:
+The page opens one episode of thousands without reading the others. `BLOCK` consecutive episodes are a shard of parts,
+each its own deflate stream:
 
 | part | contents |
 | --- | --- |
-| details | one deflate stream of JSON, a list with the texts and the numbers per turn of each episode |
-| tokens | for each episode a deflate stream of its token arrays; empty where no tokens are known |
+| 0 | details: JSON, a list with the texts and the numbers per turn of each episode |
+| 1 | tokens: the place in the run's table of tokens of each token of each sequence of each episode |
+| 2 and on | numbers: of one episode each; empty where no tokens are known |
 
-The texts of a shard share a stream because episodes repeat each other; the tokens have their own, because they are most
-of the bytes and are read for one episode at a time. An episode's token arrays follow each other:
+Episodes repeat each other, so their texts share a stream; numbers are most of the bytes, and are read for one episode
+at a time. A text that the tokens have is not stored again: `[start, end]` instead of an observation is a slice of the
+texts of the tokens between the last response and this one, and instead of a response a slice of those that were sampled,
+in UTF-16 units as JavaScript counts.
 
-| array | of | bytes each |
-| --- | --- | --- |
-| places in the run's table of tokens | each token of each sequence | `width` |
-| log-probabilities of the sampler | each sampled token, turn by turn | 4 |
-| log-probabilities of the trainer, minus those | each sampled token of a turn that has them | 4 |
-| entropies | each sampled token of a turn that has them | 4 |
-
-Numbers are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7; the three largest
-values stand for what is not finite. The bytes of an array are shuffled: first the lowest bytes of all its elements, and
-so on. Both make the deflate stream small.
+The numbers of an episode are up to three arrays of 4 bytes each, which follow each other: the sampler's log-probability
+of each sampled token, turn by turn; the trainer's, minus those, in turns that have them; and the entropies, in turns that
+have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7; the three
+largest values stand for what is not finite. The bytes of each array, and of the tokens, are shuffled: first the lowest
+bytes of all elements, and so on. Both make the streams small.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
 
 BLOCK = 50
 """Episodes of a shard."""
-WIDE = 4
-"""Bytes of a place in any table."""
 
 _UNIT = 1e-6
 _LARGEST = 1_000_000_000  # units, so that a difference of two fits 32 bits
@@ -53,65 +49,56 @@ _NAN, _MINUS_INFINITY, _INFINITY = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 Codes = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class Shard:
-    """The bytes of `BLOCK` episodes, or of the last ones.
-
-    Attributes:
-        details: JSON of all of them, deflated.
-        tokens: arrays of each, deflated.
-    """
-
-    details: bytes
-    tokens: list[bytes]
-
-    @property
-    def sizes(self) -> list[int]:
-        """The sizes of the details and of the tokens of each episode."""
-        return [len(self.details), *map(len, self.tokens)]
-
-
 class TokenTable:
     """The tokens that a run's episodes have, in order of appearance.
 
     Args:
-        texts: returns the text by token id, as far as it is known by now.
+        texts: text by token id; a token without text is shown as its id.
     """
 
-    def __init__(self, texts: Callable[[], Mapping[int, str]]) -> None:
-        self._texts = texts
+    def __init__(self, texts: Mapping[int, str]) -> None:
+        self.texts = texts
         self._places: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def places(self, episode: Episode) -> list[int]:
-        """The place of each token of each sequence; new tokens are appended."""
+    def places(self, ids: Iterable[int]) -> list[int]:
+        """The place of each of these tokens; new ones are appended."""
         places = self._places
-        return [places.setdefault(one, len(places)) for sequence in episode.sequences for one in sequence.ids]
+        return [places.setdefault(one, len(places)) for one in ids]
+
+    def text(self, ids: Iterable[int]) -> str | None:
+        """The texts of these tokens, joined; `None` where one is unknown."""
+        try:
+            return "".join([self.texts[one] for one in ids])
+        except KeyError:
+            return None
 
     def entries(self, start: int = 0) -> dict[str, list[Any]]:
         """Ids and texts (`None`: unknown) from this place on."""
-        ids, texts = list(self._places)[start:], self._texts()
-        return {"ids": ids, "texts": [texts.get(one) for one in ids]}
+        ids = list(self._places)[start:]
+        return {"ids": ids, "texts": [self.texts.get(one) for one in ids]}
 
 
-def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6) -> Shard:
-    """The bytes of these episodes.
+def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6) -> list[bytes]:
+    """The parts of a shard.
 
     Args:
         episodes: at most `BLOCK`.
         table: the tokens of their run; gets those that it lacks.
         level: of compression, 1 to 9.
     """
-    details: list[dict[str, Any]] = []
-    tokens: list[bytes] = []
-    for one in episodes:
-        places = table.places(one.episode)
-        width = 2 if len(table) <= 1 << 16 else WIDE
-        tokens.append(_deflated(token_arrays(one, places, width), level) if places else b"")
-        details.append(details_of(one, width))
-    return Shard(_deflated(as_json(details), level), tokens)
+    sequences = (sequence.ids for one in episodes for sequence in one.episode.sequences)
+    places = [place for ids in sequences for place in table.places(ids)]
+    width = 2 if len(table) <= 1 << 16 else 4
+    details = {"width": width, "episodes": [_details(one, table) for one in episodes]}
+    tokens = _shuffled(np.array(places, f"u{width}"))
+    return [
+        _deflated(as_json(details), level),
+        _deflated(tokens, level),
+        *(_deflated(_numbers(one), level) if one.episode.sequences else b"" for one in episodes),
+    ]
 
 
 def as_json(value: Any) -> bytes:
@@ -124,26 +111,43 @@ def _deflated(data: bytes, level: int) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def details_of(one: RecordedEpisode, width: int) -> dict[str, Any]:
-    """The texts and the numbers per turn of an episode, as plain data.
-
-    Args:
-        one: the episode.
-        width: bytes of a place in its token arrays.
-    """
+def _details(one: RecordedEpisode, table: TokenTable) -> dict[str, Any]:
     episode, trained = one.episode, one.trained
     return {
-        "turns": [_turn(turn) for turn in episode.turns],
+        "turns": _turns(episode, table),
         "final": episode.final_observation,
         "error": episode.error,
-        "slot": episode.slot,
-        "number": episode.number,
-        "run": episode.run,
         "provenance": episode.provenance,
         "sequences": [len(sequence.ids) for sequence in episode.sequences],
-        "width": width,
         "trained": None if trained is None else _trained(episode, trained),
     }
+
+
+def _turns(episode: Episode, table: TokenTable) -> list[dict[str, Any]]:
+    ends = [0] * len(episode.sequences)
+    turns: list[dict[str, Any]] = []
+    for turn in episode.turns:
+        fields = _turn(turn)
+        if episode.sequences:
+            ids = episode.sequences[turn.sequence].ids
+            fields["observation"] = _slice(turn.observation, table.text(ids[ends[turn.sequence] : turn.start]))
+            fields["response"] = _slice(turn.response, table.text(ids[turn.start : turn.end]))
+            ends[turn.sequence] = turn.end
+        turns.append(fields)
+    return turns
+
+
+def _slice(text: str, whole: str | None) -> str | list[int]:
+    """Where the text is in a whole that the page has, in UTF-16 units; otherwise the text."""
+    start = -1 if whole is None or not text else whole.find(text)
+    if whole is None or start < 0:
+        return text
+    begin = _utf16_units(whole[:start])
+    return [begin, begin + _utf16_units(text)]
+
+
+def _utf16_units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
@@ -192,25 +196,17 @@ def _per_turn(episode: Episode, arrays: Sequence[array[float] | None]) -> list[a
     ]
 
 
-def token_arrays(one: RecordedEpisode, places: Sequence[int], width: int) -> bytes:
-    """The token arrays of an episode, one after the other.
-
-    Args:
-        one: an episode with tokens.
-        places: its tokens in the table.
-        width: bytes of a place, 2 or 4.
-    """
+def _numbers(one: RecordedEpisode) -> bytes:
     episode, trained = one.episode, one.trained
     sampled = [_units(episode.sequences[turn.sequence].logprobs[turn.start : turn.end]) for turn in episode.turns]
-    arrays: list[npt.NDArray[Any]] = [np.array(places, f"u{width}"), _joined([_codes(own) for own in sampled])]
+    arrays = [_joined([_codes(own) for own in sampled])]
     if trained is not None:
         theirs = _per_turn(episode, trained.logprobs)
-        differences = [
-            _codes(_units(other), base) for other, base in zip(theirs, sampled, strict=True) if other is not None
-        ]
-        entropies = [_codes(_units(other)) for other in _per_turn(episode, trained.entropies) if other is not None]
-        arrays += [_joined(differences), _joined(entropies)]
-    return b"".join(_shuffled(values) for values in arrays)
+        pairs = zip(theirs, sampled, strict=True)
+        arrays.append(_joined([_codes(_units(other), base) for other, base in pairs if other is not None]))
+        entropies = _per_turn(episode, trained.entropies)
+        arrays.append(_joined([_codes(_units(own)) for own in entropies if own is not None]))
+    return b"".join(map(_shuffled, arrays))
 
 
 def _units(numbers: array[float]) -> npt.NDArray[np.float64]:

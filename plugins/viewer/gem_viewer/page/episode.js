@@ -13,7 +13,7 @@ class EpisodeView {
     const own = (this._showing = {});
     this.row = row;
     const details = await this.runs.details(row);
-    const tokens = this.mode === "tokens" && details.sequences.length ? await this.runs.tokens(row) : null;
+    const tokens = this.mode === "tokens" && details.sequences.length ? await this.runs.numbers(row) : null;
     if (own !== this._showing) return; // another episode was opened meanwhile
     this.details = details;
     this.turn = turn === null ? null : Math.max(0, Math.min(details.turns.length - 1, turn));

@@ -19,7 +19,7 @@ class Runs {
     this.source = source;
     this.runs = [];
     this.rows = []; // of all runs: {run, index}
-    this._blocks = new Kept(KEPT_SHARDS, (key) => source.details(...key.split("-").map(Number)));
+    this._blocks = new Kept(KEPT_SHARDS, (key) => this._block(key));
   }
 
   async load() {
@@ -84,29 +84,70 @@ class Runs {
     return this.rows.map((_, one) => one).filter((one) => key(one) === wanted);
   }
 
-  async details(row) {
-    const { run, index } = this.rows[row];
-    const block = await this._blocks.get(`${run}-${Math.floor(index / this.source.block)}`);
-    return block[index % this.source.block];
+  async _block(key) {
+    const [run, block] = key.split("-").map(Number);
+    const part = async (number) => inflated(await this.source.part(run, block, number));
+    const [details, tokens] = await Promise.all([part(0), part(1)]);
+    const { width, episodes } = JSON.parse(new TextDecoder().decode(details));
+    const places = unshuffled(tokens, 0, tokens.length / width, width);
+    const largest = places.reduce((most, place) => Math.max(most, place), -1);
+    const table = largest < 0 ? { ids: [], texts: [] } : await this.source.table(run, largest);
+    let start = 0;
+    for (const one of episodes) {
+      const count = one.sequences.reduce((sum, size) => sum + size, 0);
+      one.places = places.subarray(start, start + count);
+      one.table = table;
+      start += count;
+    }
+    return episodes;
   }
 
-  async tokens(row) {
+  // The texts and numbers per turn of an episode, and its tokens as places in a table.
+  async details(row) {
     const { run, index } = this.rows[row];
-    const details = await this.details(row);
-    const tokens = decodedTokens(await this.source.tokens(run, index), details);
-    const largest = tokens.places.reduce((most, place) => Math.max(most, place), -1);
-    return { ...tokens, table: await this.source.table(run, largest) };
+    const { block } = this.source;
+    const episodes = await this._blocks.get(`${run}-${Math.floor(index / block)}`);
+    return withTexts(episodes[index % block]);
   }
+
+  // The numbers of its sampled tokens, turn by turn; NaN: unknown.
+  async numbers(row) {
+    const { run, index } = this.rows[row];
+    const { block } = this.source;
+    const packed = await this.source.part(run, Math.floor(index / block), 2 + (index % block));
+    return decodedNumbers(packed.length ? await inflated(packed) : packed, await this.details(row));
+  }
+}
+
+// Puts texts in the place of slices of the tokens' texts, see shards.py.
+function withTexts(details) {
+  if (details.filled) return details;
+  const ends = [0];
+  for (const size of details.sequences) ends.push(ends.at(-1) + size);
+  const begins = ends.slice();
+  for (const turn of details.turns) {
+    const [sequence, start, end] = turn.at;
+    const base = begins[sequence];
+    if (Array.isArray(turn.observation)) turn.observation = textOf(details, ends[sequence], base + start).slice(...turn.observation);
+    if (Array.isArray(turn.response)) turn.response = textOf(details, base + start, base + end).slice(...turn.response);
+    ends[sequence] = base + end;
+  }
+  details.filled = true;
+  return details;
+}
+
+function textOf({ places, table }, from, to) {
+  let text = "";
+  for (let at = from; at < to; at++) text += table.texts[places[at]];
+  return text;
 }
 
 const UNIT = 1e-6;
 const NOT_FINITE = [Infinity, -Infinity, NaN]; // the codes from FIRST_NOT_FINITE on
 const FIRST_NOT_FINITE = 0xfffffffd;
 
-// The token arrays of an episode, see shards.py. The numbers of sampled tokens follow each other turn by turn; NaN: unknown.
-function decodedTokens(bytes, details) {
-  const count = details.sequences.reduce((sum, size) => sum + size, 0);
-  const sizes = details.turns.map(({ at: [, start, end] }) => (count ? end - start : 0));
+function decodedNumbers(bytes, { turns, trained, sequences }) {
+  const sizes = turns.map(({ at: [, start, end] }) => (sequences.length ? end - start : 0));
   const starts = [];
   let sampled = 0;
   for (const size of sizes) {
@@ -114,17 +155,15 @@ function decodedTokens(bytes, details) {
     sampled += size;
   }
   let read = 0;
-  const next = (length, width) => {
-    const values = unshuffled(bytes, read, length, width);
-    read += length * width;
-    return values;
+  const next = (length) => {
+    const codes = unshuffled(bytes, read, length, 4);
+    read += 4 * length;
+    return codes;
   };
-  const places = next(count, details.width);
-  const logprobs = Float64Array.from(next(sampled, 4), (code) => decodedNumber(code, 0));
+  const logprobs = Float64Array.from(next(sampled), (code) => decodedNumber(code, 0));
   const spread = (known, base) => {
     const numbers = new Float64Array(sampled).fill(NaN);
-    const length = sizes.reduce((sum, size, turn) => sum + (known[turn] ? size : 0), 0);
-    const codes = next(length, 4);
+    const codes = next(sizes.reduce((sum, size, turn) => sum + (known[turn] ? size : 0), 0));
     let from = 0;
     sizes.forEach((size, turn) => {
       for (let at = starts[turn]; known[turn] && at < starts[turn] + size; at++) {
@@ -133,9 +172,9 @@ function decodedTokens(bytes, details) {
     });
     return numbers;
   };
-  const trainer = spread(details.trained?.logprobs ?? [], logprobs);
-  const entropies = spread(details.trained?.entropies ?? [], null);
-  return { places, logprobs, trainer, entropies, starts, sizes };
+  const trainer = spread(trained?.logprobs ?? [], logprobs);
+  const entropies = spread(trained?.entropies ?? [], null);
+  return { logprobs, trainer, entropies, starts };
 }
 
 function decodedNumber(code, base) {

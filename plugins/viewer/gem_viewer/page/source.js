@@ -1,4 +1,4 @@
-// Where the details and tokens of episodes come from: this page, files beside it, or the server. See shards.py.
+// Where the parts of shards come from: this page, files beside it, or the server. See shards.py.
 
 const KEPT_SHARDS = 6;
 
@@ -13,10 +13,6 @@ const fromBase64 = Uint8Array.fromBase64
 async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
-async function parsed(bytes) {
-  return JSON.parse(new TextDecoder().decode(await inflated(bytes)));
 }
 
 // The newest few results of an asynchronous function.
@@ -54,7 +50,8 @@ class ShardSource {
     return this.runs;
   }
 
-  async _bytes(run, block, part) {
+  // The deflate stream of a part of a shard.
+  async part(run, block, part) {
     const sizes = this.runs[run].sizes[block];
     const start = sizes.slice(0, part).reduce((sum, size) => sum + size, 0);
     const skipped = start % 3;
@@ -62,15 +59,6 @@ class ShardSource {
     const to = Math.ceil((start + sizes[part]) / 3) * 4;
     const text = await this.base64Of(`${run}-${block}`);
     return fromBase64(text.slice(from, to)).subarray(skipped, skipped + sizes[part]);
-  }
-
-  async details(run, block) {
-    return parsed(await this._bytes(run, block, 0));
-  }
-
-  async tokens(run, index) {
-    const packed = await this._bytes(run, Math.floor(index / this.block), 1 + (index % this.block));
-    return packed.length ? inflated(packed) : packed;
   }
 
   async table(run) {
@@ -131,12 +119,8 @@ class ServerSource {
     return (await this._ask("news", { seen: JSON.stringify(seen) })).json();
   }
 
-  async details(run, block) {
-    return (await this._ask("details", { run, block })).json();
-  }
-
-  async tokens(run, index) {
-    return new Uint8Array(await (await this._ask("tokens", { run, index })).arrayBuffer());
+  async part(run, block, part) {
+    return new Uint8Array(await (await this._ask("part", { run, block, part })).arrayBuffer());
   }
 
   async table(run, largest) {

@@ -95,7 +95,8 @@ class TokensView {
 
   _spans(base, from, to, turn) {
     const line = el("div", { class: turn === null ? "prompt-tokens" : "sampled-tokens", dir: "ltr" });
-    const { places, table, starts } = this.tokens;
+    const { places, table } = this.details;
+    const { starts } = this.tokens;
     for (let at = from; at < to; at++) {
       const place = places[base + at];
       const text = table.texts[place];
@@ -135,7 +136,7 @@ class TokensView {
     this.current = span;
     span.classList.add("pointed");
     const { place, at, turn, sampled } = span.token;
-    const { table } = this.tokens;
+    const { table } = this.details;
     const text = table.texts[place];
     const facts = [`id ${table.ids[place]}`, `position ${at}`];
     if (turn === null) facts.push("prompt, not sampled");
