@@ -3,9 +3,9 @@
 const RANGES = { update: "Update", return: "Return", turns: "Turns", tokens: "Tokens" };
 const CHOICES = { run: "Run", env: "Environment", split: "Split", stop: "Ended by" };
 
-// "3-7", "3-", "-7" or "5"; an ASCII or a true minus sign may begin a number.
+// "3..7", "3..", "..7", "3-7" or "5"; an ASCII or a true minus sign may begin a number.
 function range(text) {
-  const found = /^\s*([-−]?[\d.]+)?\s*(?:(\.\.|-|–|to)\s*([-−]?[\d.]+)?)?\s*$/.exec(text ?? "");
+  const found = /^\s*([-−]?\d+(?:\.\d+)?)?\s*(?:(\.\.|–|to|-)\s*([-−]?\d+(?:\.\d+)?)?)?\s*$/.exec(text ?? "");
   if (!found || (found[1] === undefined && found[3] === undefined)) return null;
   const [low, high] = [found[1], found[3]].map((one) => (one === undefined ? null : Number(one.replace("−", "-"))));
   return { low: low ?? -Infinity, high: found[2] ? (high ?? Infinity) : low };
