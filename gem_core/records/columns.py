@@ -1,12 +1,14 @@
-"""Arrays of numbers as bytes that deflate well.
+"""Arrays of numbers as few bytes.
 
 Token ids are int32. Numbers per token are integers of 1e-6, so that 5e-7 is the largest error; what is not finite or
 exceeds 2,147 in magnitude has codes of its own or is cut to that. Positive and negative integers alternate (zigzag),
-and the bytes of each significance stand together, so that the upper ones are runs of zeros.
+and the bytes of each significance stand together, so that the upper ones are runs of zeros. Deflate has a mode for such
+runs, which costs half of its usual mode and leaves fewer bytes.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -17,17 +19,17 @@ _NAN, _MINUS_INF, _PLUS_INF = -(2**31), -(2**31) + 1, 2**31 - 1
 
 
 def packed_ids(ids: ArrayLike) -> bytes:
-    """Token ids (M,) as 4 M bytes."""
+    """Token ids (M,) as bytes."""
     return _grouped(np.asarray(ids, dtype="<i4"))
 
 
 def unpacked_ids(packed: bytes) -> NDArray[np.int32]:
-    """The ids of `packed_ids`. Raises `ValueError` if the bytes are no whole numbers."""
+    """The ids of `packed_ids`. Raises `ValueError` or `zlib.error` for other bytes."""
     return _ungrouped(packed, "<i4")
 
 
 def packed_numbers(numbers: ArrayLike) -> bytes:
-    """Numbers (M,) as 4 M bytes, to 1e-6."""
+    """Numbers (M,) as bytes, to 1e-6."""
     exact = np.asarray(numbers, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         steps = np.rint(exact / STEP).clip(_MINUS_INF + 1, _PLUS_INF - 1)
@@ -39,7 +41,7 @@ def packed_numbers(numbers: ArrayLike) -> bytes:
 
 
 def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
-    """The numbers of `packed_numbers`. Raises `ValueError` if the bytes are no whole numbers."""
+    """The numbers of `packed_numbers`. Raises `ValueError` or `zlib.error` for other bytes."""
     coded = _ungrouped(packed, "<u4")
     whole = (coded >> np.uint32(1)).astype(np.int32) ^ -(coded & np.uint32(1)).astype(np.int32)
     numbers = whole * STEP
@@ -49,8 +51,11 @@ def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
 
 
 def _grouped(numbers: Any) -> bytes:
-    return np.frombuffer(numbers.tobytes(), dtype=np.uint8).reshape(-1, 4).T.tobytes()
+    together: Any = np.frombuffer(numbers.tobytes(), dtype=np.uint8)
+    deflate = zlib.compressobj(strategy=zlib.Z_RLE)
+    return deflate.compress(together.reshape(-1, 4).T.tobytes()) + deflate.flush()
 
 
 def _ungrouped(packed: bytes, kind: str) -> Any:
-    return np.frombuffer(np.frombuffer(packed, dtype=np.uint8).reshape(4, -1).T.tobytes(), dtype=kind)
+    apart: Any = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+    return np.frombuffer(apart.reshape(4, -1).T.tobytes(), dtype=kind)

@@ -21,8 +21,6 @@ from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, u
 from gem_core.rollout.recorder import as_utf8, encoded
 from gem_core.update import FloatArray, Update
 
-_LEVEL = 1
-"""Of deflate: a higher level costs twice the time for a few per cent."""
 _LONGEST_ERROR = 300
 """Characters of an error that a summary keeps; the episode has all of it."""
 
@@ -93,11 +91,11 @@ def packed_episode(episode: Episode, *, whole: bool) -> bytes:
     fields: dict[str, Any] = {**msgspec.structs.asdict(kept), "sequences": []}
     sampled = [_sampled(kept, number) for number in range(len(kept.sequences))]
     columns = {
-        "episode": encoded(fields, kept),
+        "episode": zlib.compress(encoded(fields, kept)),
         "ids": [packed_ids(sequence.ids) for sequence in kept.sequences],
         "logprobs": [packed_numbers(numbers) for numbers in sampled],
     }
-    return zlib.compress(msgspec.msgpack.encode(columns), _LEVEL)
+    return msgspec.msgpack.encode(columns)
 
 
 def unpacked_episode(packed: bytes) -> Episode:
@@ -106,8 +104,8 @@ def unpacked_episode(packed: bytes) -> Episode:
     Raises:
         msgspec.DecodeError, ValueError, zlib.error: the bytes are no episode.
     """
-    columns = msgspec.convert(msgspec.msgpack.decode(zlib.decompress(packed)), _Columns)
-    episode = msgspec.convert(msgspec.json.decode(columns.episode), Episode)
+    columns = msgspec.msgpack.decode(packed, type=_Columns)
+    episode = msgspec.json.decode(zlib.decompress(columns.episode), type=Episode)
     episode.sequences = [TokenSequence.starting(_token_ids(ids)) for ids in columns.ids]
     unread = [unpacked_numbers(numbers) for numbers in columns.logprobs]
     for turn in episode.turns if unread else ():
@@ -132,7 +130,7 @@ def packed_training(update: Update, turns: Any, *, whole: bool) -> bytes:
         "logprobs": _per_token(update.logprobs, turns) if whole else None,
         "entropies": _per_token(update.entropies, turns) if whole else None,
     }
-    return zlib.compress(msgspec.msgpack.encode(columns), _LEVEL)
+    return msgspec.msgpack.encode(columns)
 
 
 def unpacked_training(packed: bytes, update: int, turns: int) -> Trained:
@@ -141,7 +139,7 @@ def unpacked_training(packed: bytes, update: int, turns: int) -> Trained:
     Raises:
         msgspec.DecodeError, ValueError, zlib.error: the bytes are no such record.
     """
-    columns = msgspec.convert(msgspec.msgpack.decode(zlib.decompress(packed)), _TrainingColumns)
+    columns = msgspec.msgpack.decode(packed, type=_TrainingColumns)
     if columns.position and not 0 <= min(columns.position) <= max(columns.position) < turns:
         raise ValueError(f"the training on an episode of {turns} turns has turn {max(columns.position)}")
     return Trained(

@@ -27,7 +27,8 @@ class Recorder:
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
     an info by their `repr`, integers of more than 64 bits in hexadecimal digits, lone surrogates escaped, and what is
     nested more than `MOST_DEPTH` deep as a text of JSON. NaN is null. Read back with
-    `gem_core.records.read_episodes`, which gives NaN again where a log-probability is null; `gem_core.rollout.records` has the format.
+    `gem_core.records.read_episodes`, which gives NaN again where a log-probability is null;
+    `gem_core.rollout.records` has the format.
 
     Args:
         path: appended to; its folder is made.

@@ -122,6 +122,8 @@ class RunReport:
             said = f"The report could not be written to {self._folder}/: {error}"
         else:
             said = _save_curve(self._folder, self.title, self.history)
+            if (self._folder / "records").exists():
+                said += f"\nTo look at the run: gem-core view {self._folder}"
         self._console.print(said, markup=False, highlight=False)
 
 

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gem_core.rollout.recorder import as_utf8, encoded
+from gem_core.specs import RecordSource
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
 
@@ -111,6 +112,22 @@ def read_identity(folder: Path) -> dict[str, Any]:
     except (OSError, msgspec.DecodeError) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
     return document["identity"]
+
+
+def record_source(folder: Path) -> RecordSource | None:
+    """The episodes of an evaluation for `gem_core.records.open_records`; `None` if it is no such folder.
+
+    Raises:
+        EvaluationError: the folder is damaged.
+    """
+    if not ((folder / RUN).exists() and (folder / EPISODES).exists()):
+        return None
+    identity = read_identity(folder)
+    failed = len({one.key for one in read_failures(folder)} - {one.key for one in read_results(folder)})
+    gaps = [f"Episodes that failed and are not among these: {failed}."] if failed else []
+    return RecordSource(
+        "evaluation", folder / EPISODES, "eval", settings=identity, versions=identity.get("versions", {}), gaps=gaps
+    )
 
 
 def read_results(folder: Path) -> Iterator[Result]:
