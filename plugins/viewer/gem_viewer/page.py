@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
@@ -208,10 +208,21 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Arguments of the environments as `gem-core play --set` takes them."""
-    kwargs = settings.get("env_kwargs")
-    return {str(key): _shown(value) for key, value in kwargs.items()} if isinstance(kwargs, dict) else {}
+def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Arguments of the environments as `gem-core play --set` takes them: by id, or for all under an empty text."""
+    entries = [{"id": "", **settings}, *_list(settings.get("entries"))]
+    found = {str(one.get("id")): one.get("env_kwargs") for one in entries}
+    return {
+        name: {str(key): _shown(value) for key, value in cast("dict[Any, Any]", kwargs).items()}
+        for name, kwargs in found.items()
+        if isinstance(kwargs, dict)
+    }
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    """The mappings of a list, if it is one."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [one for one in items if isinstance(one, dict)]
 
 
 def _metric_columns(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:

@@ -192,6 +192,6 @@ function toGo(rewards) {
 function playLine(run, env, seed, task) {
   const words = ["gem-core", "play", env, "--seed", seed];
   if (task !== null) words.push("--task", String(task));
-  for (const [name, value] of Object.entries(run.kwargs)) words.push("--set", `${name}=${value}`);
+  for (const [name, value] of Object.entries(run.kwargs[env] ?? run.kwargs[""] ?? {})) words.push("--set", `${name}=${value}`);
   return words.map((word) => (/^[\w:.,=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 }
