@@ -1,7 +1,7 @@
 """The viewer's page: its size, how long it takes to open and to use, and the memory of its renderer.
 
-Needs chromium and `pip install playwright psutil`. Writes made-up runs through the real recorder, exports them, and opens
-the page in chromium without a network.
+Needs chromium and `pip install playwright psutil`. Writes a made-up run through the real recorder, exports it, and
+opens the page in chromium without a network.
 
     python benchmarks/viewer.py --tokens 30
     python benchmarks/viewer.py --tokens 300 --split
@@ -44,23 +44,30 @@ OBSERVERS = """
   }).observe(document, { attributes: true, subtree: true });
 """
 
-OPEN = """async ([address, id, mode, name]) => {
+OPEN = """async ([address, id, mode]) => {
   const head = () => document.querySelector(".episode-head h1 .faint")?.textContent;
+  const body = () => document.querySelector(mode === "tokens" ? ".token-body" : ".chat");
   const begin = performance.now();
   location.hash = address;
-  while (head() !== id || !document.querySelector(mode === "tokens" ? ".token-body" : ".chat")) { await new Promise((done) => setTimeout(done)); if (performance.now() > begin + 20000) throw new Error(`waited for ${address ?? name}`); }
+  while (head() !== id || !body()) {
+    if (performance.now() > begin + 20000) throw new Error("waited in vain");
+    await new Promise((done) => setTimeout(done));
+  }
   document.body.getBoundingClientRect();
   return performance.now() - begin;
 }"""
 
-TYPE = """async ([name, value, address]) => {
+TYPE = """async ([name, value]) => {
   const count = document.querySelector(".count");
   const field = document.querySelector(`.filters [name=${name}]`);
   const before = count.textContent;
   const begin = performance.now();
   field.value = value;
   field.dispatchEvent(new Event(name === "text" ? "change" : "input"));
-  while (count.textContent === before || count.textContent.startsWith("Searching")) { await new Promise((done) => setTimeout(done)); if (performance.now() > begin + 20000) throw new Error(`waited for ${address ?? name}`); }
+  while (count.textContent === before || count.textContent.startsWith("Searching")) {
+    if (performance.now() > begin + 20000) throw new Error("waited in vain");
+    await new Promise((done) => setTimeout(done));
+  }
   document.body.getBoundingClientRect();
   return [performance.now() - begin, count.textContent];
 }"""
@@ -118,7 +125,14 @@ def measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     }
     figures = {name: round(size / 1e6, 1) for name, size in sizes.items()}
     episodes = [records.summaries[index].id for index in (5, len(records.summaries) - 7, len(records.summaries) // 2)]
-    return {"episodes": len(records.summaries), **vars(options), "keep": None, **figures, "export_cpu_s": round(cpu, 1), **browsed(page, episodes)}
+    return {
+        "episodes": len(records.summaries),
+        **vars(options),
+        "keep": None,
+        **figures,
+        "export_cpu_s": round(cpu, 1),
+        **browsed(page, episodes),
+    }
 
 
 def browsed(page: Path, episodes: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The page: one file of HTML that asks no other host for anything.
 
-It consists of `page/index.html`, the style sheets and scripts of `page/`, and the data: descriptions of the runs and the
-columns of all episodes before the scripts, shards behind them, so that the first view is up before they are parsed.
+It consists of `page/index.html`, the style sheets and scripts of `page/`, and the data: descriptions of the runs and
+the columns of all episodes before the scripts, shards behind them, so that the first view is up before they are parsed.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ host name of this machine, so that other users' programs and other sites' pages 
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
@@ -78,7 +79,8 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
             lifespan="off",
             timeout_graceful_shutdown=_END_SECONDS,
         )
-        uvicorn.Server(config).run([address])
+        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has ended
+            uvicorn.Server(config).run([address])
 
 
 def application(library: Library, token: str) -> Starlette:
@@ -109,10 +111,10 @@ def _guarded(token: str, answer: Callable[[Request], bytes | Response]) -> Calla
             return PlainTextResponse(said, 403, _HEADERS)
         try:
             found = await run_in_threadpool(answer, request)
-        except (ValueError, TypeError, LookupError) as error:
-            return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
         except RecordsError as error:
             return PlainTextResponse(str(error), 500, _HEADERS)
+        except (ValueError, TypeError, LookupError) as error:
+            return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
         return found if isinstance(found, Response) else Response(found, 200, _HEADERS, "application/octet-stream")
 
     return endpoint

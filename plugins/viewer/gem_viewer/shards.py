@@ -10,15 +10,15 @@ each its own deflate stream:
 | 2 and on | numbers: of one episode each; empty where no tokens are known |
 
 Episodes repeat each other, so their texts share a stream; numbers are most of the bytes, and are read for one episode
-at a time. A text that the tokens have is not stored again: `[start, end]` instead of an observation is a slice of the
-texts of the tokens between the last response and this one, and instead of a response a slice of those that were sampled,
-in UTF-16 units as JavaScript counts.
+at a time. A text that the tokens have is not stored again. `[start, end]` instead of an observation is a slice of the
+texts of the tokens between the last response and this one, and instead of a response a slice of those that were
+sampled, in UTF-16 units as JavaScript counts.
 
 The numbers of an episode are up to three arrays of 4 bytes each, which follow each other: the sampler's log-probability
-of each sampled token, turn by turn; the trainer's, minus those, in turns that have them; and the entropies, in turns that
-have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7; the three
-largest values stand for what is not finite. The bytes of each array, and of the tokens, are shuffled: first the lowest
-bytes of all elements, and so on. Both make the streams small.
+of each sampled token, turn by turn; the trainer's, minus those, in turns that have them; and the entropies, in turns
+that have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7.
+The three largest values stand for what is not finite. The bytes of each array, and of the tokens, are shuffled: first
+the lowest bytes of all elements, and so on. Both make the streams small.
 """
 
 from __future__ import annotations
@@ -216,15 +216,20 @@ def _units(numbers: array[float]) -> npt.NDArray[np.float64]:
 
 def _codes(units: npt.NDArray[np.float64], base: npt.NDArray[np.float64] | None = None) -> Codes:
     """Codes of numbers in units, less a base where that is finite."""
-    known = np.isfinite(units)
-    whole = np.clip(np.where(known, units, 0), -_LARGEST, _LARGEST).astype(np.int64)
+    whole = _whole(units)
     if base is not None:
-        whole -= np.where(known & np.isfinite(base), np.clip(base, -_LARGEST, _LARGEST), 0).astype(np.int64)
+        whole -= np.where(np.isfinite(units), _whole(base), 0)
     codes = ((whole << 1) ^ (whole >> 63)).astype(np.uint32)
     codes[np.isnan(units)] = _NAN
     codes[np.isneginf(units)] = _MINUS_INFINITY
     codes[np.isposinf(units)] = _INFINITY
     return codes
+
+
+def _whole(units: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Whole units, 0 for what is not finite."""
+    bounded = np.minimum(np.maximum(np.where(np.isfinite(units), units, 0), -_LARGEST), _LARGEST)
+    return bounded.astype(np.int64)
 
 
 def _joined(codes: Sequence[Codes]) -> Codes:
@@ -233,5 +238,7 @@ def _joined(codes: Sequence[Codes]) -> Codes:
 
 def _shuffled(values: npt.NDArray[Any]) -> bytes:
     """The bytes of one rank side by side."""
-    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-    return np.ascontiguousarray(little.view(np.uint8).reshape(len(values), values.dtype.itemsize).T).tobytes()
+    size = values.dtype.itemsize
+    little = values.astype(f"<u{size}", copy=False)
+    rows: npt.NDArray[np.uint8] = np.ndarray((len(values), size), np.uint8, little.tobytes())
+    return np.transpose(rows).tobytes()

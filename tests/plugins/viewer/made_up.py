@@ -85,7 +85,9 @@ def write_run(folder: Path, plan: Plan | None = None, *, detail: Any = "full") -
         for one in episodes:
             recorder.gem_episode_end(one)
         recorder.gem_update(update_of(number, episodes, chance, entropies=plan.entropies))
-        lines.append({"step": float(number), "loss": 1 / number + chance.normal() / 20, "grad_norm": chance.exponential()})
+        lines.append(
+            {"step": float(number), "loss": 1 / number + chance.normal() / 20, "grad_norm": chance.exponential()}
+        )
     recorder.close()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -172,7 +174,9 @@ def update_of(
     number: int, episodes: Sequence[Episode], chance: np.random.Generator, *, entropies: bool = True
 ) -> Update:
     """An update on all turns of these episodes, with advantages of their groups."""
-    mean = {one.group: np.mean([other.total_reward for other in episodes if other.group == one.group]) for one in episodes}
+    mean = {
+        one.group: np.mean([other.total_reward for other in episodes if other.group == one.group]) for one in episodes
+    }
     turns = [(index, position) for index, one in enumerate(episodes) for position in range(len(one.turns))]
     sampled = [np.asarray(one.response_logprobs(turn)) for one in episodes for turn in one.turns]
     noise = [chance.normal(0, 0.05, len(one)) * np.minimum(1, -one) for one in sampled]

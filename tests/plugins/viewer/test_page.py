@@ -27,7 +27,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def data(page: Path, name: str) -> Any:
-    found = re.search(rb'<script type="application/json" id="%s">(.*?)</script>' % name.encode(), page.read_bytes(), re.S)
+    found = re.search(
+        rb'<script type="application/json" id="%s">(.*?)</script>' % name.encode(), page.read_bytes(), re.S
+    )
     assert found is not None
     return json.loads(found[1])
 
@@ -79,7 +81,9 @@ def test_the_policy_allows_this_page_s_scripts_and_nothing_else(run: Path, tmp_p
 
 
 def test_data_cannot_end_its_element(tmp_path: Path) -> None:
-    plan = Plan(updates=1, tasks=1, repeats=1, settings={"note": "</script><script>alert(1)</script><!--", "half": "\ud800"})
+    plan = Plan(
+        updates=1, tasks=1, repeats=1, settings={"note": "</script><script>alert(1)</script><!--", "half": "\ud800"}
+    )
     write_run(tmp_path / "run", plan)
     page = tmp_path / "page.html"
     assert exported(tmp_path / "run", page).exit_code == 0

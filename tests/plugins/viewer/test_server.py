@@ -59,7 +59,12 @@ def test_only_who_knows_the_token_gets_an_answer(tmp_path: Path) -> None:
 def test_wrong_questions_are_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "run", Plan(updates=1, tasks=1, repeats=1))
     server = client(tmp_path / "run")
-    for query in ({}, {"run": 7, "block": 0, "part": 0}, {"run": 0, "block": -1, "part": 0}, {"run": 0, "block": 0, "part": 9}):
+    for query in (
+        {},
+        {"run": 7, "block": 0, "part": 0},
+        {"run": 0, "block": -1, "part": 0},
+        {"run": 0, "block": 0, "part": 9},
+    ):
         assert asked(server, "/api/part", **query).status_code == 404
     assert asked(server, "/api/news", seen="{").status_code == 404
     assert asked(server, "/api/news", seen="[3]").status_code == 404

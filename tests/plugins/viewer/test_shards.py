@@ -66,7 +66,9 @@ def test_every_token_and_number_comes_back(tmp_path: Path) -> None:
         trained = [x for turn in one.trained.logprobs for x in turn or ()]
         entropies = [x for turn in one.trained.entropies for x in turn or ()]
         assert [number(code) for code in codes[0]] == pytest.approx(sampled, abs=1e-6)
-        assert [number(code, base) for code, base in zip(codes[1], sampled, strict=True)] == pytest.approx(trained, abs=1e-6)
+        assert [number(code, base) for code, base in zip(codes[1], sampled, strict=True)] == pytest.approx(
+            trained, abs=1e-6
+        )
         assert [number(code) for code in codes[2]] == pytest.approx(entropies, abs=1e-6)
 
 
@@ -76,7 +78,9 @@ def test_texts_that_the_tokens_have_are_stored_once() -> None:
     (found,) = json.loads(inflated(shard([one], TokenTable(texts))[0]))["episodes"]
     ids, end = one.episode.sequences[0].ids, 0
     for turn, played in zip(found["turns"], one.episode.turns, strict=True):
-        before, sampled = ("".join(texts[x] for x in ids[a:b]) for a, b in ((end, played.start), (played.start, played.end)))
+        before, sampled = (
+            "".join(texts[x] for x in ids[a:b]) for a, b in ((end, played.start), (played.start, played.end))
+        )
         assert before[slice(*turn["observation"])] == played.observation
         assert sampled[slice(*turn["response"])] == played.response
         end = played.end
@@ -86,7 +90,7 @@ def test_texts_that_the_tokens_have_are_stored_once() -> None:
 
 def test_slices_count_as_javascript_does() -> None:
     one = recorded()
-    texts = {number: "🙂" for number in range(100)}
+    texts = dict.fromkeys(range(100), "🙂")
     turn = one.episode.turns[0]
     turn.response = "🙂🙂"
     (found,) = json.loads(inflated(shard([one], TokenTable(texts))[0]))["episodes"]

@@ -14,6 +14,12 @@ function axis(label) {
     font, labelFont: font, label, labelSize: label ? 15 : 0, labelGap: 0 };
 }
 
+// A range with room around the values, also where all are equal.
+function roomy(_, low, high) {
+  const room = high > low ? (high - low) * 0.08 : Math.abs(low) / 10 || 1;
+  return [low - room, high + room];
+}
+
 function shownValue(_, value) {
   return value === null || value === undefined ? "–" : number(value, 4);
 }
@@ -41,7 +47,7 @@ function curveChart(title, series, { smoothing = 1, xLabel = "update", share = f
     width: 380, height: 190, series: options.series, legend: { live: true },
     cursor: { sync: { key: group ?? title }, points: { size: 6 } },
     scales: { x: { time: false, range: xs.length < 2 ? (_, low) => [low - 1, low + 1] : undefined },
-      y: share ? { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 0.05)] } : {} },
+      y: share ? { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 0.05)] } : { range: roomy } },
     axes: [axis(xLabel), axis()],
   }, options.data, place);
   new ResizeObserver(() => { if (place.clientWidth) chart.setSize({ width: place.clientWidth, height: 190 }); }).observe(place);
@@ -76,7 +82,7 @@ function drawTurns(place, { rewards, returns, advantages, ends }, open) {
     data.push(clean(advantages));
   }
   const chart = new uPlot({ width: place.clientWidth || 300, height: 190, series,
-    scales: { x: { time: false, range: [0.4, turns.length + 0.6] } },
+    scales: { x: { time: false, range: [0.4, turns.length + 0.6] }, y: { range: roomy } },
     axes: [{ ...axis("turn"), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, axis()] }, data, place);
   chart.over.addEventListener("click", () => { if (chart.cursor.idx !== null) open(chart.cursor.idx); });
   return chart;

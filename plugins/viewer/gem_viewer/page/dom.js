@@ -112,6 +112,7 @@ async function copy(text, button) {
 
 // Keeps a label beside its field for people and for screen readers.
 function labelled(text, field) {
+  field.setAttribute("aria-label", text);
   return el("label", { class: "field" }, el("span", {}, text), field);
 }
 

@@ -5,7 +5,7 @@ const MEASURES = {
   logprob: { title: "Log-probability (sampler)", value: (t, at) => t.logprobs[at], shade: (v) => Math.min(1, -v / 4), ends: ["0", "−4 and less"] },
   trainer: { title: "Log-probability (trainer)", value: (t, at) => t.trainer[at], shade: (v) => Math.min(1, -v / 4), ends: ["0", "−4 and less"] },
   ratio: { title: "Ratio, exp(trainer − sampler)", value: (t, at) => Math.exp(t.trainer[at] - t.logprobs[at]),
-    shade: (v) => clamp(Math.log(v) / Math.log(2)), ends: ["1/2 and less", "2 and more"], signed: true },
+    shade: (v) => clamp(Math.log(v) / Math.log(1.25)), ends: ["0.8 and less", "1.25 and more"], signed: true },
   entropy: { title: "Entropy (trainer)", value: (t, at) => t.entropies[at], shade: (v) => Math.min(1, v / 3), ends: ["0", "3 nats and more"] },
   advantage: { title: "Advantage of the turn", value: (t, at, turn, details) => asNumber(details.trained?.advantages[turn] ?? NaN),
     shade: (v, scale) => clamp(v / scale), ends: ["negative", "positive"], signed: true },

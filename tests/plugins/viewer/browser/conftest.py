@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # made_up
 
 SCREENSHOTS = os.environ.get("GEM_VIEWER_SCREENSHOTS")
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # tests may run as root
-SLOW = 60_000
+SLOW = 20_000
 """Milliseconds that only a hang reaches."""
 
 
@@ -88,7 +88,7 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Opener]:
+def open_page(chromium: Any) -> Opener:
     """Opens a file, without a network, or the address of a server, and checks at the end what the page said."""
 
     @contextmanager
@@ -105,4 +105,4 @@ def open_page(chromium: Any) -> Iterator[Opener]:
         finally:
             context.close()
 
-    yield opened
+    return opened
