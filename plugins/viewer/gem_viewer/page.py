@@ -210,19 +210,15 @@ def _shown(value: object) -> str:
 
 def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Arguments of the environments as `gem-core play --set` takes them: by id, or for all under an empty text."""
-    entries = [{"id": "", **settings}, *_list(settings.get("entries"))]
-    found = {str(one.get("id")): one.get("env_kwargs") for one in entries}
-    return {
-        name: {str(key): _shown(value) for key, value in cast("dict[Any, Any]", kwargs).items()}
-        for name, kwargs in found.items()
-        if isinstance(kwargs, dict)
-    }
-
-
-def _list(value: Any) -> list[dict[str, Any]]:
-    """The mappings of a list, if it is one."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [one for one in items if isinstance(one, dict)]
+    environments = settings.get("environments")  # of an evaluation
+    entries = cast("dict[Any, Any]", environments).values() if isinstance(environments, dict) else [{"id": "", **settings}]
+    found: dict[str, dict[str, str]] = {}
+    for one in entries:
+        kwargs = one.get("env_kwargs") if isinstance(one, dict) else None
+        shown = {str(key): _shown(value) for key, value in kwargs.items()} if isinstance(kwargs, dict) else {}
+        if found.setdefault(str(one["id"]), shown) != shown:
+            found[str(one["id"])] = {}  # one id was played in several ways, and which one is not known
+    return found
 
 
 def _metric_columns(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:

@@ -11,6 +11,9 @@ class LongTable {
     this.rows = [];
     this.current = 0;
     this._body = el("tbody");
+    this._lines = [];
+    this._above = spacer();
+    this._below = spacer();
     this._heads = columns.map((column) =>
       el("th", { scope: "col", class: column.number ? "number" : null },
         column.sortable === false ? column.title :
@@ -47,16 +50,30 @@ class LongTable {
     const last = Math.min(this.rows.length, first + seen + 2 * SPARE_ROWS);
     if (!anew && first === this._first && last === this._last) return;
     [this._first, this._last] = [first, last];
-    const drawn = [];
-    for (let at = first; at < last; at++) drawn.push(this._row(at));
-    this._body.replaceChildren(spacer(first), ...drawn, spacer(this.rows.length - last));
+    while (this._lines.length < last - first) this._lines.push(this._line());
+    const drawn = this._lines.slice(0, last - first);
+    drawn.forEach((line, at) => this._fill(line, first + at));
+    this._above.style.height = `${first * ROW_HEIGHT}px`;
+    this._below.style.height = `${(this.rows.length - last) * ROW_HEIGHT}px`;
+    if (this._body.childElementCount !== drawn.length + 2) this._body.replaceChildren(this._above, ...drawn, this._below);
   }
 
-  _row(at) {
-    const row = this.rows[at];
-    const cells = this.columns.map((column) => el("td", { class: column.number ? "number" : null }, column.cell(row)));
-    return el("tr", { "aria-rowindex": at + 2, "aria-selected": at === this.current ? "true" : null,
-      onclick: () => { this.current = at; this.open(row); } }, ...cells);
+  // Lines are used again: new ones for each scroll step would fill the memory faster than it is cleaned.
+  _line() {
+    const line = el("tr", {}, ...this.columns.map((column) => el("td", { class: column.number ? "number" : null })));
+    line.addEventListener("click", () => {
+      this.current = line.at;
+      this.open(this.rows[line.at]);
+    });
+    return line;
+  }
+
+  _fill(line, at) {
+    line.at = at;
+    line.setAttribute("aria-rowindex", at + 2);
+    line.toggleAttribute("aria-selected", false);
+    if (at === this.current) line.setAttribute("aria-selected", "true");
+    this.columns.forEach((column, position) => line.children[position].replaceChildren(column.cell(this.rows[at])));
   }
 
   _key(event) {
@@ -79,8 +96,6 @@ class LongTable {
   }
 }
 
-function spacer(rows) {
-  const space = el("tr", { "aria-hidden": "true", class: "space" }, el("td"));
-  space.style.height = `${Math.max(0, rows) * ROW_HEIGHT}px`;
-  return space;
+function spacer() {
+  return el("tr", { "aria-hidden": "true", class: "space" }, el("td"));
 }
