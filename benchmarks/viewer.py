@@ -157,8 +157,11 @@ def browsed(page: Path, episodes: list[str]) -> dict[str, Any]:
         tab.wait_for_selector(".long-table tbody tr:not(.space)")
         figures["longest_task_scrolling"] = round(tab.evaluate(SCROLL))
         figures["filter"] = round(tab.evaluate(TYPE, ["update", "3..40"])[0])
+        figures["renderer_pss_busy"] = round(renderer_memory() / 1e6)
+        time.sleep(5)  # the browser cleans up
         figures["renderer_pss"] = round(renderer_memory() / 1e6)
         figures["search"], found = tab.evaluate(TYPE, ["text", RARE])
+        time.sleep(5)
         figures["renderer_pss_after_search"] = round(renderer_memory() / 1e6)
         browser.close()
     return {**figures, "search": round(figures["search"]), "found": found, "failures": failures}

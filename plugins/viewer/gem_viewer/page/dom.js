@@ -81,7 +81,7 @@ function number(value, digits = 3) {
   if (Number.isInteger(value)) return String(value).replace("-", "−");
   const size = Math.abs(value);
   const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(2) : String(+value.toFixed(digits));
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 function integer(value) {
