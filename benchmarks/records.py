@@ -71,6 +71,7 @@ def update(episodes: list[tuple[Episode, list[np.ndarray]]]) -> Update:
         episodes=[episode.id for episode, _ in episodes],
         episode=np.repeat(np.arange(len(episodes)), turns),
         position=np.tile(np.arange(turns), len(episodes)),
+        task=np.repeat(np.arange(len(episodes)), turns),
         advantage=CHANCE.normal(size=turns * len(episodes)),
         return_to_go=CHANCE.random(turns * len(episodes)),
         logprobs=[numbers for _, own in episodes for numbers in own],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,14 @@ class TurnTable:
         if len(places) < len(order) or not places.keys() >= {*self.row.tolist()}:
             raise AdvantageError(f"the order {[*order]} does not name every row with turns, or names a row twice")
         return replace(self, row=_integers([places[row] for row in self.row.tolist()]))
+
+    def only(self, chosen: NDArray[np.bool_]) -> TurnTable:
+        """The table of some of the turns.
+
+        Args:
+            chosen: (N,).
+        """
+        return replace(self, **{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
 
     def batch(self, rewards: FloatArray | None = None, values: FloatArray | None = None) -> TurnBatch:
         """The turns as a batch for estimators.

@@ -62,8 +62,7 @@ class TurnPipeline(AgenticPipeline):
         try:
             super().run()
         finally:
-            if self._report is not None:
-                self._report.save()
+            self._report.save()
 
     def adjust_batch(self, data: Batch, mode: str = "copy") -> Batch:
         """Compute advantages, and fill the batch with copies that train nothing.
@@ -98,8 +97,7 @@ class TurnPipeline(AgenticPipeline):
         _, metrics = _read(played)
         DataProto.drop(played)
         found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
-        if self._report is not None:
-            self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
+        self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
@@ -116,18 +114,17 @@ class TurnPipeline(AgenticPipeline):
 class _Reporting:
     """ROLL's tracker, with the report."""
 
-    def __init__(self, tracker: Any, report: RunReport | None) -> None:
+    def __init__(self, tracker: Any, report: RunReport) -> None:
         self._tracker = tracker
         self._report = report
 
     def log(self, values: dict[str, Any], step: int, **options: Any) -> None:
         """Log the metrics of a step, counted from 0."""
         self._tracker.log(values=values, step=step, **options)
-        if self._report is not None:
-            # The part after `@` says how a metric was averaged; ROLL removes it, too.
-            numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
-            own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
-            self._report.update(step + 1, own)
+        # The part after `@` says how a metric was averaged; ROLL removes it, too.
+        numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
+        own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
+        self._report.update(step + 1, own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracker, name)
