@@ -12,7 +12,7 @@ from gem_viewer.page import described, names_of
 from gem_viewer.shards import BLOCK, TokenTable, shard
 
 if TYPE_CHECKING:
-    from gem_core.records import RecordedSummary, Records
+    from gem_core.records import Records
 
 
 _LEVEL = 1  # of compression: the bytes stay on this machine
@@ -29,8 +29,6 @@ class Seen(NamedTuple):
 class Run:
     """A run that may still be written.
 
-    The records of several files have another order after each refresh; here an episode keeps its place.
-
     Args:
         records: the run.
         name: what the page calls it.
@@ -39,8 +37,6 @@ class Run:
     def __init__(self, records: Records, name: str) -> None:
         self._records = records
         self._name = name
-        self._ids: list[str] = []
-        self._indices: dict[str, int] = {}
         self._updates: list[int | None] = []
         self._changes: list[tuple[int, int]] = []
         """Place and update of episodes that were trained on after they were first seen."""
@@ -62,36 +58,30 @@ class Run:
 
     def news(self, seen: Seen) -> dict[str, Any]:
         """What is not seen yet: the run's description, `columns` of later episodes, `changes` of earlier ones."""
-        later = [self._summary(one) for one in self._ids[seen.episodes :]]
+        summaries = self._records.summaries
         news = described(self._records, self._name)
         news["gaps"] += [self._failure] if self._failure else []
         changes = [one for one in self._changes[seen.changes :] if one[0] < seen.episodes]
-        return {**news, "columns": columns(later), "changes": changes, "seen": Seen(len(self._ids), len(self._changes))}
+        now = Seen(len(summaries), len(self._changes))
+        return {**news, "columns": columns(summaries[seen.episodes :]), "changes": changes, "seen": now}
 
     def shard(self, block: int) -> list[bytes]:
         """The parts of a shard. Raises `RecordsError` where an episode is damaged."""
         if block not in self._shards:
-            ids = self._ids[block * BLOCK : (block + 1) * BLOCK]
+            last = min((block + 1) * BLOCK, len(self._records.summaries))
+            episodes = [self._records.episode(index) for index in range(block * BLOCK, last)]
             while len(self._shards) >= _KEPT:
                 del self._shards[next(iter(self._shards))]
-            self._shards[block] = shard([self._records.episode(self._indices[one]) for one in ids], self.table, _LEVEL)
+            self._shards[block] = shard(episodes, self.table, _LEVEL)
         return self._shards[block]
 
     def _take(self) -> None:
         summaries = self._records.summaries
-        self._indices = {one.id: index for index, one in enumerate(summaries)}
-        for place, name in enumerate(self._ids):
-            update = self._summary(name).update
-            if update is not None and update != self._updates[place]:
-                self._updates[place] = update
-                self._changes.append((place, update))
-        known = set(self._ids)
-        new = [one for one in summaries if one.id not in known]
-        self._ids += [one.id for one in new]
-        self._updates += [one.update for one in new]
-
-    def _summary(self, name: str) -> RecordedSummary:
-        return self._records.summaries[self._indices[name]]
+        for place, (before, one) in enumerate(zip(self._updates, summaries, strict=False)):
+            if one.update is not None and one.update != before:
+                self._updates[place] = one.update
+                self._changes.append((place, one.update))
+        self._updates += [one.update for one in summaries[len(self._updates) :]]
 
 
 class Library:

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
@@ -210,14 +210,14 @@ def _shown(value: object) -> str:
 
 def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Arguments of the environments as `gem-core play --set` takes them: by id, or for all under an empty text."""
-    environments = settings.get("environments")  # of an evaluation
-    entries = cast("dict[Any, Any]", environments).values() if isinstance(environments, dict) else [{"id": "", **settings}]
+    environments: Any = settings.get("environments")  # of an evaluation
+    played: list[Any] = list(environments.values()) if environments else [{"id": "", **settings}]
     found: dict[str, dict[str, str]] = {}
-    for one in entries:
-        kwargs = one.get("env_kwargs") if isinstance(one, dict) else None
-        shown = {str(key): _shown(value) for key, value in kwargs.items()} if isinstance(kwargs, dict) else {}
-        if found.setdefault(str(one["id"]), shown) != shown:
-            found[str(one["id"])] = {}  # one id was played in several ways, and which one is not known
+    for one in played:
+        fields: dict[str, Any] = {"id": "", "env_kwargs": {}, **one}
+        shown = {str(key): _shown(value) for key, value in fields["env_kwargs"].items()}
+        if found.setdefault(fields["id"], shown) != shown:
+            found[fields["id"]] = {}  # one id was played in several ways, and which one is not known
     return found
 
 

@@ -78,7 +78,8 @@ def write_run(folder: Path, plan: Plan | None = None, *, detail: Any = "full") -
         detail=detail,
         tokenizer=plan.vocabulary,
     )
-    recorder.gem_rollout_start(Run(folder.name, list(plan.envs), {}, {}, "train"))
+    run = Run(folder.name, list(plan.envs), {}, {}, "train")
+    recorder.gem_rollout_start(run)
     lines: list[dict[str, float]] = []
     for number in range(1, plan.updates + 1):
         episodes = list(_episodes(folder.name, plan, number, chance))
@@ -88,6 +89,7 @@ def write_run(folder: Path, plan: Plan | None = None, *, detail: Any = "full") -
         lines.append(
             {"step": float(number), "loss": 1 / number + chance.normal() / 20, "grad_norm": chance.exponential()}
         )
+    recorder.gem_rollout_end(run, None)
     recorder.close()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -185,6 +187,7 @@ def update_of(
         episodes=[one.id for one in episodes],
         episode=np.array([index for index, _ in turns]),
         position=np.array([position for _, position in turns]),
+        task=np.array([episodes[index].group for index, _ in turns]),
         advantage=np.array([episodes[index].total_reward - mean[episodes[index].group] for index, _ in turns]),
         return_to_go=np.array([sum(turn.reward for turn in episodes[index].turns[at:]) for index, at in turns]),
         logprobs=[one + more for one, more in zip(sampled, noise, strict=True)],

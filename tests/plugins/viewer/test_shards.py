@@ -43,7 +43,7 @@ def recorded(**changes: object) -> RecordedEpisode:
     made = episode("demo:A-v0", 1, 0, 0, run="run", plan=plan, chance=chance, solved=True)
     for name, value in changes.items():
         setattr(made, name, value)
-    return RecordedEpisode(RecordedSummary(made.id, made.summary(), 1, "train", 1), made, None)
+    return RecordedEpisode(RecordedSummary(made.summary(), 1, "train", 1), made, [])
 
 
 def test_every_token_and_number_comes_back(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_numbers_that_are_unknown_or_not_finite() -> None:
     sizes = [turn.end - turn.start for turn in (first, second, third)]
     theirs = [as_logprobs([-0.25] * sizes[0]), None, as_logprobs([math.nan] * sizes[2])]
     trained = Trained(1, [1.5, None, math.inf], [0.0, None, math.nan], theirs, [None, None, as_logprobs([0.5])])
-    one = msgspec.structs.replace(one, trained=trained)
+    one = msgspec.structs.replace(one, updates=[trained])
     details, _, numbers = map(inflated, shard([one], TokenTable({})))
     (found,) = json.loads(details)["episodes"]
     assert found["trained"] == {
@@ -143,7 +143,7 @@ def test_anything_may_be_in_an_episode() -> None:
 def test_columns_keep_large_seeds_and_name_what_json_lacks() -> None:
     one = recorded(seed=(1 << 63) - 1)
     one.episode.turns[0].reward = math.nan
-    summary = RecordedSummary(one.episode.id, one.episode.summary(), None, "", None)
+    summary = RecordedSummary(one.episode.summary(), None)
     found = columns([summary, summary])
     assert found["seed"] == [str((1 << 63) - 1)] * 2
     assert found["return"] == ["NaN", "NaN"]
