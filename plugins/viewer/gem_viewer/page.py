@@ -215,7 +215,7 @@ def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for one in played:
         fields: dict[str, Any] = {"id": "", "env_kwargs": {}, **one}
-        shown = {str(key): _shown(value) for key, value in fields["env_kwargs"].items()}
+        shown = {str(key): _shown(value) for key, value in dict(fields["env_kwargs"] or {}).items()}
         if found.setdefault(fields["id"], shown) != shown:
             found[fields["id"]] = {}  # one id was played in several ways, and which one is not known
     return found

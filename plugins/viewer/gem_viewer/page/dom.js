@@ -125,3 +125,8 @@ function select(options, value, onchange) {
 function badge(text, kind) {
   return el("span", { class: `badge ${kind ?? ""}` }, visible(text));
 }
+
+// The text itself where nothing in it is hidden.
+function shownText(text) {
+  return HIDDEN.test(text) ? visible(text) : text;
+}

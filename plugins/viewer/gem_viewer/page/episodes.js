@@ -47,9 +47,9 @@ class EpisodesView {
     const value = this.runs.value(row, name);
     if (name === "success") return value ? badge("solved", "good") : badge("no", "quiet");
     if (name === "stop") return badge(END_WORDS[value] ?? value, value === "env_error" ? "bad" : "quiet");
-    if (name === "error" || name === "env" || name === "run") return visible(preview(value ?? "", 70));
+    if (name === "error" || name === "env" || name === "run") return shownText(preview(value ?? "", 70));
     if (name === "seed") return value;
-    return typeof value === "string" ? visible(value) : number(value);
+    return typeof value === "string" ? shownText(value) : number(value);
   }
 
   show(query) {

@@ -46,7 +46,8 @@ class LongTable {
 
   _draw(anew = false) {
     const seen = Math.ceil(this.element.clientHeight / ROW_HEIGHT);
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const top = Math.min(Math.floor(this.element.scrollTop / ROW_HEIGHT), this.rows.length - seen); // they may have become few
+    const first = Math.max(0, top - SPARE_ROWS);
     const last = Math.min(this.rows.length, first + seen + 2 * SPARE_ROWS);
     if (!anew && first === this._first && last === this._last) return;
     [this._first, this._last] = [first, last];
@@ -73,7 +74,12 @@ class LongTable {
     line.setAttribute("aria-rowindex", at + 2);
     line.toggleAttribute("aria-selected", false);
     if (at === this.current) line.setAttribute("aria-selected", "true");
-    this.columns.forEach((column, position) => line.children[position].replaceChildren(column.cell(this.rows[at])));
+    this.columns.forEach((column, position) => {
+      const place = line.children[position];
+      const content = column.cell(this.rows[at]);
+      if (typeof content === "string" && place.firstChild instanceof Text) place.firstChild.data = content;
+      else place.replaceChildren(content);
+    });
   }
 
   _key(event) {

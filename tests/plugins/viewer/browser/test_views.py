@@ -276,3 +276,17 @@ def test_what_screen_readers_are_told(open_page: Any, page: Path) -> None:
             tab.wait("[aria-current=page]", view.capitalize())
             assert tab.value(nameless) == []
             assert tab.value("document.querySelectorAll('h1').length") == (0 if view == "episodes" else 1)
+
+
+def test_a_table_that_shrinks_while_it_is_scrolled_down(open_page: Any, page: Path) -> None:
+    with open_page(page, "#episodes") as tab:
+        tab.wait(".count", "192 episodes")
+        tab.page.locator(".long-table").focus()
+        tab.press("End")
+        tab.wait("tr[aria-rowindex='193']")
+        tab.page.get_by_label("Update", exact=True).fill("2")
+        tab.wait(".count", "32 of 192 episodes")
+        assert tab.wait("tr[aria-rowindex='33'] td", "2")
+        tab.page.get_by_label("Update", exact=True).fill("99")
+        tab.wait(".count", "0 of 192 episodes")
+        assert tab.page.locator(".long-table tbody tr:not(.space)").count() == 0
