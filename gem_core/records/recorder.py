@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import platform
-import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -21,6 +20,7 @@ from gem_core.episode import Episode, Run
 from gem_core.hookspecs import hookimpl
 from gem_core.records.content import packed_episode, packed_training, summary_fields
 from gem_core.records.frames import FrameWriter
+from gem_core.records.secrets import without_secrets
 from gem_core.rollout.recorder import as_utf8, encoded_plain
 from gem_core.seeding import derive_seed
 from gem_core.update import Update
@@ -29,9 +29,6 @@ Detail = Literal["none", "summary", "full"]
 """What is recorded: nothing; rewards, outcomes and advantages; or also texts, tokens and numbers per token."""
 
 SUFFIX = ".gemrec"
-
-_SECRET = re.compile(r"(^|[_-])(token|key|secret|password|passwd|credentials?)$", re.IGNORECASE)
-_HIDDEN = "<hidden>"
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ class RunRecorder:
     """Writes the episodes and updates of this process to its own file, through the hooks; see `docs/records.md`.
 
     What cannot be written, for example because the disk is full, is logged once. Readers say how much is missing. The
-    run continues. Settings whose names end in `token`, `key`, `secret`, `password` or `credentials` are hidden.
+    run continues. Passwords, keys and logins in settings are hidden; see `without_secrets`.
 
     Args:
         folder: the folder of the run. Other processes write to it, too.
@@ -77,7 +74,7 @@ class RunRecorder:
         self.detail = detail
         self._share = share
         self._start = {
-            "settings": _without_secrets(dict(settings or {})),
+            "settings": without_secrets(dict(settings or {})),
             "versions": dict(versions or {}),
             "detail": detail,
             "share": share,
@@ -148,17 +145,16 @@ class RunRecorder:
     def _update_frame(self, update: Update) -> tuple[dict[str, Any], bytes]:
         kept = np.array([self._chosen(task) for task in update.task.tolist()], dtype=np.bool_)
         turns = np.flatnonzero(kept)[np.argsort(update.episode[kept], kind="stable")]
-        names, starts = np.unique(update.episode[turns], return_index=True)
-        bodies = [
-            packed_training(update, turns[first:last], full=self.detail == "full")
-            for first, last in pairwise([*starts.tolist(), len(turns)])
-        ]
+        bounds = np.searchsorted(update.episode[turns], np.arange(len(update.episodes) + 1)).tolist()
+        # An episode without turns has no task here.
+        own = [part for part in enumerate(pairwise(bounds)) if part[1][0] < part[1][1] or self._share >= 1]
+        bodies = [packed_training(update, turns[first:last], full=self.detail == "full") for _, (first, last) in own]
         head = {
             "kind": "update",
             "number": update.number,
             "rank": update.rank,
             "ranks": update.ranks,
-            "episodes": [as_utf8(update.episodes[int(name)]) for name in names],
+            "episodes": [as_utf8(update.episodes[index]) for index, _ in own],
             "sizes": [len(body) for body in bodies],
         }
         return head, b"".join(bodies)
@@ -181,17 +177,4 @@ def _text(tokenizer: Decoder, token: int) -> str:
 
 
 def _described(run: Run) -> bytes:
-    return encoded_plain(_without_secrets(msgspec.structs.asdict(run)))
-
-
-def _without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with passwords and the like replaced at every level."""
-    return {
-        name: _HIDDEN if value and _SECRET.search(str(name)) else _hidden(value) for name, value in settings.items()
-    }
-
-
-def _hidden(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _without_secrets(cast("Mapping[str, Any]", value))
-    return [_hidden(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+    return encoded_plain(without_secrets(msgspec.structs.asdict(run)))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gem_core.plugins import manager
 from gem_core.records import RunRecorder, Update
+from gem_core.training.secrets import without_secrets
 from gem_core.training.settings import RunSettings
 from gem_core.training.turn_table import FloatArray, TurnTable
 

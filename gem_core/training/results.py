@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -35,6 +35,17 @@ class EpisodeResult(msgspec.Struct, frozen=True):
     def decode(cls: type[Result], text: str) -> Result:
         """The result from the text of `encode`."""
         return msgspec.convert(json.loads(text), cls)
+
+
+def episode_ids(results: Sequence[EpisodeResult], trained: Sequence[bool]) -> list[str]:
+    """`Episode.id` of each episode of a batch, as `TurnTable.episode` counts them; those without turns come last.
+
+    Args:
+        results: for each row, the result of its episode.
+        trained: for each row, whether it has turns.
+    """
+    played = [(not turns, result.summary.id) for result, turns in zip(results, trained, strict=True) if result.summary]
+    return [*dict.fromkeys(name for _, name in sorted(played, key=lambda one: one[0]))]
 
 
 def result_metrics(results: Iterable[EpisodeResult]) -> dict[str, float]:

@@ -302,7 +302,7 @@ def only(whole: Update, chosen: np.ndarray[Any, Any], **changes: Any) -> Update:
     return dataclasses.replace(whole, **{**columns, "logprobs": logprobs, **changes})
 
 
-def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None:
+def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
     failed = msgspec.structs.replace(episode(1), turns=[], sequences=[], error="it broke\n" * 100)
     for one in (episode(0), failed):
         recorder.gem_episode_end(one)
@@ -310,7 +310,7 @@ def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None
     recorder.gem_update(dataclasses.replace(part, episodes=[episode(0).id, failed.id]))
     first, second = read_episodes(tmp_path)
     assert first.trained is not None
-    assert (second.updates, second.episode.error) == ([], failed.error)
+    assert (second.summary.update, second.episode.error) == (1, failed.error)
 
 
 def test_unknown_numbers_are_none(recorder: RunRecorder, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from gem_core.episode import EpisodeSummary, StopReason
 from gem_core.errors import AdapterError
-from gem_core.training.results import EpisodeResult, result_metrics
+from gem_core.training.results import EpisodeResult, episode_ids, result_metrics
 from gem_core.training.rows import TurnSpan
+from gem_core.training.turn_table import TurnTable
 
 
 def summary(total_reward: float = 1.0, error: str | None = None) -> EpisodeSummary:
@@ -51,6 +52,16 @@ def test_metrics_are_over_the_episodes_that_were_not_dropped() -> None:
     assert found["episode/return"] == found["episode/success"] == 0.5
     assert (found["rollout/episodes"], found["rollout/turns"], found["rollout/dropped"]) == (2.0, 4.0, 1.0)
     assert result_metrics([EpisodeResult()])["rollout/dropped"] == 1.0
+
+
+def test_episodes_are_named_as_the_table_of_turns_counts_them() -> None:
+    spans = [TurnSpan(position, 1, 2, 0.0, False) for position in range(3)]
+    rows = [("a", []), ("b", spans[:1]), ("c", spans[:2]), ("b", spans[1:2]), (None, []), ("d", [])]
+    results = [EpisodeResult(name and msgspec.structs.replace(summary(), id=name)) for name, _ in rows]
+    names = episode_ids(results, [bool(turns) for _, turns in rows])
+    table = TurnTable.of([turns for _, turns in rows], [name for name, _ in rows], [0] * len(rows))
+    assert [names[episode] for episode in table.episode] == ["b", "c", "c", "b"]
+    assert names == ["b", "c", "a", "d"], "those without turns belong to the batch, those that were dropped do not"
 
 
 def test_a_fatal_error_stops_the_run() -> None:

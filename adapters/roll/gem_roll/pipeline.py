@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import wait
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,10 +15,13 @@ from roll.utils.import_utils import safe_import_class
 
 from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
+from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
+from gem_core.training.recording import record
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_roll.config import GemConfig
+from gem_roll.recording import ENTROPIES, BatchRecord
 from gem_roll.rows import METADATA, RowMetadata, turn_table
 from gem_roll.settings import GemSettings
 from gem_roll.worker import ACCUMULATION, TurnActorWorker
@@ -49,16 +53,21 @@ class TurnPipeline(AgenticPipeline):
         _check_worker(pipeline_config.actor_train.worker_cls)
         self._settings = GemSettings.of(pipeline_config.gem)
         self._announced = False
+        self._record: BatchRecord | None = None
         super().__init__(pipeline_config)
         # A resumed run logs all earlier steps again, but the report already has them.
         wait(self.resume_futures)
         self._train_step = self.actor_train.train_step
         self.actor_train.train_step = self._train_on_turns
+        self._log_probs = self.actor_train.compute_log_probs
+        self.actor_train.compute_log_probs = self._log_probs_with_entropies
         self._report = self._settings.open_report(pipeline_config.max_steps, self.state.step + 1)
         self.tracker = _Reporting(self.tracker, self._report)
 
     def run(self) -> None:
         """Train. The report is written at the end and after an error."""
+        whole = self.pipeline_config.to_dict()
+        record(replace(self._settings, roll={name: value for name, value in whole.items() if name != "gem"}))
         try:
             super().run()
         finally:
@@ -74,7 +83,7 @@ class TurnPipeline(AgenticPipeline):
         metadata, metrics = _read(data)
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
-        advantages, _, found = advantages_and_returns(
+        advantages, returns, found = advantages_and_returns(
             settings.advantage, table.batch(), gamma=settings.gamma, lam=settings.lam
         )
         metrics |= found
@@ -86,6 +95,9 @@ class TurnPipeline(AgenticPipeline):
         actor = self.pipeline_config.actor_train.training_args
         shares = self._settings.updates * self.actor_train.dp_size * actor.per_device_train_batch_size
         filled.meta_info[ACCUMULATION] = len(filled) // shares
+        self._record = None
+        if manager.listens("gem_update"):
+            self._record = BatchRecord.begin(filled, table, metadata, returns)
         self._announce(metrics)
         return filled
 
@@ -100,8 +112,16 @@ class TurnPipeline(AgenticPipeline):
         self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
         return found
 
+    def _log_probs_with_entropies(self, batch: Batch, *, blocking: bool, **options: Any) -> Any:
+        found = self._log_probs(batch, blocking=blocking, **options)
+        if blocking and self._record is not None:  # ROLL does not wait for those of a reference model
+            batch.batch[ENTROPIES] = found.batch["entropy"]
+        return found
+
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
         batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
+        if self._record is not None:
+            self._record.report(batch)
         return self._train_step(batch, **options)
 
     def _announce(self, metrics: dict[str, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from gem_core.training.settings import Count, RunSettings, Split, read_section, setting
@@ -20,6 +20,13 @@ class GemSettings(RunSettings):
     owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
 
     updates: Count = setting(1, "Updates on each batch, however many rows it has.")
+
+    roll: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """ROLL's own configuration, in the process whose records name it; empty in others."""
+
+    def described(self) -> dict[str, Any]:
+        """The settings by name, with ROLL's own where they are known."""
+        return super().described() | ({"roll": self.roll} if self.roll else {})
 
     @classmethod
     def of(cls, section: Mapping[str, Any]) -> GemSettings:

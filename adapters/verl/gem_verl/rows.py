@@ -11,7 +11,7 @@ from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from gem_core.rollout import Episode
-from gem_core.training.results import EpisodeResult
+from gem_core.training.results import EpisodeResult, episode_ids
 from gem_core.training.rows import Row, RowKind, rows_of
 from gem_core.training.turn_table import TurnTable
 
@@ -104,6 +104,12 @@ def batch_table(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> TurnT
     firsts = [tag["prompt_len"] for tag in batch.tags]
     tasks = [_result(fields).task if fields else -1 for fields in extra]
     return TurnTable.of(turns, _episodes(batch), tasks, firsts)
+
+
+def batch_episodes(extra: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`Episode.id` of each episode, as `TurnTable.episode` of `batch_table` counts them; see `batch_results`."""
+    rows = [fields for fields in extra if fields]
+    return episode_ids([_result(fields) for fields in rows], [bool(fields[TURNS]) for fields in rows])
 
 
 def _episodes(batch: KVBatchMeta) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from gem_core.training.settings import Count, RunSettings, read_section, setting
@@ -27,6 +27,13 @@ class GemSettings(RunSettings):
     max_response_tokens: Count = setting(
         512, "Token limit of one response; `data.max_response_length` limits all tokens after the first prompt."
     )
+
+    verl: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    """verl's own configuration, in the process whose records name it; empty in others."""
+
+    def described(self) -> dict[str, Any]:
+        """The settings by name, with verl's own where they are known."""
+        return super().described() | ({"verl": self.verl} if self.verl else {})
 
     @classmethod
     def of(cls, section: DictConfig) -> GemSettings:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 import transfer_queue as tq
+from numpy.typing import NDArray
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 
@@ -25,6 +27,11 @@ def extra_fields(batch: KVBatchMeta) -> list[dict[str, Any]]:
     found: list[Any] = [*read(batch, "extra_fields")["extra_fields"]]
     # Padding rows are copies of the first row.
     return [{} if tag.get("is_padding") else one for tag, one in zip(batch.tags, found, strict=True)]
+
+
+def padded(rows: Any) -> NDArray[np.float64]:
+    """Rows of different lengths as a table, with 0 at their ends."""
+    return rows.to_padded_tensor(0.0).double().numpy()
 
 
 def nested(rows: list[torch.Tensor]) -> torch.Tensor:

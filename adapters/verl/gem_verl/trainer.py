@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import ray
 import torch
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1.trainer_base import register_trainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.training.metrics import announcement
+from gem_core.training.recording import record, report_update
 from gem_core.training.report import RunReport
 from gem_core.training.results import EpisodeResult, result_metrics
 from gem_core.training.turn_table import TurnTable
@@ -25,9 +28,10 @@ from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.liveness import Liveness
 from gem_verl.order import even_order
-from gem_verl.rows import RESULT, TURNS, batch_results, batch_table
+from gem_verl.rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
 from gem_verl.runner import RUNNERS
-from gem_verl.storage import extra_fields, nested, read, write
+from gem_verl.settings import GemSettings
+from gem_verl.storage import extra_fields, nested, padded, read, write
 
 CLOSE_SECONDS = 30.0
 """Time limit in seconds for agent workers to close their environments at the end."""
@@ -58,6 +62,7 @@ class TurnTrainer(PPOTrainerSync):
         self._report: RunReport | None = None
         self._announced = False
         self._table = TurnTable.of([], [], [])
+        self._episodes: list[str] = []
         with open_dict(config):
             # verl compares this name to decide whether rollouts and updates alternate.
             config.trainer.v1.trainer_mode = "sync"
@@ -79,6 +84,7 @@ class TurnTrainer(PPOTrainerSync):
 
     def fit(self, agent_loop_manager: AgentLoopManager) -> None:
         """Train. At the end or after an error, environments are closed and the report is written."""
+        record(_with_verls_own(self._settings, self.config))
         if not self.config.trainer.get("val_only", False):
             self._report = self._settings.open_report(self.total_training_steps, self.global_steps)
         self._liveness = Liveness(agent_loop_manager.agent_loop_workers)
@@ -106,6 +112,7 @@ class TurnTrainer(PPOTrainerSync):
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
         extra = extra_fields(batch)
         self._table = table = batch_table(batch, extra)
+        self._episodes = batch_episodes(extra) if manager.listens("gem_update") else []
         metrics.update(result_metrics(batch_results(batch, extra)))
         metrics["rollout/padding_rows"] = float(sum(not one.get(TURNS) for one in extra))
         if not len(table):
@@ -116,7 +123,7 @@ class TurnTrainer(PPOTrainerSync):
         algorithm = self.config.algorithm
         values = None
         if self.use_critic:
-            values = table.firsts([read(batch, "values")["values"].to_padded_tensor(0.0).double().numpy()])
+            values = table.firsts([padded(read(batch, "values")["values"])])
         # verl looks the estimator up in its registry, and passes only rewards and masks.
         TURN_ESTIMATOR.expect(table, self._advantage, gamma=algorithm.gamma, lam=algorithm.lam, values=values)
         algorithm.adv_estimator = ESTIMATOR
@@ -133,9 +140,9 @@ class TurnTrainer(PPOTrainerSync):
             return batch
         # Both masks: the loss uses one, and its divisor, a number of tokens, comes from the other.
         masks = read(batch, "response_mask", "loss_mask")
-        padded: Any = masks["response_mask"].to_padded_tensor(0)
-        [marks] = self._table.spread(np.ones(len(self._table)), [padded.shape], first_only=True)
-        firsts = padded * torch.from_numpy(marks).to(padded.dtype)
+        whole: Any = masks["response_mask"].to_padded_tensor(0)
+        [marks] = self._table.spread(np.ones(len(self._table)), [whole.shape], first_only=True)
+        firsts = whole * torch.from_numpy(marks).to(whole.dtype)
         rows = zip(firsts, masks["response_mask"].unbind(), strict=True)
         first = nested([row[: len(mask)] for row, mask in rows])
         write(batch, TensorDict({"response_mask": first, "loss_mask": first}, batch_size=len(batch)))
@@ -145,8 +152,11 @@ class TurnTrainer(PPOTrainerSync):
             write(batch, masks)
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:
-        # Without sampled tokens, a mean over tokens is NaN.
-        return super()._update_actor(batch, metrics) if len(self._table) else batch
+        if not len(self._table):  # without sampled tokens, a mean over tokens is NaN
+            return batch
+        if manager.listens("gem_update"):
+            self._record_update(batch)
+        return super()._update_actor(batch, metrics)
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
         log_probs = [self.config.actor_rollout_ref.rollout]
@@ -184,6 +194,21 @@ class TurnTrainer(PPOTrainerSync):
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
+    def _record_update(self, batch: KVBatchMeta) -> None:
+        """Report what the actor is about to train on."""
+        found = read(batch, "advantages", "returns", "old_log_probs", "entropy")
+        # In verl's bypass mode, it takes the sampler's log-probabilities for the trainer's, and computes no entropy.
+        own = "entropy" in found
+        report_update(
+            self.global_steps,
+            self._table,
+            self._episodes,
+            advantages=[padded(found["advantages"])],
+            returns=self._table.firsts([padded(found["returns"])]),
+            logprobs=[padded(found["old_log_probs"])] if own else None,
+            entropies=[padded(found["entropy"])] if own else None,
+        )
+
     def _roles(self) -> list[str]:
         return ["actor", "critic"] if self.use_critic else ["actor"]
 
@@ -206,6 +231,11 @@ class TurnTrainer(PPOTrainerSync):
         self._announced = True
         gamma = self.config.algorithm.gamma
         print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
+
+
+def _with_verls_own(settings: GemSettings, config: DictConfig) -> GemSettings:
+    whole: Any = OmegaConf.to_container(config, resolve=True)
+    return replace(settings, verl={name: section for name, section in whole.items() if name != "gem"})
 
 
 def _micro_batch(dynamic: bool, size: int | None) -> int:

@@ -113,7 +113,7 @@ async def evaluate_async(
         def summary() -> Results:
             return summarized(model.name, played, planned, store.finished, failures())
 
-        told = Told(summary, folder=kept, resumed=bool(len(store.finished) or store.failures), track=track)
+        told = Told(summary, folder=kept, resumed=bool(store.finished or store.failures), track=track)
         evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, told.show)
         await stack.enter_async_context(told.meanwhile())
         if progress:

@@ -62,6 +62,10 @@ class Finished:
         values["policy_fault"] = _FAULTS.index(result.policy_fault)
         table[key.task, key.repeat] = (True, *values.values())
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return sum(int(table["played"].sum()) for table in self._tables.values())
+
     def __contains__(self, key: Key) -> bool:
         table = self.table(key.entry, key.task + 1, key.repeat + 1)
         return table.shape == (key.task + 1, key.repeat + 1) and bool(table["played"][-1, -1])

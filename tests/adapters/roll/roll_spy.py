@@ -18,6 +18,7 @@ from roll.distributed.scheduler.router import RouterClient
 
 sys.path.append(str(Path(__file__).parents[1]))
 import babble
+from loss_numbers import write_rows
 
 from gem_roll.pipeline import TurnPipeline
 from gem_roll.worker import TurnActorWorker
@@ -26,7 +27,25 @@ FOLDER = Path(os.environ["GEM_SPY"])
 TENSORS = ["input_ids", "attention_mask", "response_mask", "advantages", "infer_logprobs", "old_log_probs"]
 
 
-class SgdActorWorker(TurnActorWorker):
+class SpiedActorWorker(TurnActorWorker):
+    """Records what the loss gets."""
+
+    def loss_func(self, data: Any, output_tensor: torch.Tensor) -> Any:
+        batch, strategy = data.batch, self.strategy
+        computed = strategy.op_compute_log_probs(
+            logits=output_tensor.detach(), input_ids=batch["input_ids"], attention_mask=batch["response_mask"]
+        )
+        # ROLL's tables leave out the first token, which is not predicted.
+        tables = [_shifted(one) for one in (batch["advantages"], batch["old_log_probs"], computed)]
+        write_rows(FOLDER / f"loss-{os.getpid()}.jsonl", batch["input_ids"], batch["response_mask"], *tables)
+        return super().loss_func(data, output_tensor)
+
+
+def _shifted(table: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.pad(table, (1, 0))
+
+
+class SgdActorWorker(SpiedActorWorker):
     """ROLL supports only AdamW, whose steps do not show the size of the gradient."""
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)

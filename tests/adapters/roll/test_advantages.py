@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,11 @@ from brute_force import expected
 from hand_made import Said, hand_made
 
 from gem_core.episode import Episode
+from gem_core.hookspecs import hookimpl
+from gem_core.plugins import manager
+from gem_core.records import Update
 from gem_core.training.results import EpisodeResult
+from gem_roll.recording import ENTROPIES
 from gem_roll.rows import columns, tensors, training_rows
 from gem_roll.settings import GemSettings
 
@@ -29,7 +34,7 @@ def played(number: int, random: np.random.Generator) -> Episode:
         reward = float(random.normal())
         turns.append(Said(before, response, reward, [-1.0] * len(response)))
         before = [*before, *response, 9]
-    return hand_made(*turns, seed=number, group=number // 2)
+    return hand_made(*turns, seed=number, group=number // 2, slot=number)
 
 
 EPISODES = [played(number, np.random.default_rng(number)) for number in range(8)]
@@ -151,6 +156,63 @@ def test_rolls_functions_accept_our_batch():
         for _ in range(t.start, t.end)
     ]
     assert sorted(found.tolist()) == pytest.approx(sorted(spread), abs=1e-6)
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+
+    @hookimpl
+    def gem_update(self, update: Update) -> None:
+        self.updates.append(update)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    manager.register(made)
+    yield made
+    manager.unregister(made)
+
+
+@pytest.mark.parametrize("kind", ["episode", "turn"])
+def test_an_update_is_reported_with_the_numbers_of_each_turn(listener: Listener, kind: str):
+    """Whatever order ROLL gives the rows, and whatever it copies."""
+    from roll.distributed.scheduler.protocol import DataProto
+    from roll.utils.functionals import batch_balance
+
+    made = pipeline("rebn", kind, 16)
+    data = made.adjust_batch(batch(kind))
+    data.meta_info["global_step"] = 6
+    data.reorder(torch.randperm(len(data), generator=torch.Generator().manual_seed(0)))
+    ids = data.batch["input_ids"][:, 1:]
+    numbers = marked(ids, torch.arange(1, LENGTH))
+    made._log_probs = lambda rows, **options: DataProto.from_dict({"entropy": 2 * numbers})
+    made._log_probs_with_entropies(data, blocking=True)
+    data.batch["old_log_probs"] = -numbers
+    batch_balance(data, dp_size=2, minibatch_size=len(data))
+    assert not torch.equal(data.batch["input_ids"][:, 1:], ids), "ROLL moved rows"
+    trained = made._train_on_turns(data)
+    assert ENTROPIES not in trained.batch
+    (update,) = listener.updates
+    assert (update.number, update.rank, update.ranks) == (7, 0, 1)
+    assert [*update.episodes] == [one.id for one in EPISODES]
+    assert update.logprobs is not None
+    assert update.entropies is not None
+    want = expected("rebn", [[t.reward for t in one.turns] for one in EPISODES], [0] * 8, GAMMA)
+    assert len(update.episode) == sum(len(one.turns) for one in EPISODES)
+    for index, (number, position) in enumerate(zip(update.episode, update.position, strict=True)):
+        turn = EPISODES[number].turns[position]
+        response = torch.tensor(EPISODES[number].response_ids(turn))
+        own = marked(response, torch.arange(turn.start, turn.end)).tolist()
+        assert update.advantage[index] == pytest.approx(want[number][position], abs=1e-6)
+        assert (-update.logprobs[index]).tolist() == pytest.approx(own)
+        assert (update.entropies[index] / 2).tolist() == pytest.approx(own)
+
+
+def marked(ids: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+    """A number for each token that says which one it is."""
+    return ids + columns / 100
 
 
 def test_a_batch_without_a_turn_trains_nothing_and_breaks_nothing():

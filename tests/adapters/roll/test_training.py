@@ -11,11 +11,13 @@ import torch
 from brute_force import expected
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
+from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import first_batch_of
 from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
+from gem_core.records import open_records
 from gem_tiny import tiny_model
 
 pytestmark = [
@@ -144,6 +146,7 @@ REBN = [
     "gem.env=[test:Babble-v0,test:Chatty-v0]",
     "++gem.updates=2",
     "++ppo_epochs=2",
+    "++actor_train.worker_cls=roll_spy.SpiedActorWorker",
     "rollout_batch_size=10",  # which two updates of micro-batches of four do not divide
     "++train_env_manager.num_env_groups=5",  # each environment manager plays two episodes of a batch
     "++train_env_manager.max_env_num_per_worker=3",  # in two processes
@@ -192,6 +195,7 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
     assert resumed.metrics[:2] == rebn.metrics
     assert len(resumed.episodes) == 10
     assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in rebn.episodes}
+    assert {one.update for one in open_records(tmp_path / "records").summaries} == {3}
     (batch,) = resumed.batches
     policy = AutoModelForCausalLM.from_pretrained(rebn.saved(1), dtype=torch.float32)
     for ids, attention, mask, sampled, trained in zip(*(batch[name] for name in TENSORS), strict=True):
@@ -201,6 +205,24 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
         at = mask[1:length].bool()
         assert torch.allclose(sampled[: length - 1][at], found[at], atol=1e-4)
         assert torch.allclose(trained[: length - 1][at], found[at], atol=1e-4)
+
+
+# -- the records of both ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "updates", "tasks", "passes"), [("hostile", 3, 12, 1), ("rebn", 2, 10, 2)])
+def test_records_have_the_numbers_of_the_loss(
+    request: pytest.FixtureRequest, name: str, updates: int, tasks: int, passes: int
+):
+    run: Run = request.getfixturevalue(name)
+    records = open_records(run.folder / "records")
+    episodes = assert_whole_run(records, "roll", updates)
+    assert records.settings["roll"]["max_steps"] == updates
+    assert all(one.summary.update == one.episode.slot // tasks + 1 for one in episodes)
+    recorded = [turn for one in episodes for turn in turns_in_record(one)]
+    assert_same_numbers(recorded, turns_in_loss(run.folder), passes=passes, within=1e-6)
+    if name == "hostile":  # one update for each batch, so the loss computes the same log-probabilities once more
+        assert_same_numbers(recorded, turns_in_loss(run.folder, computed=True), within=1e-5)
 
 
 # -- what stops a run ------------------------------------------------------------------------------------------------

@@ -34,13 +34,14 @@ def train(
     ranks: int = 1,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Run:
-    """Train in a separate process, recorded by `verl_spy`; only the GPU-only parts of verl are replaced."""
+    """Train in its own process, watched by `verl_spy` and `loss_spy`; only the GPU-only parts of verl are replaced."""
     own = [
         "gem.modules=[verl_spy]",
         f"gem.report={folder}/report",
         "gem.record=full",
         f"gem.record_folder={folder}/records",
         f"actor_rollout_ref.model.path={model}",
+        "actor_rollout_ref.model.external_lib=loss_spy",
         f"trainer.default_local_dir={folder}/checkpoints",
         "trainer.val_before_train=False",
     ]

@@ -13,10 +13,12 @@ import torch
 from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
+from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
 from training_run import SECONDS, assert_policy_gradient
 
+from gem_core.records import open_records
 from gem_core.seeding import derive_seed
 from gem_tiny import tiny_model
 
@@ -151,6 +153,8 @@ def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp
     seeds, before = ({one.seed for one in run.episodes if one.env_id.startswith("test:")} for run in (resumed, hostile))
     assert seeds
     assert not seeds & before
+    recorded = open_records(tmp_path / "records").summaries
+    assert {one.update for one in recorded if one.split == "train"} == {4}
     weights = [tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface" for step in (3, 4)]
     (batch,) = resumed.batches
     assert_policy_gradient(*weights, trained_responses(batch), 24 * 6)
@@ -246,6 +250,27 @@ def test_rows_of_whole_episodes_train_on_sampled_ids(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
     assert trained == sampled
+
+
+# -- the records of both ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "tasks"), [("hostile", 12), ("critic", 16)])
+def test_records_have_the_numbers_of_the_loss(request: pytest.FixtureRequest, name: str, tasks: int):
+    run: Run = request.getfixturevalue(name)
+    records = open_records(run.folder / "records")
+    episodes = assert_whole_run(records, "verl", updates=3)
+    assert "verl" in records.versions
+    assert records.settings["verl"]["data"]["train_batch_size"] == tasks
+    assert all(one.summary.update == one.episode.slot // tasks + 1 for one in episodes)
+    recorded = [turn for one in episodes for turn in turns_in_record(one)]
+    assert_same_numbers(recorded, turns_in_loss(run.folder), within=1e-6)
+    if name == "hostile":  # one update for each batch, so the loss computes the same log-probabilities once more
+        assert_same_numbers(recorded, turns_in_loss(run.folder, computed=True), within=1e-5)
+    for step, batch in enumerate(run.batches, 1):
+        own = [one for one in episodes if one.summary.update == step]
+        turns = sum(len(one.episode.turns) for one in own)
+        assert len(trained_responses(batch)) == turns
 
 
 # -- what stops a run ------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def _watch_updates() -> None:
 
     @functools.wraps(update)
     def watched(self: TurnTrainer, batch: Any, metrics: dict[str, Any]) -> Any:
-        fields = [*FIELDS, "old_log_probs", *(["values"] if self.use_critic else [])]
+        fields = [*FIELDS, "old_log_probs", "entropy", *(["values"] if self.use_critic else [])]
         data = read(batch, *fields)
         rows = {name: [row.clone() for row in data[name].unbind()] for name in fields}
         updated = update(self, batch, metrics)
