@@ -35,6 +35,7 @@ PROJECT = load_toml("pyproject.toml")
 # Sessions at a time: most tests wait for processes, and the largest session takes up to 7 GB.
 LANES = max(1, min(3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (7 << 30)))
 BROWSER_TESTS = "tests/plugins/viewer/browser"
+BROWSERS = ("chromium", "google-chrome")
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # 3.12 has passed whenever both neighbors passed
@@ -60,7 +61,10 @@ def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time."""
     # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
+    os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
+    shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
     side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "viewer", "lint"])
+    side_by_side(session, ["recorded"])
 
 
 @nox.session
@@ -146,14 +150,25 @@ def trackers(session: nox.Session) -> None:
 @nox.session
 def viewer(session: nox.Session) -> None:
     """The viewer's page in chromium; root gets the browser from Debian. Screenshots are kept in .nox/viewer."""
-    if not any(map(shutil.which, ("chromium", "google-chrome"))) and os.geteuid() == 0 and shutil.which("apt-get"):
-        _quiet(session, "apt-get", "update")
-        _quiet(session, "apt-get", "install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core")
-    if not any(map(shutil.which, ("chromium", "google-chrome"))):
+    browser_tests(session, BROWSER_TESTS)
+
+
+@nox.session
+def recorded(session: nox.Session) -> None:
+    """The viewer's page with the runs that the adapters' tests have recorded; the last part of `tests`."""
+    browser_tests(session, f"{BROWSER_TESTS}/recorded_runs.py")
+
+
+def browser_tests(session: nox.Session, tests: str) -> None:
+    """Run tests in chromium, or skip the session where there is none and none can be installed."""
+    if not any(map(shutil.which, BROWSERS)) and os.geteuid() == 0 and shutil.which("apt-get"):
+        for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
+            session.run("apt-get", *command, external=True, silent=True, success_codes=range(256))
+    if not any(map(shutil.which, BROWSERS)):
         session.skip("no chromium here; install it, for example with apt-get install chromium")
     python = environment(session, "viewer", ADAPTER_PYTHON, ["view", "eval"], ["test", "browser"])
     screenshots = str(HERE / ".nox" / "viewer")
-    run(session, python, "-m", "pytest", BROWSER_TESTS, *session.posargs, GEM_VIEWER_SCREENSHOTS=screenshots)
+    run(session, python, "-m", "pytest", tests, *session.posargs, GEM_VIEWER_SCREENSHOTS=screenshots)
 
 
 @nox.session

@@ -80,6 +80,12 @@ def copied(name: str, folder: Path) -> str:
     return shutil.copy(EXAMPLES / name, alone)
 
 
+def keep_for_viewer(framework: str, report: Path) -> None:
+    """Leave a run to the session `recorded`, which opens the runs of all frameworks in the viewer."""
+    if folder := os.environ.get("GEM_RECORDED_RUNS"):
+        shutil.copytree(report, Path(folder) / framework, dirs_exist_ok=True)
+
+
 def assert_leaves_nothing(run: TrainingRun) -> None:
     """Assert that no process is left, and neither the model's folder nor Ray's."""
     assert run.left == []

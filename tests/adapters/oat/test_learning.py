@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from training_run import EXAMPLES, WITHOUT_THE_CLONE, assert_success_rose, copied
+from training_run import EXAMPLES, WITHOUT_THE_CLONE, assert_success_rose, copied, keep_for_viewer
 
 EXAMPLE = EXAMPLES / "oat_guess_the_number.py"
 CORRIDOR = {
@@ -34,6 +34,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [part for pair in {**CORRIDOR, **own}.items() for part in pair]
     done = run([copied(EXAMPLE.name, tmp_path), *flags], tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    keep_for_viewer("oat", tmp_path / "report")
     assert "Lighter form: real Oat classes" in done.stdout
     assert "rebn active: " in done.stdout
     before, *metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]

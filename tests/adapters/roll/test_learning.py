@@ -16,6 +16,7 @@ from training_run import (
     assert_learned_the_corridor,
     assert_leaves_nothing,
     copied,
+    keep_for_viewer,
     launch,
 )
 
@@ -52,6 +53,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     ]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *CORRIDOR, *folders]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
+    keep_for_viewer("roll", tmp_path / "report")
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=96)
     assert_leaves_nothing(run)
     evaluated = {line["step"]: line["eval_episode/success"] for line in run.lines if "eval_episode/success" in line}

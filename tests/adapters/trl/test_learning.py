@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from conftest import QUIET
-from training_run import assert_success_rose
+from training_run import assert_success_rose, keep_for_viewer
 
 from gem_core.records import read_episodes
-from gem_core.rollout import recording
+from gem_core.training.recording import stop_recording
 from gem_tiny import tiny_policy
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 
@@ -34,16 +34,15 @@ CORRIDOR = {
 def test_corridor_is_learned(tmp_path: Path):
     model, tokenizer = tiny_policy(CORRIDOR["env"], warm_start_steps=100, seed=0)
     progress = ProgressCallback("corridor")
-    run = TurnGRPOTrainer(
-        model, TurnGRPOConfig(str(tmp_path), **{**QUIET, **CORRIDOR}), tokenizer, callbacks=[progress]
-    )
-    with recording(tmp_path / "episodes.jsonl"):
-        run.train()
+    args = TurnGRPOConfig(str(tmp_path), record="full", report=str(tmp_path), **{**QUIET, **CORRIDOR})
+    TurnGRPOTrainer(model, args, tokenizer, callbacks=[progress]).train()
+    stop_recording()
+    keep_for_viewer("trl", tmp_path)
     success = [line["episode/success"] for line in progress.report.history]
     assert len(success) == 40
     assert_success_rose(success)
     assert sum(line["episode/return"] for line in progress.report.history[-5:]) / 5 > 0.9
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 40
-    assert len(list(read_episodes(tmp_path / "episodes.jsonl"))) == 40 * 64
+    assert len(list(read_episodes(tmp_path))) == 40 * 64
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])["step"] == 1

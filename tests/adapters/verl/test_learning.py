@@ -16,6 +16,7 @@ from training_run import (
     assert_learned_the_corridor,
     assert_leaves_nothing,
     copied,
+    keep_for_viewer,
     launch,
 )
 
@@ -44,6 +45,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     flags = [*CORRIDOR, f"gem.report={tmp_path}/report", "gem.record=full"]
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
+    keep_for_viewer("verl", tmp_path / "report")
     assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
     assert_leaves_nothing(run)
 
