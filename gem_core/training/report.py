@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
+import sys
 from bisect import bisect_left
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -148,8 +150,13 @@ class RunReport:
         else:
             said = _save_curve(self._folder, self.title, self.history)
             if (self._folder / "records").exists():
-                said += f"\nTo look at the run: gem-core view {self._folder}"
+                said += f"\nTo look at the run: {_command()} view {self._folder} --export page.html"
         self._console.print(said, markup=False, highlight=False)
+
+
+def _command() -> str:
+    """The command `gem-core` as it works in the user's shell, which may not know the environment of this process."""
+    return "gem-core" if shutil.which("gem-core") else f"{sys.executable} -m gem_core"
 
 
 @contextmanager

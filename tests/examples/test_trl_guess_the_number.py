@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,10 @@ def test_it_trains_and_writes_its_files(tmp_path):
     episodes = [one.episode for one in read_episodes(tmp_path / "out")]
     assert len(episodes) == 24
     assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
+    (command,) = re.findall(r"^To look at the run: (.+)$", done.stdout, re.MULTILINE)
+    shown = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0, shown.stderr
+    assert (tmp_path / "page.html").stat().st_size > 50_000
 
 
 @pytest.mark.parametrize(
