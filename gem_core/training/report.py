@@ -151,7 +151,7 @@ class RunReport:
             said = _save_curve(self._folder, self.title, self.history)
             if (self._folder / "records").exists():
                 said += f"\nTo look at the run: {_command()} view {self._folder} --export page.html"
-        self._console.print(said, markup=False, highlight=False)
+        self._console.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
 def _command() -> str:
