@@ -12,11 +12,10 @@ import torch
 from verl.workers import engine_workers
 from verl.workers.utils.padding import no_padding_2_padding
 
-SHARED = str(Path(__file__).parents[1])
-sys.path.append(SHARED)
+sys.path.append(str(Path(__file__).parents[1]))
 from loss_numbers import write_rows
 
-sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
+sys.path.remove(str(Path(__file__).parents[1]))  # a worker looks for the package `trl`, and the folder has a folder of that name
 
 FOLDER = Path(os.environ["GEM_SPY"])
 
