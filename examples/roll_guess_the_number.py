@@ -33,7 +33,8 @@ CONFIG = {  # everything except the section `gem` is ROLL's own
     "gem": {
         "env": "game:GuessTheNumber-v0-easy",  # or a list; `gem-core list` shows all
         "advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo; groups need a group_size of 2 or more
-        "report": RUN,  # folder for curve.png and metrics.jsonl
+        "report": RUN,  # folder for curve.png, metrics.jsonl and records
+        "record": "full",  # for `gem-core view`
     },
     "train_env_manager": {
         "group_size": 1,  # episodes of each task

@@ -54,7 +54,8 @@ def main(options: Options) -> None:
 
 def evaluated(trainer: TurnGRPOTrainer, folder: Path, options: Options) -> Results:
     trainer.save_model(str(folder / "model"))
-    model = load_model(str(folder / "model"), options={"max_tokens": options.response_tokens})
+    # Not vLLM, which would want the memory that training has taken.
+    model = load_model(str(folder / "model"), options={"max_tokens": options.response_tokens}, engine="transformers")
     return evaluate(options.env, model, tasks=options.tasks, repeats=options.repeats, output=folder / "evaluation")
 
 

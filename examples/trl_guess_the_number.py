@@ -10,8 +10,7 @@ Change `env` to anything that `gem-core list` shows. All settings of TRL are fie
 import sys
 from dataclasses import dataclass
 
-from gem_core.rollout import recording
-from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
+from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 
 @dataclass
@@ -28,7 +27,7 @@ class Options:
     warm_start_steps: int = 800  # steps of next-token prediction on random valid play; only for the tiny model
     vllm: bool = False  # sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)
     seed: int = 0  # decides the model, the games and the sampling
-    output: str = "runs/trl_guess_the_number"  # folder for curve.png, metrics.jsonl and episodes.jsonl
+    output: str = "runs/trl_guess_the_number"  # folder for curve.png, metrics.jsonl and records
 
 
 def main(options: Options) -> None:
@@ -56,10 +55,10 @@ def main(options: Options) -> None:
         use_vllm=options.vllm,
         seed=options.seed,
         logging_steps=1,
+        report=options.output,
+        record="full",  # for `gem-core view`
     )
-    trainer = TurnGRPOTrainer(model, args, tokenizer, callbacks=[ProgressCallback(", ".join(options.env))])
-    with recording(f"{options.output}/episodes.jsonl"):
-        trainer.train()
+    TurnGRPOTrainer(model, args, tokenizer).train()
 
 
 if __name__ == "__main__":

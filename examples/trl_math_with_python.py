@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from gem_core.rollout import recording
 from gem_core.tools import Toolbox, ToolEnv
 from gem_python.tool import PythonTool
-from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
+from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Options:
     warm_start_steps: int = 200  # steps of next-token prediction on random valid play; only for the tiny model
     vllm: bool = False  # sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)
     seed: int = 0  # decides the model, the order of problems and the sampling
-    output: str = "runs/trl_math_with_python"  # folder for curve.png, metrics.jsonl and episodes.jsonl
+    output: str = "runs/trl_math_with_python"  # folder for curve.png, metrics.jsonl and records
 
 
 def main(options: Options) -> None:
@@ -64,10 +63,10 @@ def main(options: Options) -> None:
         use_vllm=options.vllm,
         seed=options.seed,
         logging_steps=1,
+        report=options.output,
+        record="full",  # for `gem-core view`
     )
-    shown = ProgressCallback(", ".join(options.env))
-    with recording(f"{options.output}/episodes.jsonl"):
-        TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_python], callbacks=[shown]).train()
+    TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_python]).train()
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from gem_core.rollout import recording
 from gem_core.tools import Toolbox, ToolEnv
 from gem_search.local import local_server
 from gem_search.tool import SearchTool
-from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
+from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Options:
     warm_start_steps: int = 200  # steps of next-token prediction on random valid play; only for the tiny model
     vllm: bool = False  # sample with vLLM in the same process (needs a GPU and `pip install "gem-core[vllm]"`)
     seed: int = 0  # decides the model, the order of questions and the sampling
-    output: str = "runs/trl_qa_with_search"  # folder for curve.png, metrics.jsonl and episodes.jsonl
+    output: str = "runs/trl_qa_with_search"  # folder for curve.png, metrics.jsonl and records
 
 
 def train(options: Options, url: str) -> None:
@@ -65,10 +64,10 @@ def train(options: Options, url: str) -> None:
         use_vllm=options.vllm,
         seed=options.seed,
         logging_steps=1,
+        report=options.output,
+        record="full",  # for `gem-core view`
     )
-    shown = ProgressCallback(", ".join(options.env))
-    with recording(f"{options.output}/episodes.jsonl"):
-        TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_search], callbacks=[shown]).train()
+    TurnGRPOTrainer(model, args, tokenizer, wrappers=[with_search]).train()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import sys
 FLAGS = [
     "gem.env=game:GuessTheNumber-v0-easy",
     "gem.max_response_tokens=4",  # of one turn; a real model needs 512 or more
-    "gem.report=runs/verl_guess_the_number",  # folder for curve.png and metrics.jsonl
+    "gem.report=runs/verl_guess_the_number",  # folder for curve.png, metrics.jsonl and records
+    "gem.record=full",  # for `gem-core view`
     "algorithm.adv_estimator=rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with verl's critic
     "algorithm.gamma=0.95",  # per turn
     "data.train_batch_size=128",  # episodes of a batch

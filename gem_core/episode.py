@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -234,3 +234,20 @@ class Run(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     label: str = ""
     """What the rollout is for, such as `train` or `eval`."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What reports metrics: a training, an evaluation or a rollout; the first argument of `gem_metrics`."""
+
+    id: str
+    """Kept by a training or evaluation that resumes, if it is tracked and has a folder."""
+    kind: Literal["training", "evaluation", "rollout"]
+    name: str
+    """What is trained on or played, for people."""
+    settings: dict[str, Any] = {}
+    folder: str | None = None
+    """Folder for its files, absolute."""
+    resumed: bool = False
+    """It goes on with what an earlier process began."""
+    track: list[str] = []
+    """Plugins that the user asked to track it. A tracker that is not among them does nothing."""

@@ -14,7 +14,7 @@ that an installed plugin cannot change a result unless the user asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import typer
 
     from gem_core.env import Env
-    from gem_core.episode import Episode, Run
+    from gem_core.episode import Episode, Run, Source
     from gem_core.errors import EnvFailure
     from gem_core.failures import ErrorAction
     from gem_core.turn_batch import TurnBatch
@@ -213,4 +213,61 @@ def gem_batch(batch: TurnBatch, metrics: dict[str, float]) -> None:
         @hookimpl
         def gem_batch(batch, metrics):
             metrics["maze/longest_episode"] = float(batch.turn.max() + 1)
+    """
+
+
+@hookspec
+def gem_metrics_start(source: Source) -> None:
+    """A training, an evaluation or a rollout will report metrics.
+
+    Called again, with `source.resumed`, if it reports after its end, such as an evaluation after a training.
+
+    Example:
+        @hookimpl
+        def gem_metrics_start(source):
+            if "maze" in source.track:
+                plots[source.id] = Plot(source.name)
+    """
+
+
+@hookspec
+def gem_metrics(source: Source, step: int, metrics: Mapping[str, float]) -> None:
+    """New metrics: of an update or its evaluation, of an evaluation so far, or of a batch of a plain rollout.
+
+    Called in one process per training or evaluation. A step may come several times with different metrics, and after a
+    later one. Values may be NaN or infinite.
+
+    Args:
+        source: what reports them.
+        step: a training's number of updates; an evaluation's number of finished episodes; the number of a rollout's
+            batch. From 1, or 0 for an evaluation before the first update.
+        metrics: by name. All sources use the names of `episode_metrics`; an evaluation during a training puts `eval_`
+            before them. Frameworks add their own.
+
+    Example:
+        @hookimpl
+        def gem_metrics(source, step, metrics):
+            plots[source.id].add(step, metrics["episode/success"])
+    """
+
+
+@hookspec
+def gem_samples(source: Source, step: int, episodes: Sequence[Episode]) -> None:
+    """Some episodes that ended before these metrics, at most 8, without their tokens. Only for a source with `track`.
+
+    Example:
+        @hookimpl
+        def gem_samples(source, step, episodes):
+            plots[source.id].print(episodes[0].turns)
+    """
+
+
+@hookspec
+def gem_metrics_end(source: Source) -> None:
+    """The training, evaluation or rollout is over, or failed. A process that is killed does not call it.
+
+    Example:
+        @hookimpl
+        def gem_metrics_end(source):
+            plots.pop(source.id).close()
     """

@@ -272,6 +272,19 @@ class PluginManager:
             PluginError: no plugin has this name, or it is broken or disabled.
         """
         for name in names:
+            for plugin in self.require(name):
+                if plugin.module not in self._enabled:
+                    self._enabled.append(plugin.module)
+                    self._enabled_names.append(name)
+
+    def require(self, *names: str) -> list[Plugin]:
+        """Load plugins that a user named.
+
+        Raises:
+            PluginError: no plugin has this name, or it is broken or disabled.
+        """
+        found: list[Plugin] = []
+        for name in names:
             plugins = self.load(name)
             if not plugins:
                 known = ", ".join(sorted({plugin.name for plugin in self.plugins()})) or "none"
@@ -281,9 +294,8 @@ class PluginManager:
                     raise PluginError(
                         f"{plugin.provenance} cannot be enabled: it is {plugin.status}: {plugin.reason}"
                     ) from plugin.error
-                if plugin.module not in self._enabled:
-                    self._enabled.append(plugin.module)
-                    self._enabled_names.append(name)
+            found += plugins
+        return found
 
     @property
     def enabled(self) -> tuple[str, ...]:
@@ -321,6 +333,10 @@ class PluginManager:
                 if answer is not None:
                     return answer
         return None
+
+    def listeners(self, hook: str) -> list[object]:
+        """The plugins that implement a hook."""
+        return [one.plugin for one in self._implementations(hook)]
 
     def listens(self, hook: str) -> bool:
         """Whether any plugin implements a hook, for events that cost something to describe."""

@@ -15,7 +15,8 @@ from gem_core.turn_batch import FloatArray, IntArray
 class Update:
     """The turns that one process trained on: one entry per turn, N in all, of E episodes.
 
-    Numbers per token are those of the weights before the update, at the temperature of the loss.
+    Numbers per token are those of the weights before the update, at the temperature of the loss. An episode may be part
+    of several updates, and its turns of several processes.
     """
 
     number: int
@@ -26,6 +27,8 @@ class Update:
     """(N,), the index of the turn's episode in `episodes`."""
     position: IntArray
     """(N,), the position of the turn in its episode."""
+    task: IntArray
+    """(N,), the number of the episode's task; the episodes of a group share one."""
     advantage: FloatArray
     """(N,), as the loss used it."""
     return_to_go: FloatArray

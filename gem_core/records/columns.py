@@ -1,12 +1,14 @@
-"""Arrays of numbers as bytes that deflate well.
+"""Arrays of numbers in few bytes.
 
-Token ids are int32. Numbers per token are integers of 1e-6, so that 5e-7 is the largest error; what is not finite or
-exceeds 2,147 in magnitude has codes of its own or is cut to that. Positive and negative integers alternate (zigzag),
-and the bytes of each significance stand together, so that the upper ones are runs of zeros.
+Token ids are int32. Numbers per token are integers of 1e-6, so the largest error is 5e-7. NaN and infinities have
+codes, and other numbers are clipped to 2,147 in magnitude. Zigzag coding makes small negative integers small positive
+ones. The bytes are stored in planes, lowest bytes first, because the upper planes are mostly zeros. Deflate has a mode
+for such runs, which costs half of its usual mode and leaves fewer bytes.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -16,18 +18,23 @@ STEP = 1e-6
 _NAN, _MINUS_INF, _PLUS_INF = -(2**31), -(2**31) + 1, 2**31 - 1
 
 
-def packed_ids(ids: ArrayLike) -> bytes:
-    """Token ids (M,) as 4 M bytes."""
-    return _grouped(np.asarray(ids, dtype="<i4"))
+def packed_ids(ids: ArrayLike, *, repetitive: bool = False) -> bytes:
+    """Token ids (M,) as bytes.
+
+    Args:
+        ids: int32.
+        repetitive: the ids contain long repeats, as the sequences of a bounded history do.
+    """
+    return _deflated(np.asarray(ids, dtype="<i4"), zlib.Z_DEFAULT_STRATEGY if repetitive else zlib.Z_RLE)
 
 
 def unpacked_ids(packed: bytes) -> NDArray[np.int32]:
-    """The ids of `packed_ids`. Raises `ValueError` if the bytes are no whole numbers."""
-    return _ungrouped(packed, "<i4")
+    """The ids of `packed_ids`. Raises `ValueError` or `zlib.error` for other bytes."""
+    return _inflated(packed, "<i4")
 
 
 def packed_numbers(numbers: ArrayLike) -> bytes:
-    """Numbers (M,) as 4 M bytes, to 1e-6."""
+    """Numbers (M,) as bytes, to 1e-6."""
     exact = np.asarray(numbers, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         steps = np.rint(exact / STEP).clip(_MINUS_INF + 1, _PLUS_INF - 1)
@@ -35,12 +42,12 @@ def packed_numbers(numbers: ArrayLike) -> bytes:
     whole[np.isnan(exact)] = _NAN
     whole[exact == -np.inf] = _MINUS_INF
     whole[exact == np.inf] = _PLUS_INF
-    return _grouped((whole << 1) ^ (whole >> 31))
+    return _deflated((whole << 1) ^ (whole >> 31), zlib.Z_RLE)
 
 
 def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
-    """The numbers of `packed_numbers`. Raises `ValueError` if the bytes are no whole numbers."""
-    coded = _ungrouped(packed, "<u4")
+    """The numbers of `packed_numbers`. Raises `ValueError` or `zlib.error` for other bytes."""
+    coded = _inflated(packed, "<u4")
     whole = (coded >> np.uint32(1)).astype(np.int32) ^ -(coded & np.uint32(1)).astype(np.int32)
     numbers = whole * STEP
     for code, number in ((_NAN, np.nan), (_MINUS_INF, -np.inf), (_PLUS_INF, np.inf)):
@@ -48,11 +55,12 @@ def unpacked_numbers(packed: bytes) -> NDArray[np.float32]:
     return numbers.astype(np.float32)
 
 
-def _grouped(numbers: Any) -> bytes:
-    together: Any = np.frombuffer(numbers.tobytes(), dtype=np.uint8)
-    return together.reshape(-1, 4).T.tobytes()
+def _deflated(numbers: Any, strategy: int) -> bytes:
+    planes: Any = np.frombuffer(numbers.tobytes(), dtype=np.uint8)
+    deflate = zlib.compressobj(strategy=strategy)
+    return deflate.compress(planes.reshape(-1, 4).T.tobytes()) + deflate.flush()
 
 
-def _ungrouped(packed: bytes, kind: str) -> Any:
-    apart: Any = np.frombuffer(packed, dtype=np.uint8)
-    return np.frombuffer(apart.reshape(4, -1).T.tobytes(), dtype=kind)
+def _inflated(packed: bytes, kind: str) -> Any:
+    planes: Any = np.frombuffer(zlib.decompress(packed), dtype=np.uint8)
+    return np.frombuffer(planes.reshape(4, -1).T.tobytes(), dtype=kind)

@@ -1,103 +1,106 @@
-"""What a record says of an episode, and of the training on it."""
+"""What records contain: episodes, and what the trainer made of them."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from gem_core.episode import (
-    Episode,
-    EpisodeSummary,
-    Logprobs,
-    TokenIds,
-    TokenSequence,
-    as_logprobs,
-    as_token_ids,
-)
+from gem_core.episode import Episode, EpisodeSummary, Logprobs, TokenIds, TokenSequence, as_logprobs, as_token_ids
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.rollout.recorder import as_utf8, encoded
-from gem_core.update import FloatArray, Update
+from gem_core.turn_batch import FloatArray, IntArray
+from gem_core.update import Update
 
-_LEVEL = 1
-"""Of deflate: a higher level costs twice the time for a few per cent."""
 _LONGEST_ERROR = 300
-"""Characters of an error that a summary keeps; the episode has all of it."""
+"""Characters of an error that a summary keeps. The episode has all of it."""
 
 
 class RecordedSummary(msgspec.Struct, frozen=True):
     """An episode in numbers, and where it belongs."""
 
-    id: str
-    """`Episode.id`."""
     summary: EpisodeSummary
     task: int | None
     """The row of the data set, for environments that take one."""
     split: str = ""
     """What the rollout was for: `train`, `eval`, or empty if unknown."""
     update: int | None = None
-    """The update that trained on it, counted from 1; `None` if none did."""
+    """The first update that trained on it, counted from 1; `None` if none did."""
+
+    @property
+    def id(self) -> str:
+        """`Episode.id`."""
+        return self.summary.id
 
 
-class Trained(msgspec.Struct, frozen=True):
-    """What the trainer made of an episode."""
+class Trained(msgspec.Struct):
+    """What one update made of an episode. `None` stands for a turn that it did not train on, or an unknown number."""
 
     update: int
     """Counted from 1."""
     advantages: list[float | None]
-    """For each turn, as the loss used it; `None` for a turn that was not trained on."""
+    """For each turn, as the loss used it."""
     returns: list[float | None]
     """For each turn, the return-to-go."""
     logprobs: list[Logprobs | None]
-    """For each turn, the trainer's log-probability of each sampled token, to 1e-6; `None` where unknown."""
+    """For each turn, the trainer's log-probability of each sampled token, to 1e-6."""
     entropies: list[Logprobs | None]
-    """For each turn, the entropy at each sampled token in nats, to 1e-6; `None` where unknown."""
+    """For each turn, the entropy at each sampled token in nats, to 1e-6."""
 
 
 class RecordedEpisode(msgspec.Struct, frozen=True):
-    """An episode as it was recorded."""
+    """A recorded episode."""
 
     summary: RecordedSummary
     episode: Episode
-    """Without texts and tokens where only summaries were recorded."""
-    trained: Trained | None
+    """Without texts and tokens if only summaries were recorded."""
+    updates: list[Trained]
+    """One for each update that trained on it, in order; a batch may serve several."""
+
+    @property
+    def trained(self) -> Trained | None:
+        """What the first update made of it."""
+        return self.updates[0] if self.updates else None
 
 
 def summary_fields(episode: Episode) -> dict[str, Any]:
-    """The numbers of an episode as plain data, for `summary_of`."""
-    summary = episode.summary()
-    error = None if summary.error is None else as_utf8(summary.error[-_LONGEST_ERROR:])
-    small = msgspec.structs.replace(summary, error=error, env_id=as_utf8(summary.env_id))
-    return {"id": episode.id, "task": episode.task, **msgspec.to_builtins(small)}
+    """The summary of an episode as plain data, for `summary_of`."""
+    fields = msgspec.structs.asdict(episode.summary())
+    texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
+    error = None if episode.error is None else as_utf8(episode.error[-_LONGEST_ERROR:])
+    return {**fields, **texts, "error": error, "task": episode.task}
 
 
-def summary_of(fields: dict[str, Any], split: str, update: int | None) -> RecordedSummary:
+def summary_of(fields: dict[str, Any], split: str) -> RecordedSummary:
     """The summary of plain data.
 
     Raises:
-        msgspec.ValidationError: a field is missing or of another type.
+        msgspec.ValidationError, KeyError: a field is missing or of another type.
     """
-    return RecordedSummary(fields["id"], msgspec.convert(fields, EpisodeSummary), fields["task"], split, update)
+    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["task"], split)
 
 
-def packed_episode(episode: Episode, *, whole: bool) -> bytes:
+def packed_episode(episode: Episode, *, full: bool) -> bytes:
     """An episode as bytes.
 
     Args:
         episode: a finished episode.
-        whole: with texts, infos and tokens; otherwise only rewards, and how the episode ended.
+        full: with texts, infos and tokens; otherwise only rewards, and how the episode ended.
     """
-    kept = episode if whole else _bare(episode)
+    kept = episode if full else _without_contents(episode)
     fields: dict[str, Any] = {**msgspec.structs.asdict(kept), "sequences": []}
-    sampled = [_sampled(kept, number) for number in range(len(kept.sequences))]
+    ids = [np.asarray(sequence.ids, dtype=np.int32) for sequence in kept.sequences]
     columns = {
-        "episode": encoded(fields, kept),
-        "ids": [packed_ids(sequence.ids) for sequence in kept.sequences],
-        "logprobs": [packed_numbers(numbers) for numbers in sampled],
+        "episode": zlib.compress(encoded(fields, kept)),
+        "lengths": [len(one) for one in ids],
+        "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
+        "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
     }
-    return zlib.compress(msgspec.msgpack.encode(columns), _LEVEL)
+    return msgspec.msgpack.encode(columns)
 
 
 def unpacked_episode(packed: bytes) -> Episode:
@@ -106,57 +109,69 @@ def unpacked_episode(packed: bytes) -> Episode:
     Raises:
         msgspec.DecodeError, ValueError, zlib.error: the bytes are no episode.
     """
-    columns = msgspec.convert(msgspec.msgpack.decode(zlib.decompress(packed)), _Columns)
-    episode = msgspec.convert(msgspec.json.decode(columns.episode), Episode)
-    episode.sequences = [TokenSequence.starting(_token_ids(ids)) for ids in columns.ids]
-    unread = [unpacked_numbers(numbers) for numbers in columns.logprobs]
-    for turn in episode.turns if unread else ():
-        size, numbers = turn.end - turn.start, unread[turn.sequence]
-        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(numbers[:size])
-        unread[turn.sequence] = numbers[size:]
+    columns = msgspec.msgpack.decode(packed, type=_EpisodeColumns)
+    episode = msgspec.json.decode(zlib.decompress(columns.episode), type=Episode)
+    if not columns.lengths:
+        return episode
+    ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
+    episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
+    logprobs, place = unpacked_numbers(columns.logprobs), 0
+    for turn in episode.turns:
+        after = place + turn.end - turn.start
+        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(logprobs[place:after])
+        place = after
     return episode
 
 
-def packed_training(update: Update, turns: Any, *, whole: bool) -> bytes:
+def packed_training(update: Update, turns: IntArray, *, full: bool) -> bytes:
     """The training on one episode as bytes.
 
     Args:
         update: the update.
-        turns: the indices of the episode's turns in it.
-        whole: with numbers per token.
+        turns: (K,), the indices of the episode's turns in it.
+        full: with numbers per token.
     """
     columns = {
         "position": update.position[turns].tolist(),
         "advantage": update.advantage[turns].tolist(),
         "return": update.return_to_go[turns].tolist(),
-        "logprobs": _per_token(update.logprobs, turns) if whole else None,
-        "entropies": _per_token(update.entropies, turns) if whole else None,
+        "logprobs": _token_column(update.logprobs, turns) if full else None,
+        "entropies": _token_column(update.entropies, turns) if full else None,
     }
-    return zlib.compress(msgspec.msgpack.encode(columns), _LEVEL)
+    return msgspec.msgpack.encode(columns)
 
 
-def unpacked_training(packed: bytes, update: int, turns: int) -> Trained:
-    """The training on an episode of this many turns.
+def add_training(trained: Trained, packed: bytes) -> None:
+    """Add what one process trained on.
+
+    Args:
+        trained: with an entry for each turn of the episode.
+        packed: from `packed_training`.
 
     Raises:
-        msgspec.DecodeError, ValueError, zlib.error: the bytes are no such record.
+        msgspec.DecodeError, ValueError, IndexError, zlib.error: the bytes are no training on this episode.
     """
-    columns = msgspec.convert(msgspec.msgpack.decode(zlib.decompress(packed)), _TrainingColumns)
-    if columns.position and not 0 <= min(columns.position) <= max(columns.position) < turns:
-        raise ValueError(f"the training on an episode of {turns} turns has turn {max(columns.position)}")
-    return Trained(
-        update=update,
-        advantages=_placed(columns.advantage, columns.position, turns),
-        returns=_placed(columns.returns, columns.position, turns),
-        logprobs=_placed(_per_turn(columns.logprobs, columns.position), columns.position, turns),
-        entropies=_placed(_per_turn(columns.entropies, columns.position), columns.position, turns),
-    )
+    columns = msgspec.msgpack.decode(packed, type=_TrainingColumns)
+    _place(trained.advantages, columns.position, columns.advantage)
+    _place(trained.returns, columns.position, columns.returns)
+    for entries, column in ((trained.logprobs, columns.logprobs), (trained.entropies, columns.entropies)):
+        if column is not None and column.sizes:
+            ends = [0, *np.cumsum(column.sizes).tolist()]
+            numbers = unpacked_numbers(column.numbers)
+            _place(entries, columns.position, [_known(numbers[first:last]) for first, last in pairwise(ends)])
 
 
-class _Columns(msgspec.Struct):
+def untrained(update: int, turns: int) -> Trained:
+    """An update of an episode of this many turns, with nothing known yet."""
+    nothing: list[Any] = [None] * turns
+    return Trained(update, nothing, nothing.copy(), nothing.copy(), nothing.copy())
+
+
+class _EpisodeColumns(msgspec.Struct):
     episode: bytes
-    ids: list[bytes]
-    logprobs: list[bytes]
+    lengths: list[int]
+    ids: bytes
+    logprobs: bytes
 
 
 class _TokenColumn(msgspec.Struct):
@@ -172,55 +187,48 @@ class _TrainingColumns(msgspec.Struct):
     entropies: _TokenColumn | None
 
 
-def _bare(episode: Episode) -> Episode:
-    turns = [
-        msgspec.structs.replace(
-            turn, sequence=0, start=0, end=0, observation="", response="", action="", info=_flags(turn.info)
-        )
-        for turn in episode.turns
-    ]
+def _without_contents(episode: Episode) -> Episode:
+    nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
+    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info)) for turn in episode.turns]
     return msgspec.structs.replace(episode, turns=turns, sequences=[], final_observation="")
 
 
 def _flags(info: dict[str, Any]) -> dict[str, Any]:
-    """What an info says to the properties of a turn."""
+    """The part of an info that the properties of a turn read."""
     return {name: bool(info[name]) for name in ("invalid_action", "use_tool") if name in info}
 
 
-def _sampled(episode: Episode, number: int) -> FloatArray:
-    logprobs = episode.sequences[number].logprobs
-    parts = [logprobs[turn.start : turn.end] for turn in episode.turns if turn.sequence == number]
-    return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts] or [np.zeros(0)])
+def _sampled_logprobs(episode: Episode) -> FloatArray:
+    """Log-probabilities of all sampled tokens, turn by turn."""
+    parts = [episode.sequences[turn.sequence].logprobs[turn.start : turn.end] for turn in episode.turns]
+    return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in parts)])
 
 
-def _token_ids(packed: bytes) -> TokenIds:
+def _token_ids(numbers: Any) -> TokenIds:
     ids = as_token_ids()
-    ids.frombytes(unpacked_ids(packed).astype(np.int32).tobytes())
+    ids.frombytes(numbers.astype(np.int32).tobytes())
     return ids
 
 
-def _floats(numbers: np.ndarray[Any, Any]) -> Logprobs:
+def _floats(numbers: Any) -> Logprobs:
     floats = as_logprobs()
     floats.frombytes(numbers.astype(np.float32).tobytes())
     return floats
 
 
-def _per_token(tokens: Any, turns: Any) -> dict[str, Any] | None:
+def _known(numbers: Any) -> Logprobs | None:
+    return None if np.isnan(numbers).all() else _floats(numbers)
+
+
+def _token_column(tokens: Sequence[Any] | None, turns: IntArray) -> dict[str, Any] | None:
     if tokens is None:
         return None
-    own = [np.asarray(tokens[turn], dtype=np.float64) for turn in turns]
-    return {"sizes": [len(one) for one in own], "numbers": packed_numbers(np.concatenate(own or [np.zeros(0)]))}
+    own = [np.asarray(tokens[turn], dtype=np.float64) for turn in turns.tolist()]
+    return {"sizes": [len(one) for one in own], "numbers": packed_numbers(np.concatenate([np.zeros(0), *own]))}
 
 
-def _per_turn(column: _TokenColumn | None, positions: list[int]) -> list[Any]:
-    if column is None or not positions:
-        return [None] * len(positions)
-    ends = np.cumsum(column.sizes)
-    return [_floats(part) for part in np.split(unpacked_numbers(column.numbers), ends[:-1])]
-
-
-def _placed(values: list[Any], positions: list[int], turns: int) -> list[Any]:
-    placed: list[Any] = [None] * turns
+def _place(entries: list[Any], positions: list[int], values: Sequence[Any]) -> None:
     for position, value in zip(positions, values, strict=True):
-        placed[position] = value
-    return placed
+        if not 0 <= position < len(entries):
+            raise IndexError(f"turn {position} of an episode with {len(entries)} turns")
+        entries[position] = value

@@ -3,171 +3,222 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from gem_core.episode import Episode
 from gem_core.errors import RecordsError
-from gem_core.records.content import (
-    RecordedSummary,
-    Trained,
-    summary_fields,
-    summary_of,
-    unpacked_episode,
-    unpacked_training,
-)
-from gem_core.records.frames import Frame, read_body, read_frames
+from gem_core.records.content import RecordedSummary, summary_fields, summary_of, unpacked_episode
+from gem_core.records.frames import Frame, FrameReader
 from gem_core.rollout.records import restored
 from gem_core.specs import RecordSource
 
+_DECODING = (msgspec.DecodeError, ValueError, LookupError, TypeError, zlib.error)
+"""What decoding raises for bytes that are no record."""
+
 
 class Training(NamedTuple):
-    """Where the training on an episode is."""
+    """The part of an update that is about one episode."""
 
-    path: Path
+    file: FrameFile
     update: int
+    frame: Frame
     start: int
+    """Position in the body of the frame."""
     size: int
 
-    def read(self, turns: int) -> Trained:
-        """The training on the episode. Raises `RecordsError` if the file is damaged."""
-        frame = Frame({}, self.start, self.size)
+    def read(self) -> bytes:
+        """The bytes. Raises `RecordsError` if the file is damaged there."""
         try:
-            return unpacked_training(read_body(self.path, frame), self.update, turns)
-        except (OSError, ValueError, zlib.error) as error:
-            raise RecordsError(f"{self.path} is damaged at byte {self.start}: {error}") from error
+            return self.file.body(self.frame)[self.start : self.start + self.size]
+        except (OSError, ValueError) as error:
+            raise RecordsError(f"{self.file.path}: {error}") from error
+
+
+class EpisodeFile(Protocol):
+    """A file with episodes."""
+
+    path: Path
+    summaries: list[RecordedSummary]
+    """One for each episode."""
+
+    def refresh(self) -> bool:
+        """Read what was appended. Returns whether something was.
+
+        Raises:
+            RecordsError: it cannot be read.
+        """
+        ...
+
+    def episode(self, index: int) -> Episode:
+        """An episode. Raises `RecordsError` if the file is damaged there."""
+        ...
+
+    def gaps(self) -> Iterator[str]:
+        """What is missing from it, a sentence each."""
+        ...
 
 
 class FrameFile:
-    """A file of `RunRecorder`. `refresh` reads what was appended."""
+    """A file of `RunRecorder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.start: dict[str, Any] = {}
-        """What the file starts with: settings, versions, detail."""
-        self.labels: dict[str, str] = {}
-        """What each rollout is for, by the id of the rollout."""
-        self.frames: list[Frame] = []
-        """One for each episode."""
-        self.trainings: dict[str, Training] = {}
-        """By the id of the episode."""
-        self.updates: list[dict[str, Any]] = []
-        """The heads of the updates."""
+        self.summaries: list[RecordedSummary] = []
+        self.started: dict[str, Any] = {}
+        """Its first frame: settings, versions, detail, share, time."""
         self.texts: dict[int, str] = {}
-        self.lost = 0
-        """Frames that could not be written."""
-        self._end = 0
+        self.updates: list[dict[str, Any]] = []
+        """The heads of its updates."""
+        self.trainings: list[tuple[str, Training]] = []
+        """Each with the id of its episode."""
+        self.metrics: list[dict[str, float]] = []
+        self.open_rollouts: dict[str, str] = {}
+        """Labels of the rollouts that have not ended, by id."""
+        self._labels: dict[str, str] = {}
+        self._reader = FrameReader(path)
+        self._frames: list[Frame] = []
+        self._damaged = 0
+        self._numbered: Counter[str] = Counter()
 
     def refresh(self) -> bool:
-        """Read the frames that were appended. Returns whether there were any.
-
-        Raises:
-            RecordsError: it is no such file, or it cannot be read.
-        """
-        before = self._end
+        """Read the frames that were appended."""
+        found = False
         try:
-            for frame in read_frames(self.path, self._end):
-                self._take(frame)
-                self._end = frame.start + frame.size
-        except (OSError, ValueError, KeyError, msgspec.DecodeError) as error:
-            raise RecordsError(f"{self.path} cannot be read: {error}") from error
-        return self._end > before
-
-    @property
-    def unread(self) -> int:
-        """Bytes after the last whole frame."""
-        return self.path.stat().st_size - self._end if self._end else 0
-
-    def summaries(self, trainings: dict[str, Training]) -> Iterator[RecordedSummary]:
-        """The summary of each episode."""
-        for frame in self.frames:
-            training = trainings.get(frame.head["id"])
-            split = self.labels.get(frame.head["rollout"], "")
-            yield summary_of(frame.head, split, training.update if training else None)
+            for frame in self._reader.frames():
+                found = True
+                try:
+                    self._take(frame)
+                except _DECODING:
+                    self._damaged += 1
+        except (OSError, ValueError) as error:
+            raise RecordsError(str(error)) from error
+        return found
 
     def episode(self, index: int) -> Episode:
-        """An episode. Raises `RecordsError` if the file is damaged."""
+        """An episode. Raises `RecordsError` if the file is damaged there."""
+        frame = self._frames[index]
         try:
-            return unpacked_episode(read_body(self.path, self.frames[index]))
-        except (OSError, ValueError, KeyError, IndexError, zlib.error) as error:
-            raise RecordsError(f"{self.path} is damaged at byte {self.frames[index].start}: {error}") from error
+            return unpacked_episode(self.body(frame))
+        except (OSError, *_DECODING) as error:
+            raise RecordsError(f"{self.path}: the episode {self.summaries[index].id} is damaged: {error}") from error
+
+    def body(self, frame: Frame) -> bytes:
+        """The body of a frame. Raises `OSError`, or `ValueError` if it is damaged."""
+        return self._reader.body(frame)
+
+    def gaps(self) -> Iterator[str]:
+        """What is missing from the file."""
+        if self._reader.rest:
+            yield f"{self.path.name} ends within a record: its writer was killed, or is still writing."
+        if damaged := self._damaged + self._reader.damaged:
+            yield f"{self.path.name} has {_counted(damaged, 'damaged record')}."
+        if lost := self._numbered["last"] - self._numbered["seen"] - damaged:
+            yield f"{self.path.name} lacks {_counted(max(lost, 0), 'record')} that could not be written."
+        if not self.started and not damaged:
+            yield f"{self.path.name} is empty: its writer was killed when it began."
 
     def _take(self, frame: Frame) -> None:
         head = frame.head
-        if head["kind"] == "start":
-            self.start = msgspec.json.decode(read_body(self.path, frame), type=dict[str, Any])
-        elif head["kind"] == "rollout":
-            self.labels[head["id"]] = head["label"]
-        elif head["kind"] == "episode":
-            self.frames.append(frame)
-        elif head["kind"] == "update":
+        if "n" in head:
+            self._numbered["seen"] += 1
+            self._numbered["last"] = head["n"]
+        kind = head["kind"]
+        if kind == "episode":
+            self.summaries.append(summary_of(head, self._labels.get(head["rollout"], "")))
+            self._frames.append(frame)
+        elif kind == "update":
             self._take_update(frame)
-        elif head["kind"] == "texts":
-            found = msgspec.msgpack.decode(read_body(self.path, frame))
+        elif kind == "texts":
+            found = msgspec.msgpack.decode(self.body(frame))
             self.texts |= dict(zip(found["ids"], found["texts"], strict=True))
-        elif head["kind"] == "lost":
-            self.lost += head["frames"]
+        elif kind == "metrics":
+            self.metrics.append({**head["metrics"], "step": float(head["step"])})
+        elif kind == "rollout":
+            self._labels[head["id"]] = self.open_rollouts[head["id"]] = head["label"]
+        elif kind == "rollout_end":
+            self.open_rollouts.pop(head["id"], None)
+        elif kind == "start":
+            self.started = msgspec.json.decode(self.body(frame), type=dict[str, Any])
 
     def _take_update(self, frame: Frame) -> None:
-        self.updates.append(frame.head)
-        start = frame.start
-        for name, size in zip(frame.head["episodes"], frame.head["sizes"], strict=True):
-            self.trainings[name] = Training(self.path, frame.head["number"], start, size)
+        head, start = frame.head, 0
+        for name, size in zip(head["episodes"], head["sizes"], strict=True):
+            self.trainings.append((name, Training(self, head["number"], frame, start, size)))
             start += size
+        self.updates.append(head)
 
 
 class LineFile:
-    """A file of JSON lines, one episode each. `refresh` reads what was appended."""
+    """A file of JSON lines, one episode each."""
 
     def __init__(self, source: RecordSource) -> None:
-        self.source = source
         self.path = source.lines
-        self.unread = 0
-        """Bytes after the last whole line."""
+        self.summaries: list[RecordedSummary] = []
+        self.source = source
         self._end = 0
+        self._rest = 0
+        self._lines = 0
         self._places: list[tuple[int, int]] = []
-        self._summaries: list[RecordedSummary] = []
+        self._bad: dict[int, str] = {}
 
     def refresh(self) -> bool:
-        """Read the lines that were appended. Returns whether there were any.
-
-        Raises:
-            RecordsError: a line is no episode, or one of a later version.
-        """
+        """Read the lines that were appended."""
         before = self._end
         try:
             with self.path.open("rb") as file:
+                size = file.seek(0, 2)
                 file.seek(self._end)
                 for line in file:
                     if not line.endswith(b"\n"):
                         break
-                    fields = summary_fields(self._decoded(line))
-                    self._summaries.append(summary_of(fields, self.source.split, None))
-                    self._places.append((self._end, len(line)))
-                    self._end += len(line)
-                self.unread = self.path.stat().st_size - self._end
+                    self._take(line)
+                self._rest = size - self._end
         except OSError as error:
             raise RecordsError(f"{self.path} cannot be read: {error}") from error
         return self._end > before
 
-    def summaries(self) -> list[RecordedSummary]:
-        """The summary of each episode."""
-        return self._summaries
-
     def episode(self, index: int) -> Episode:
         """An episode. Raises `RecordsError` if the file has changed."""
         start, size = self._places[index]
-        with self.path.open("rb") as file:
-            file.seek(start)
-            return self._decoded(file.read(size))
-
-    def _decoded(self, line: bytes) -> Episode:
         try:
-            record = msgspec.json.decode(line, type=dict[str, Any])
-            inner = record.get("episode")
-            return restored(msgspec.convert(inner, dict[str, Any]) if isinstance(inner, dict) else record)
+            with self.path.open("rb") as file:
+                file.seek(start)
+                return _decoded(file.read(size))
+        except (OSError, msgspec.DecodeError) as error:
+            raise RecordsError(f"{self.path} has changed: {error}") from error
+
+    def gaps(self) -> Iterator[str]:
+        """What is missing from the file."""
+        if self._rest > 0:
+            yield f"{self.path.name} ends within a record: its writer was killed, or is still writing."
+        for number, error in [*self._bad.items()][:3]:
+            yield f"{self.path.name}, line {number}: {error}"
+        if len(self._bad) > 3:
+            yield f"{self.path.name} has {len(self._bad) - 3} more lines that are no episodes."
+        yield from self.source.gaps
+
+    def _take(self, line: bytes) -> None:
+        self._lines += 1
+        try:
+            summary = summary_of(summary_fields(_decoded(line)), self.source.split)
         except msgspec.DecodeError as error:
-            raise RecordsError(f"{self.path}, line {len(self._places) + 1}: {error}") from error
+            self._bad[self._lines] = str(error)
+        else:
+            self.summaries.append(summary)
+            self._places.append((self._end, len(line)))
+        self._end += len(line)
+
+
+def _decoded(line: bytes) -> Episode:
+    record = msgspec.json.decode(line, type=dict[str, Any])
+    inner = record.get("episode")
+    return restored(msgspec.convert(inner, dict[str, Any]) if isinstance(inner, dict) else record)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

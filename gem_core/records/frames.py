@@ -1,15 +1,18 @@
-"""A file of frames that is only appended to: whatever kills the writer, the frames before it are whole.
+"""A file of frames that is only appended to. Whatever kills the writer, the frames before are whole.
 
-file   = MAGIC frame*
-frame  = <size of head: u32> <size of body: u32> <crc32 of head and body: u32> head body      (little-endian)
-head   = a msgpack map, with `kind`
-body   = bytes, of what `kind` says
+    file    = MAGIC frame*
+    frame   = header head body
+    header  = size of head, crc32 of head, size of body, crc32 of body: u32 each, little-endian
+    head    = a msgpack map with `kind`
+    body    = bytes; `kind` says of what
+
+Readers skip kinds that they do not know. Another layout of frames would have another MAGIC.
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
-import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 MAGIC = b"GEMREC3\n"
-_SIZES = struct.Struct("<III")
+_HEADER = struct.Struct("<IIII")
 
 
 class Frame(NamedTuple):
@@ -29,13 +32,20 @@ class Frame(NamedTuple):
     """The position of the body in the file."""
     size: int
     """The size of the body in bytes."""
+    crc: int
+    """The checksum of the body."""
+
+    @property
+    def end(self) -> int:
+        """The position after the body."""
+        return self.start + self.size
 
 
 class FrameWriter:
-    """Appends frames to a file of its own. Safe to use from several threads.
+    """Appends frames to a new file. One thread at a time.
 
     Args:
-        path: a new file; its folder is made.
+        path: the file; its folder is made.
 
     Raises:
         OSError: the file exists, or cannot be written.
@@ -44,66 +54,96 @@ class FrameWriter:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("xb", buffering=0)
-        self._lock = threading.Lock()
         self._append(MAGIC)
 
     def write(self, head: Mapping[str, Any], body: bytes = b"") -> None:
-        """Append a frame.
+        """Append a frame, or leave the file as it was.
 
         Raises:
-            OSError: it cannot be written. The file is as it was before.
+            OSError: it cannot be written.
+            ValueError: the file is closed, or the body has 4 GiB or more.
         """
         encoded = msgspec.msgpack.encode(head)
-        crc = zlib.crc32(body, zlib.crc32(encoded))
-        self._append(_SIZES.pack(len(encoded), len(body), crc) + encoded + body)
+        if len(body) >= 1 << 32:
+            raise ValueError(f"a record of {len(body)} bytes is too large")
+        self._append(_HEADER.pack(len(encoded), zlib.crc32(encoded), len(body), zlib.crc32(body)) + encoded + body)
 
     def _append(self, written: bytes) -> None:
-        with self._lock:
-            end, rest = self._file.tell(), memoryview(written)
-            try:
-                while rest:  # a disk that is nearly full takes a part
-                    rest = rest[self._file.write(rest) :]
-            except OSError:
-                self._file.truncate(end)
-                self._file.seek(end)
-                raise
+        end, rest = self._file.tell(), memoryview(written)
+        try:
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[self._file.write(rest) :]
+        except BaseException:  # Ctrl-C, too
+            self._file.truncate(end)
+            self._file.seek(end)
+            raise
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self._file.close()
 
 
-def read_frames(path: Path, start: int = 0) -> Iterator[Frame]:
-    """The whole frames of a file from a position on, up to its end or the first one that is damaged or unfinished.
+class FrameReader:
+    """Reads the frames of a file that may still grow.
 
     Args:
         path: the file.
-        start: where a frame starts: the end of the body of the frame before; 0 for the first.
-
-    Raises:
-        ValueError: it is no such file.
-        OSError: it cannot be read.
     """
-    with path.open("rb") as file:
-        if start == 0:
-            found = file.read(len(MAGIC))
-            if found != MAGIC:
-                if MAGIC.startswith(found):
-                    return  # killed at once
-                raise ValueError(f"{path} does not start with {MAGIC!r}")
-        else:
-            file.seek(start)
-        while len(sizes := file.read(_SIZES.size)) == _SIZES.size:
-            head_size, body_size, crc = _SIZES.unpack(sizes)
-            head, place = file.read(head_size), file.tell()
-            body = file.read(body_size)
-            if len(body) < body_size or zlib.crc32(body, zlib.crc32(head)) != crc:
-                return
-            yield Frame(msgspec.msgpack.decode(head), place, body_size)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damaged = 0
+        """Frames whose head is damaged."""
+        self.rest = 0
+        """Bytes after the last whole frame, which is being written or was cut off."""
+        self._end = 0
+
+    def frames(self) -> Iterator[Frame]:
+        """The whole frames that were appended since the last call.
+
+        Raises:
+            ValueError: it is no such file.
+            OSError: it cannot be read.
+        """
+        with self.path.open("rb") as file:
+            size = file.seek(0, 2)
+            if not self._end:
+                file.seek(0)
+                _check_magic(file.read(len(MAGIC)), self.path)
+                self._end = min(len(MAGIC), size)
+            while self._end + _HEADER.size <= size:
+                file.seek(self._end)
+                head_size, head_crc, body_size, body_crc = _HEADER.unpack(file.read(_HEADER.size))
+                start = self._end + _HEADER.size + head_size
+                if start + body_size > size:
+                    break
+                head = file.read(head_size)
+                self._end = start + body_size
+                with contextlib.suppress(msgspec.DecodeError):
+                    if zlib.crc32(head) == head_crc:
+                        yield Frame(msgspec.msgpack.decode(head, type=dict[str, Any]), start, body_size, body_crc)
+                        continue
+                self.damaged += 1
+            self.rest = max(0, size - self._end)
+
+    def body(self, frame: Frame) -> bytes:
+        """The body of a frame.
+
+        Raises:
+            ValueError: it is damaged.
+            OSError: it cannot be read.
+        """
+        with self.path.open("rb") as file:
+            file.seek(frame.start)
+            found = file.read(frame.size)
+        if zlib.crc32(found) != frame.crc:
+            raise ValueError(f"the record at byte {frame.start} does not match its checksum")
+        return found
 
 
-def read_body(path: Path, frame: Frame) -> bytes:
-    """The body of a frame. Raises `OSError` if it cannot be read."""
-    with path.open("rb") as file:
-        file.seek(frame.start)
-        return file.read(frame.size)
+def _check_magic(found: bytes, path: Path) -> None:
+    if MAGIC.startswith(found):  # maybe killed at once
+        return
+    if found.startswith(MAGIC[:6]):
+        raise ValueError(f"{path.name} is of a later version; install a later release of gem-core")
+    raise ValueError(f"{path.name} is no file of records: it does not start with {MAGIC!r}")

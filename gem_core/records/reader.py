@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gem_core.episode import Episode
 from gem_core.errors import RecordsError
 from gem_core.plugins import manager
-from gem_core.records.content import RecordedEpisode, RecordedSummary
-from gem_core.records.files import FrameFile, LineFile, Training
+from gem_core.records.content import RecordedEpisode, RecordedSummary, Trained, add_training, untrained
+from gem_core.records.files import EpisodeFile, FrameFile, LineFile, Training
 from gem_core.records.recorder import SUFFIX
 from gem_core.specs import RecordSource
 
@@ -23,7 +26,7 @@ _SUBFOLDER = "records"
 
 
 class Records:
-    """The records of a run. Episodes are decoded when they are asked for.
+    """The records of a run. Episodes are decoded on demand.
 
     Args:
         path: a file or a folder; see `open_records`.
@@ -36,42 +39,52 @@ class Records:
         self.path = Path(path)
         self.name = self.path.resolve().name
         """The name of the folder or file."""
-        self._frames: list[FrameFile] = []
-        self._lines: list[LineFile] = []
-        self._gaps: list[str] = []
-        self._trainings: dict[str, Training] = {}
         self.summaries: list[RecordedSummary] = []
-        """One for each episode: file by file, in the order in which they ended."""
-        self._places: list[tuple[FrameFile | LineFile, int]] = []
+        """One for each episode. `refresh` appends, and sets `update` where an update has come."""
+        self.texts: dict[int, str] = {}
+        """The text of each token id; empty if unknown."""
+        self._frames: dict[Path, FrameFile] = {}
+        self._lines: dict[Path, LineFile] = {}
+        self._unreadable: dict[Path, str] = {}
+        self._places: list[tuple[EpisodeFile, int]] = []
+        self._taken: defaultdict[Path, int] = defaultdict(int)
+        self._indices: dict[str, int] = {}
+        self._trainings: dict[str, list[Training]] = defaultdict(list)
         self.refresh()
         if not (self._frames or self._lines):
-            raise RecordsError(
-                f"{self.path} has no records: neither a file *{SUFFIX}, nor JSON lines of episodes, nor the folder of "
-                "an evaluation. Train with record=full, or record with `gem_core.rollout.recording`."
-            )
+            raise RecordsError(next(iter(self._unreadable.values()), _nothing(self.path)))
+        if self.path.is_file() and not self.summaries and (gaps := self.gaps) and self._lines:
+            raise RecordsError(f"{self.path.parent}/{gaps[0]}")
 
     def refresh(self) -> bool:
-        """Read what was written meanwhile, new files included. Returns whether there was anything.
-
-        Raises:
-            RecordsError: a file cannot be read.
-        """
+        """Read what has been appended since, and new files. Returns whether there was anything new."""
         self._find_files()
-        changed = [one.refresh() for one in [*self._frames, *self._lines]]
-        if any(changed) or not self._places:
-            self._index()
-        return any(changed)
+        changed = [one for one in [*self._frames.values(), *self._lines.values()] if self._refreshed(one)]
+        for file in changed:
+            for number in range(self._taken[file.path], len(file.summaries)):
+                self._indices.setdefault(file.summaries[number].id, len(self.summaries))
+                self.summaries.append(file.summaries[number])
+                self._places.append((file, number))
+            self._taken[file.path] = len(file.summaries)
+        for frames in self._frames.values():
+            self.texts |= frames.texts
+            for name, training in frames.trainings:
+                self._trainings[name].append(training)
+            frames.texts.clear()
+            frames.trainings.clear()
+        self._set_updates()
+        return bool(changed)
 
     @property
     def kind(self) -> str:
         """`training`, `evaluation`, or `episodes` of something else."""
         if self._frames:
             return "training"
-        return next((one.source.kind for one in self._lines), "episodes")
+        return next((one.source.kind for one in self._lines.values()), "episodes")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the run; empty if unknown."""
+        """The settings of the run, those of the last process that started; empty if unknown."""
         return self._started("settings")
 
     @property
@@ -80,22 +93,22 @@ class Records:
         return self._started("versions")
 
     @property
-    def texts(self) -> dict[int, str]:
-        """The text of each token id; empty if unknown."""
-        return {number: text for one in self._frames for number, text in one.texts.items()}
-
-    @property
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics of each update, with its number as `step`; none if unknown."""
+        """The metrics of each update, with its number as `step`; empty if unknown."""
         folder = self.path if self.path.is_dir() else self.path.parent
         places = [folder / _METRICS, *([folder.parent / _METRICS] if folder.name == _SUBFOLDER else [])]
-        lines = {line["step"]: line for place in places for line in _metrics(place)}
+        lines: dict[float, dict[str, float]] = {}
+        recorded = (line for file in self._by_time() for line in file.metrics)
+        for line in [*recorded, *(line for place in places for line in _metrics(place))]:
+            lines.setdefault(line["step"], {}).update(line)
         return [lines[step] for step in sorted(lines)]
 
     @property
     def gaps(self) -> list[str]:
         """What is missing, a sentence each."""
-        return [*self._gaps, *_file_gaps(self._frames, self._lines), *self._update_gaps()]
+        files = [*self._frames.values(), *self._lines.values()]
+        gaps = [gap for file in files for gap in file.gaps()]
+        return [*self._unreadable.values(), *gaps, *self._run_gaps()]
 
     def episode(self, index: int) -> RecordedEpisode:
         """The episode of `summaries[index]`.
@@ -104,81 +117,104 @@ class Records:
             RecordsError: the file is damaged there.
         """
         file, number = self._places[index]
-        episode = file.episode(number)
-        training = self._trainings.get(self.summaries[index].id)
-        return RecordedEpisode(
-            self.summaries[index], episode, training.read(len(episode.turns)) if training is not None else None
-        )
+        episode, summary = file.episode(number), self.summaries[index]
+        return RecordedEpisode(summary, episode, _updates(self._trainings.get(summary.id, ()), episode))
 
     def _find_files(self) -> None:
-        known = {one.path for one in [*self._frames, *self._lines]}
         frames, sources = _files(self.path)
-        self._frames += [FrameFile(path) for path in frames if path not in known]
-        self._lines += [LineFile(source) for source in sources if source.lines not in known]
-        self._gaps = [gap for source in sources for gap in source.gaps]
+        for path in frames:
+            if path not in self._unreadable:
+                self._frames.setdefault(path, FrameFile(path))
+        for source in sources:
+            known = self._lines.setdefault(source.lines, LineFile(source))
+            known.source = source
 
-    def _index(self) -> None:
-        self._trainings = {name: one for file in self._frames for name, one in file.trainings.items()}
-        found: list[tuple[RecordedSummary, FrameFile | LineFile, int]] = []
-        for frames in self._frames:
-            found += [(one, frames, number) for number, one in enumerate(frames.summaries(self._trainings))]
-        for lines in self._lines:
-            found += [(one, lines, number) for number, one in enumerate(lines.summaries())]
-        self.summaries = [one for one, *_ in found]
-        self._places = [(file, number) for _, file, number in found]
+    def _refreshed(self, file: FrameFile | LineFile) -> bool:
+        try:
+            return file.refresh()
+        except RecordsError as error:
+            self._unreadable[file.path] = str(error)
+            self._frames.pop(file.path, None)
+            self._lines.pop(file.path, None)
+            return False
+
+    def _set_updates(self) -> None:
+        for name, trainings in self._trainings.items():
+            index = self._indices.get(name)
+            first = min(training.update for training in trainings)
+            if index is not None and self.summaries[index].update != first:
+                self.summaries[index] = msgspec.structs.replace(self.summaries[index], update=first)
+
+    def _by_time(self) -> list[FrameFile]:
+        return sorted(self._frames.values(), key=lambda file: file.started.get("time", 0.0))
 
     def _started(self, name: str) -> dict[str, Any]:
         merged: dict[str, Any] = {}
-        for one in self._lines:
-            merged |= getattr(one.source, name)
-        for one in self._frames:
-            merged |= one.start.get(name, {})
+        for lines in self._lines.values():
+            merged |= getattr(lines.source, name)
+        for frames in self._by_time():
+            merged |= frames.started.get(name, {})
         return merged
 
-    def _update_gaps(self) -> Iterator[str]:
-        played = {one.id for one in self.summaries}
-        ranks: dict[int, set[int]] = {}
-        sizes: dict[int, int] = {}
-        missing: Counter[int] = Counter()
-        for head in (head for file in self._frames for head in file.updates):
-            number = head["number"]
-            ranks.setdefault(number, set()).add(head["rank"])
-            sizes[number] = head["ranks"]
-            missing[number] += sum(one not in played for one in head["episodes"])
-        if lost := {
-            number: sizes[number] - len(found) for number, found in ranks.items() if len(found) < sizes[number]
-        }:
-            yield f"{max(lost.values())} of {max(sizes.values())} training processes left no record of {_span(lost)}."
-        absent = {number: count for number, count in missing.items() if count}
-        if absent and self._all_recorded():
-            yield f"{_span(absent).capitalize()} trained on episodes that are in no file: {sum(absent.values())}."
-
-    def _all_recorded(self) -> bool:
-        return all(one.start.get("share", 1) >= 1 for one in self._frames)
+    def _run_gaps(self) -> Iterator[str]:
+        heads = [head for file in self._frames.values() for head in file.updates]
+        trained = {head["number"] for head in heads}
+        if absent := sorted({*range(min(trained, default=0), max(trained, default=0))} - trained):
+            yield f"There is no record of {_numbers('update', absent)}."
+        ranks: dict[int, set[int]] = defaultdict(set)
+        for head in heads:
+            ranks[head["number"]].add(head["rank"])
+        if partial := sorted({head["number"] for head in heads if len(ranks[head["number"]]) < head["ranks"]}):
+            yield f"Not all training processes left a record of {_numbers('update', partial)}."
+        missing = {head["number"] for head in heads if any(name not in self._indices for name in head["episodes"])}
+        if missing:
+            count = sum(name not in self._indices for name in self._trainings)
+            yield f"Episodes of {_numbers('update', sorted(missing))} are in no file: {count}."
+        open_ = [one for file in self._frames.values() for one in file.open_rollouts.values()]
+        if open_:
+            yield "The run did not end: it was killed, or is still going on."
+        elif self._frames and not trained and any(one.split == "train" for one in self.summaries):
+            yield "No process that trains left a record."
 
 
 def open_records(path: str | Path) -> Records:
     """Open the records of a run.
 
+    What is damaged or missing is left out, and a sentence in `Records.gaps` says so.
+
     Args:
-        path: a folder or file of a training with `record`, its `report` folder, a file of `Recorder` (those of 0.1.0
-            included), the folder of an evaluation, or what a plugin names through `gem_record_sources`.
+        path: a folder or file of a training with `record`, its `report` folder, a file of `Recorder` (of 0.1.0, too),
+            the folder of an evaluation, or what a plugin names through `gem_record_sources`.
 
     Raises:
-        RecordsError: there are no records, or they cannot be read.
+        RecordsError: nothing can be read.
     """
     return Records(path)
 
 
 def read_episodes(path: str | Path) -> Iterator[RecordedEpisode]:
-    """The episodes of a recording, whatever its version, one at a time.
+    """The episodes of a recording, whatever its version, one at a time. Those that are damaged are left out.
 
     Raises:
-        RecordsError: as `open_records`, or a file is damaged.
+        RecordsError: nothing can be read.
     """
     records = open_records(path)
     for index in range(len(records.summaries)):
-        yield records.episode(index)
+        with suppress(RecordsError):
+            yield records.episode(index)
+
+
+def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
+    updates: list[Trained] = []
+    in_order = sorted(trainings, key=lambda one: one.update)
+    for number, parts in groupby(in_order, key=lambda one: one.update):
+        updates.append(untrained(number, len(episode.turns)))
+        for part in parts:
+            try:
+                add_training(updates[-1], part.read())
+            except (ValueError, LookupError, msgspec.DecodeError) as error:
+                raise RecordsError(f"{part.file.path}: the training on {episode.id} is damaged: {error}") from error
+    return updates
 
 
 def _files(path: Path) -> tuple[list[Path], list[RecordSource]]:
@@ -190,31 +226,36 @@ def _files(path: Path) -> tuple[list[Path], list[RecordSource]]:
     sources: list[RecordSource] = []
     manager.load_all()
     manager.notify("gem_record_sources", path=path, sources=sources)
-    if not sources:
+    frames = [one for one in [*path.glob(f"*{SUFFIX}"), *path.glob(f"{_SUBFOLDER}/*{SUFFIX}")] if one.is_file()]
+    if not sources and not frames:
         plain = [one for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS]
         sources = [RecordSource("episodes", one) for one in plain]
-    frames = [*path.glob(f"*{SUFFIX}"), *path.glob(f"{_SUBFOLDER}/*{SUFFIX}")]
     return sorted(frames), sources
 
 
-def _file_gaps(frames: Sequence[FrameFile], lines: Sequence[LineFile]) -> Iterator[str]:
-    for file in [*frames, *lines]:
-        if file.unread:
-            yield f"{file.path.name} ends within a record: its writer was killed, or is still writing."
-    for file in frames:
-        if file.lost:
-            yield f"{file.path.name} lacks {file.lost} records that could not be written."
-        if not file.start:
-            yield f"{file.path.name} is empty: its writer was killed when it began."
+def _nothing(path: Path) -> str:
+    return (
+        f"{path} has no records: neither a file *{SUFFIX}, nor JSON lines of episodes, nor the folder of an evaluation."
+        " Train with record=full, or record with `gem_core.rollout.recording`."
+    )
 
 
-def _span(numbers: dict[int, int]) -> str:
-    first, last = min(numbers), max(numbers)
-    return f"update {first}" if first == last else f"updates {first} to {last}"
+def _numbers(thing: str, numbers: Sequence[int]) -> str:
+    """A few numbers in words: `update 3`, `updates 3, 5 to 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs[:5])
+    return f"{thing}{'s' if len(numbers) > 1 else ''} {shown}{', and others' if len(runs) > 5 else ''}"
 
 
 def _metrics(path: Path) -> Iterator[dict[str, float]]:
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         for line in path.read_text(errors="replace").splitlines():
-            with contextlib.suppress(ValueError):  # being written; msgspec's own decoder refuses NaN
-                yield msgspec.convert(json.loads(line), dict[str, float])
+            with suppress(ValueError):  # being written; msgspec's own decoder refuses NaN
+                found = msgspec.convert(json.loads(line), dict[str, float])
+                if not math.isnan(found.get("step", math.nan)):
+                    yield found

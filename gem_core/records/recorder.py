@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import logging
+import os
 import platform
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from os import getpid
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from gem_core.episode import Episode, Run
 from gem_core.hookspecs import hookimpl
 from gem_core.records.content import packed_episode, packed_training, summary_fields
 from gem_core.records.frames import FrameWriter
+from gem_core.records.secrets import without_secrets
 from gem_core.rollout.recorder import as_utf8, encoded_plain
 from gem_core.seeding import derive_seed
 from gem_core.update import Update
 
 Detail = Literal["none", "summary", "full"]
-"""How much is recorded: `summary` is rewards, ends and advantages; `full` adds texts, tokens and numbers per token."""
+"""What is recorded: nothing; rewards, outcomes and advantages; or also texts, tokens and numbers per token."""
 
-SUFFIX = ".gem"
+SUFFIX = ".gemrec"
 
 _log = logging.getLogger(__name__)
 
@@ -42,17 +42,17 @@ class Decoder(Protocol):
 
 
 class RunRecorder:
-    """Writes episodes and updates of this process to a file of its own, through the hooks; see `docs/records.md`.
+    """Writes the episodes and updates of this process to its own file, through the hooks; see `docs/records.md`.
 
-    A frame that cannot be written, for example because the disk is full, is counted in the file and logged once, and
-    the run continues.
+    What cannot be written, for example because the disk is full, is logged once. Readers say how much is missing. The
+    run continues. Passwords, keys and logins in settings are hidden; see `without_secrets`.
 
     Args:
-        folder: the folder of the run; other processes write to it, too.
+        folder: the folder of the run. Other processes write to it, too.
         settings: the settings of the run.
         versions: versions of the distributions that take part.
         detail: how much is recorded.
-        share: share of the tasks that are recorded, from 0 to 1. All episodes of a task are, or none.
+        share: share of the tasks that are recorded, from 0 to 1. A recorded task has all its episodes.
         tokenizer: of the policy, for the text of each token.
 
     Raises:
@@ -69,82 +69,113 @@ class RunRecorder:
         share: float = 1.0,
         tokenizer: Decoder | None = None,
     ) -> None:
-        self.path = Path(folder) / f"{socket.gethostname()}-{getpid()}-{time.time_ns():x}{SUFFIX}"
+        self.folder = Path(folder)
         self.tokenizer = tokenizer
-        self._whole = detail == "full"
+        self.detail = detail
         self._share = share
-        self._seen = np.zeros(0, dtype=np.bool_)
-        self._lost = 0
-        self._lock = threading.Lock()
-        self._writer = FrameWriter(self.path)
-        started = {"detail": detail, "share": share, "python": platform.python_version(), "time": time.time()}
-        plain = {"settings": dict(settings or {}), "versions": dict(versions or {}), **started}
-        self._write({"kind": "start"}, encoded_plain(plain))
+        self._start = {
+            "settings": without_secrets(dict(settings or {})),
+            "versions": dict(versions or {}),
+            "detail": detail,
+            "share": share,
+            "python": platform.python_version(),
+        }
+        self._warned = False
+        self._open()
 
     @hookimpl
     def gem_rollout_start(self, run: Run) -> None:
-        """Note what the rollout is for."""
-        self._write({"kind": "rollout", "id": run.id, "label": run.label}, encoded_plain(msgspec.structs.asdict(run)))
+        """Write what the rollout is for."""
+        self._write(lambda: ({"kind": "rollout", "id": run.id, "label": run.label}, _described(run)))
+
+    @hookimpl
+    def gem_rollout_end(self, run: Run, error: BaseException | None) -> None:
+        """Write that the rollout has ended, so that readers can tell a run that was killed."""
+        self._write(lambda: ({"kind": "rollout_end", "id": run.id, "error": error and as_utf8(str(error))}, b""))
 
     @hookimpl
     def gem_episode_end(self, episode: Episode) -> None:
-        """Write an episode, after the texts of tokens that no earlier one had."""
-        if not self._chosen(episode.group):
-            return
-        with self._lock:
-            if self._whole and self.tokenizer is not None:
-                self._write_texts(self.tokenizer, episode)
-            head = {"kind": "episode", "rollout": episode.run, **summary_fields(episode)}
-            self._write(head, packed_episode(episode, whole=self._whole))
+        """Write an episode."""
+        if self._chosen(episode.group):
+            self._write(lambda: self._episode_frame(episode))
 
     @hookimpl
     def gem_update(self, update: Update) -> None:
-        """Write the training on the episodes of an update."""
-        order = np.argsort(update.episode, kind="stable")
-        bounds = np.searchsorted(update.episode[order], np.arange(len(update.episodes) + 1))
+        """Write what an update trained on."""
+        self._write(lambda: self._update_frame(update))
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
+        self._writer.close()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._frames = 0
+        self._known: set[int] = set()
+        self.path = self.folder / f"{socket.gethostname()}-{self._process}-{time.time_ns():x}{SUFFIX}"
+        self._writer = FrameWriter(self.path)
+        self._writer.write({"kind": "start"}, encoded_plain({**self._start, "time": time.time()}))
+
+    def _chosen(self, task: int) -> bool:
+        # The same tasks in all processes, whatever their number.
+        return self._share >= 1 or derive_seed(0, task) % (1 << 20) < self._share * (1 << 20)
+
+    def _write(self, describe: Callable[[], tuple[dict[str, Any], bytes]]) -> None:
+        """Write a frame with its number. A frame that fails leaves a gap in the numbers, which readers find."""
+        try:
+            if os.getpid() != self._process:  # a fork writes to its own file
+                self._open()
+            with self._lock:
+                self._frames += 1
+                head, body = describe()
+                self._writer.write({**head, "n": self._frames}, body)
+        except Exception as error:
+            if not self._warned:
+                _log.warning("%s lacks records, and the run continues: %s", self.path, error, exc_info=error)
+            self._warned = True
+
+    def _episode_frame(self, episode: Episode) -> tuple[dict[str, Any], bytes]:
+        full = self.detail == "full"
+        if full and self.tokenizer is not None:
+            self._write_texts(self.tokenizer, episode)
+        head = {"kind": "episode", "rollout": episode.run, **summary_fields(episode)}
+        return head, packed_episode(episode, full=full)
+
+    def _update_frame(self, update: Update) -> tuple[dict[str, Any], bytes]:
+        kept = np.array([self._chosen(task) for task in update.task.tolist()], dtype=np.bool_)
+        turns = np.flatnonzero(kept)[np.argsort(update.episode[kept], kind="stable")]
+        names, starts = np.unique(update.episode[turns], return_index=True)
         bodies = [
-            packed_training(update, order[first:last], whole=self._whole) for first, last in pairwise(bounds.tolist())
+            packed_training(update, turns[first:last], full=self.detail == "full")
+            for first, last in pairwise([*starts.tolist(), len(turns)])
         ]
         head = {
             "kind": "update",
             "number": update.number,
             "rank": update.rank,
             "ranks": update.ranks,
-            "episodes": list(update.episodes),
+            "episodes": [as_utf8(update.episodes[int(name)]) for name in names],
             "sizes": [len(body) for body in bodies],
         }
-        self._write(head, b"".join(bodies))
-
-    def close(self) -> None:
-        """Close the file. Safe to call twice."""
-        self._writer.close()
-
-    def _chosen(self, task: int) -> bool:
-        # The same tasks in all processes, whatever their number.
-        return self._share >= 1 or derive_seed(0, task) % (1 << 20) < self._share * (1 << 20)
+        return head, b"".join(bodies)
 
     def _write_texts(self, tokenizer: Decoder, episode: Episode) -> None:
-        for sequence in episode.sequences:
-            ids = self._unseen(np.asarray(sequence.ids, dtype=np.int64)).tolist()
-            if ids:
-                texts = [as_utf8(str(tokenizer.decode([one], skip_special_tokens=False))) for one in ids]
-                self._write({"kind": "texts"}, msgspec.msgpack.encode({"ids": ids, "texts": texts}))
+        """Write the texts of tokens that no earlier episode had."""
+        found = [np.unique(np.asarray(sequence.ids)).tolist() for sequence in episode.sequences]
+        new = sorted({one for ids in found for one in ids} - self._known)
+        if new:
+            texts = [_text(tokenizer, one) for one in new]
+            self._writer.write({"kind": "texts"}, msgspec.msgpack.encode({"ids": new, "texts": texts}))
+            self._known.update(new)
 
-    def _unseen(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        ids = ids[ids >= 0]
-        if ids.size and ids.max() >= len(self._seen):
-            self._seen = np.concatenate([self._seen, np.zeros(ids.max() + 1 - len(self._seen), dtype=np.bool_)])
-        found = np.unique(ids[~self._seen[ids]])
-        self._seen[found] = True
-        return found
 
-    def _write(self, head: Mapping[str, Any], body: bytes) -> None:
-        try:
-            if self._lost:
-                self._writer.write({"kind": "lost", "frames": self._lost})
-                self._lost = 0
-            self._writer.write(head, body)
-        except OSError as error:
-            if not self._lost:
-                _log.warning("%s cannot be written: %s; the run continues without these records", self.path, error)
-            self._lost += 1
+def _text(tokenizer: Decoder, token: int) -> str:
+    try:
+        return as_utf8(str(tokenizer.decode([token], skip_special_tokens=False)))
+    except Exception:  # an id that the tokenizer does not have
+        return ""
+
+
+def _described(run: Run) -> bytes:
+    return encoded_plain(without_secrets(msgspec.structs.asdict(run)))

@@ -4,13 +4,15 @@ Two drivers share one bookkeeper (`Conversation`): `BatchCollector` asks a polic
 `EpisodeRunner` runs one coroutine per episode.
 """
 
-from gem_core.episode import Completion, Episode, EpisodeSummary, Run, StopReason, TokenSequence, Turn
+from gem_core.episode import Completion, Episode, EpisodeSummary, Run, Source, StopReason, TokenSequence, Turn
+from gem_core.rollout.batch import Batch
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
-from gem_core.rollout.collector import Batch, BatchCollector
+from gem_core.rollout.collector import BatchCollector
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.metrics import batch_metrics, episode_metrics
 from gem_core.rollout.policy import AsyncPolicy, Policy
 from gem_core.rollout.recorder import Recorder, recording
+from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.runner import BaseEpisodeRunner, EpisodeRunner
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate, Tokenizer
@@ -30,8 +32,10 @@ __all__ = [
     "EpisodeSummary",
     "Policy",
     "Recorder",
+    "Reporter",
     "RolloutSettings",
     "Run",
+    "Source",
     "StopReason",
     "TokenSequence",
     "Tokenizer",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
 from gem_core.env import Info
@@ -13,36 +12,16 @@ from gem_core.episode import Episode
 from gem_core.errors import EnvFailure, PolicyError
 from gem_core.failures import ErrorAction
 from gem_core.interrupts import uninterrupted
+from gem_core.plugins import manager
+from gem_core.rollout.batch import Batch
 from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.metrics import batch_metrics
 from gem_core.rollout.policy import Policy
+from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
 from gem_core.vector import Autoreset, Fault, Task, Transition, VectorEnv
-
-
-@dataclass
-class Batch:
-    """Whole episodes, and what it took to collect them."""
-
-    episodes: list[Episode] = field(default_factory=list[Episode])
-    carried_turns: int = 0
-    """Turns of these episodes that an earlier call had sampled."""
-    in_flight: int = 0
-    """Episodes that go on in the next call."""
-    surplus: int = 0
-    """Whole episodes that come in a later batch: beyond what was asked for, or waiting for the rest of their group."""
-    dropped: int = 0
-    """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
-    policy_seconds: float = 0.0
-    """Wall time in the policy."""
-    env_seconds: float = 0.0
-    """Wall time waiting for environments, not counting what they do while the policy samples."""
-
-    @property
-    def turns(self) -> int:
-        """Turns in all episodes."""
-        return sum(len(episode.turns) for episode in self.episodes)
 
 
 class BatchCollector:
@@ -67,9 +46,12 @@ class BatchCollector:
             environment that is at work: for samplers that draw from one generator for a whole batch, whose results
             would otherwise depend on timing.
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
+        track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
+            the training that it is a part of does.
 
     Raises:
         ValueError: the vector has another autoreset mode, or `min_batch` is below 1.
+        PluginError: no plugin has a name in `track`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
 
@@ -82,6 +64,7 @@ class BatchCollector:
         *,
         min_batch: int | None = None,
         label: str = "",
+        track: Sequence[str] | None = (),
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
@@ -96,7 +79,10 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._template = settings.template(tokenizer)
+        manager.require(*(track or ()))
         self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
+        self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
+        self._batches = 0
         self._openings: dict[int, tuple[str, Info]] = {}
         self._live: dict[int, EpisodeBuilder] = {}
         self._arrived: dict[int, Transition] = {}
@@ -172,6 +158,8 @@ class BatchCollector:
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run and close the environments. Safe to call twice."""
+        if self._reporter is not None:
+            self._reporter.close()
         self._session.close(error)
         self._vec.close()
 
@@ -193,7 +181,19 @@ class BatchCollector:
         batch.surplus = len(self._batch.episodes) + sum(map(len, self._groups.values()))
         batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
         batch.episodes.sort(key=_key)
+        self._report(batch)
         return batch
+
+    def _report(self, batch: Batch) -> None:
+        if self._reporter is None or not self._reporter.heard:
+            return
+        try:
+            self._reporter.report(self._batches + 1, batch_metrics(batch), batch.episodes)
+        except KeyboardInterrupt:  # nothing is lost: the next call hands the batch out
+            batch.episodes += self._batch.episodes
+            self._batch = batch
+            raise
+        self._batches += 1
 
     def _advance(self, slots: Iterable[int]) -> set[int]:
         """Let the policy sample for those that are ready, or wait for more; returns the slots whose episode ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gem_core.episode import EpisodeSummary, StopReason
-from gem_core.rollout.collector import Batch
+from gem_core.rollout.batch import Batch
 
 
 def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dict[str, float]:

@@ -14,8 +14,11 @@ from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
 from gem_core.errors import ClosedError
 from gem_core.failures import ErrorAction, FailurePolicy
+from gem_core.plugins import manager
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_core.rollout.metrics import episode_metrics
 from gem_core.rollout.policy import AsyncPolicy
+from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.session import Session
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import Tokenizer
@@ -40,9 +43,11 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
+        track: plugins that track each call of `run_all`, such as `wandb`.
 
     Raises:
         ValueError: `max_concurrent` below 1, or too few for all environments.
+        PluginError: no plugin has a name in `track`.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make_vec`.
     """
 
@@ -59,7 +64,9 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
+        track: Sequence[str] = (),
     ) -> None:
+        manager.require(*track)
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, not {max_concurrent}")
         self._seed = seed
@@ -86,6 +93,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         self._closed = False
         self._numbers = itertools.count()
         self._session = Session([*self._free], settings, label)
+        self._reporter = Reporter.of_rollout(self._session.run, track)
+        self._rounds = 0
 
     @abstractmethod
     def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
@@ -122,7 +131,13 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
                 self._free[chosen.env_id].append(slot)
 
     async def run_all(self, policy: AnyPolicy, tasks: Sequence[Task | int]) -> list[Episode]:
-        """Play one episode of each task concurrently; those that were dropped are missing. Raises as `run`."""
+        """Play one episode of each task concurrently, and report their metrics; see `gem_metrics`.
+
+        Raises as `run`.
+
+        Returns:
+            The episodes in the order of the tasks; those that were dropped are missing.
+        """
         running = [asyncio.ensure_future(self.run(policy, task)) for task in tasks]
         try:
             episodes = await asyncio.gather(*running)
@@ -131,7 +146,12 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
                 one.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             raise
-        return [episode for episode in episodes if episode is not None]
+        kept = [episode for episode in episodes if episode is not None]
+        self._rounds += 1
+        if self._reporter.heard:
+            metrics = episode_metrics([episode.summary() for episode in kept], len(episodes) - len(kept))
+            self._reporter.report(self._rounds, metrics, kept)
+        return kept
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run and close the environments; episodes under way raise `ClosedError`. Safe to call twice.
@@ -141,6 +161,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         if not self._closed:
             self._closed = True
             self._envs.close()
+            self._reporter.close()
             self._session.close(error)
 
     def _task(self, task: Task | int) -> Task:
@@ -200,7 +221,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
     """A runner whose policy gets and gives token ids.
 
     Args:
-        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, label: as for
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, label, track: as for
             `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
@@ -225,6 +246,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         env_kwargs: Mapping[str, Any] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
+        track: Sequence[str] = (),
     ) -> None:
         self._settings = settings
         self._template = settings.template(tokenizer)
@@ -239,6 +261,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             env_kwargs=env_kwargs,
             wrappers=wrappers,
             label=label,
+            track=track,
         )
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gem_core.env import Env
+from gem_core.plugins import manager
 from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.training.recording import record
+from gem_core.training.samples import SampleFolder, SampleWriter
 from gem_core.training.settings import RunSettings, Split
 from gem_core.vector import make_vec
 
@@ -93,11 +96,11 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split)
+    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
 
 
 def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:
-    """Import the modules that register environments, enable the run's plugins, and record if the settings say so.
+    """Import modules that register environments, enable the run's plugins, and record and sample episodes if asked to.
 
     Args:
         settings: the settings of the run.
@@ -108,3 +111,10 @@ def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:
     """
     settings.import_modules()
     record(settings, tokenizer)
+    if settings.track and settings.run_folder:
+        _sample(settings.run_folder)
+
+
+@functools.cache
+def _sample(folder: str) -> None:
+    manager.register(SampleWriter(SampleFolder(folder)))

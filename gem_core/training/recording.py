@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gem_core.plugins import manager
 from gem_core.records import RunRecorder, Update
-from gem_core.training.secrets import without_secrets
 from gem_core.training.settings import RunSettings
 from gem_core.training.turn_table import FloatArray, TurnTable
 
 _DISTRIBUTIONS = ("gem-core", "torch", "transformers", "vllm", "trl", "verl", "openrlhf", "oat-llm", "ray")
 
+_log = logging.getLogger(__name__)
+
+
+class _Recording(NamedTuple):
+    settings: dict[str, Any]
+    folder: Path
+    recorder: RunRecorder
+
+
+_current: _Recording | None = None
+
 
 def record(settings: RunSettings, tokenizer: Any = None) -> None:
-    """Record the episodes and updates of this process from now on, if the settings say so. Safe to call again.
+    """Record the episodes and updates of this process from now on as the settings say, and no longer as others said.
 
     Args:
         settings: the settings of the run.
@@ -32,38 +42,39 @@ def record(settings: RunSettings, tokenizer: Any = None) -> None:
         SettingsError: there is no folder for the records.
         OSError: the file cannot be written.
     """
-    folder = settings.records
+    global _current
+    folder, described = settings.records, settings.described()
+    if _current is not None and (folder is None or (described, folder.resolve()) != _current[:2]):
+        manager.unregister(_current.recorder)
+        _current.recorder.close()
+        _current = None
     if folder is None:
         return
-    detail = cast("Literal['summary', 'full']", settings.record)
-    recorder = _recorder(folder.resolve(), detail, settings.record_share, _Settings(settings))
+    if _current is None:
+        detail = cast("Literal['summary', 'full']", settings.record)
+        recorder = RunRecorder(
+            folder.resolve(), settings=described, versions=_versions(), detail=detail, share=settings.record_share
+        )
+        manager.register(recorder)
+        _current = _Recording(described, folder.resolve(), recorder)
     if tokenizer is not None:
-        recorder.tokenizer = tokenizer
+        _current.recorder.tokenizer = tokenizer
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """Settings that do not count as an argument of the cache."""
-
-    values: RunSettings = field(compare=False)
-
-
-@functools.cache
-def _recorder(folder: Path, detail: Literal["summary", "full"], share: float, settings: _Settings) -> RunRecorder:
-    described = without_secrets(settings.values.described())
-    recorder = RunRecorder(folder, settings=described, versions=_versions(), detail=detail, share=share)
-    manager.register(recorder)
-    return recorder
+def wants_tokens() -> bool:
+    """Whether somebody who listens to `gem_update` reads numbers per token."""
+    recorder = _current.recorder if _current else None
+    others = [one for one in manager.listeners("gem_update") if one is not recorder]
+    return bool(others) or (recorder is not None and recorder.detail == "full")
 
 
-def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in _DISTRIBUTIONS:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+@contextmanager
+def harmless() -> Generator[None]:
+    """Log an error of recording; it must not fail a run."""
+    try:
+        yield
+    except Exception:
+        _log.exception("an update was not recorded; the run continues")
 
 
 def report_update(
@@ -78,29 +89,42 @@ def report_update(
     rank: int = 0,
     ranks: int = 1,
 ) -> None:
-    """Tell `gem_update` what a process trained on.
+    """Tell `gem_update` what a process trained on. Raises nothing.
 
     Args:
         number: the update, counted from 1.
-        turns: the turns of the batch, N in all.
-        episodes: `Episode.id` of each episode, in the order of the numbers in `turns.episode`.
-        advantages: the tables (rows, width) of the loss, from which each turn's first token is read.
+        turns: the turns of the update, N in all.
+        episodes: `Episode.id` of each episode with turns, in the order of the numbers in `turns.episode`.
+        advantages: the tables (rows, width) of the loss. The number at each turn's first token counts.
         returns: (N,), returns-to-go.
         logprobs, entropies: tables of the trainer, if there are any.
         rank, ranks: the process that trains, and how many do.
     """
     if not manager.listens("gem_update"):
         return
-    update = Update(
-        number=number,
-        episodes=episodes,
-        episode=turns.episode,
-        position=turns.position,
-        advantage=turns.firsts([np.asarray(table, dtype=np.float64) for table in advantages]),
-        return_to_go=returns,
-        logprobs=None if logprobs is None else turns.tokens(logprobs),
-        entropies=None if entropies is None else turns.tokens(entropies),
-        rank=rank,
-        ranks=ranks,
-    )
-    manager.notify("gem_update", update=update)
+    tokens = wants_tokens()
+    with harmless():
+        update = Update(
+            number=number,
+            episodes=episodes,
+            episode=turns.episode,
+            position=turns.position,
+            task=turns.task,
+            advantage=turns.firsts([np.asarray(table, dtype=np.float64) for table in advantages]),
+            return_to_go=returns,
+            logprobs=turns.tokens(logprobs) if logprobs is not None and tokens else None,
+            entropies=turns.tokens(entropies) if entropies is not None and tokens else None,
+            rank=rank,
+            ranks=ranks,
+        )
+        manager.notify("gem_update", update=update)
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -15,6 +15,9 @@ from typing import Any
 
 import msgspec
 
+from gem_core.rollout import Reporter
+from gem_core.training.samples import SampleFolder
+
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
 """Metrics on the live line and on the curve, and their names there."""
 
@@ -23,7 +26,7 @@ _CURVE = "curve.png"
 
 
 class RunReport:
-    """Collects the metrics of each update; shows the newest and keeps all.
+    """Collects the metrics of each update; shows the newest, keeps all, and tells them to listeners.
 
     If standard output is not a terminal, a line is printed after every tenth of the run instead.
 
@@ -32,14 +35,23 @@ class RunReport:
         title: what is being trained.
         done: number of updates before this run, if it resumes; their lines in metrics.jsonl are kept.
         live: show progress; on in one process only.
-        folder: folder of metrics.jsonl, which gets a line per update, and of the files of `save`.
+        folder: folder of metrics.jsonl, which gets a line per update, and of the files of `save`. Without it nothing
+            is kept.
+        reporter: tells the metrics to listeners; in one process only.
 
     Raises:
         OSError: the run resumes, and its metrics.jsonl cannot be read.
     """
 
     def __init__(
-        self, updates: int, title: str, *, done: int = 0, live: bool = True, folder: str | Path | None = None
+        self,
+        updates: int,
+        title: str,
+        *,
+        done: int = 0,
+        live: bool = True,
+        folder: str | Path | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -62,6 +74,12 @@ class RunReport:
             disable=not (live and self._console.is_terminal),
         )
         self._task = self._progress.add_task(title, total=updates, shown="")
+        self._reporter = reporter
+        self._samples = SampleFolder.of(reporter.source) if reporter is not None else None
+        if self._samples is not None:
+            self._samples.open()
+        if reporter is not None:
+            reporter.begin()
 
     def __enter__(self) -> RunReport:
         self._progress.start()
@@ -86,7 +104,11 @@ class RunReport:
         self._add(step, metrics)
 
     def _add(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add metrics to the line of this update, or start a line."""
+        """Tell the metrics, and add them to the line of this update, or start a line."""
+        if self._reporter is not None:
+            self._reporter.report(step, metrics, self._samples.take() if self._samples is not None else ())
+        if self._folder is None:
+            return
         at = bisect_left(self.history, step, key=itemgetter("step"))
         newest = at == len(self.history)
         if newest or self.history[at]["step"] != step:
@@ -96,8 +118,7 @@ class RunReport:
 
     def _store(self, *, newest: bool) -> None:
         """Write all metrics, or append only the newest line, whose cost does not depend on their number."""
-        if self._folder is None:
-            return
+        assert self._folder is not None
         try:
             if self._behind or not newest:
                 _replace(self._folder / _METRICS, self.history)
@@ -109,10 +130,14 @@ class RunReport:
             self._console.print(f"The metrics could not be written: {error}", markup=False, highlight=False)
 
     def save(self) -> None:
-        """Write curve.png and metrics.jsonl to the folder if there was an update, and print a message.
+        """Write curve.png and metrics.jsonl to the folder if there was an update, and print a message; tell the end.
 
         A file that cannot be written is reported and raises nothing: the trained model must not be lost for it.
         """
+        if self._samples is not None:
+            self._samples.close()
+        if self._reporter is not None:
+            self._reporter.close()
         if not self.history or self._folder is None:
             return
         try:
@@ -122,6 +147,8 @@ class RunReport:
             said = f"The report could not be written to {self._folder}/: {error}"
         else:
             said = _save_curve(self._folder, self.title, self.history)
+            if (self._folder / "records").exists():
+                said += f"\nTo look at the run: gem-core view {self._folder}"
         self._console.print(said, markup=False, highlight=False)
 
 

@@ -26,7 +26,7 @@ from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.records import Detail
 from gem_core.registry import advantage_spec
-from gem_core.rollout import RolloutSettings
+from gem_core.rollout import Reporter, RolloutSettings
 from gem_core.training.report import RunReport
 from gem_core.training.rows import RowKind
 from gem_core.vector import make_vec, share_slots, weights_of
@@ -140,6 +140,11 @@ class RunSettings:
     report: str | None = setting(
         None, "Folder for `metrics.jsonl`, with a line per update, and `curve.png` at the end."
     )
+    track: list[str] = setting(
+        [],
+        "Plugins that get the metrics and some episodes: `wandb`, `tensorboard`, `trackio`, or another plugin's name; "
+        "see docs/trackers.md.",
+    )
 
     def __post_init__(self) -> None:
         kinds = kinds_of(type(self))
@@ -238,7 +243,7 @@ class RunSettings:
 
         Raises:
             SettingsError: there is no such module.
-            PluginError: there is no such plugin.
+            PluginError: there is no such plugin, in `plugins` or `track`.
         """
         for module in self.modules:
             if not module or module.startswith("."):
@@ -248,9 +253,10 @@ class RunSettings:
             except ModuleNotFoundError as error:
                 raise SettingsError(f"{self.spelled('modules')}: cannot import {module!r}: {error}") from error
         manager.enable(*self.plugins)
+        manager.require(*self.track)
 
     def described(self) -> dict[str, Any]:
-        """The settings by name, for records; an adapter adds those of its framework."""
+        """The settings by name, for records and trackers; an adapter adds those of its framework."""
         return {name: getattr(self, name) for name in self.declared()}
 
     @property
@@ -269,8 +275,28 @@ class RunSettings:
             )
         return Path(self.record_folder) if self.record_folder else Path(cast("str", self.report)) / "records"
 
-    def open_report(self, updates: int, done: int = 0) -> RunReport | None:
-        """The report of a training, if `report` is set; only one process writes it.
+    @property
+    def run_folder(self) -> str | None:
+        """The folder of the run, which all its processes see."""
+        return self.report
+
+    def reporter(self, done: int = 0) -> Reporter:
+        """What tells the metrics of this training to listeners; in one process only.
+
+        Args:
+            done: number of updates before this run, if it resumes.
+        """
+        return Reporter(
+            "training",
+            ", ".join(self.train_weights),
+            settings=self.described(),
+            folder=self.run_folder,
+            resumed=done > 0,
+            track=self.track,
+        )
+
+    def open_report(self, updates: int, done: int = 0) -> RunReport:
+        """The report of a training; in one process only. Without `report` it writes and shows nothing itself.
 
         Args:
             updates: the number of updates of the whole training.
@@ -279,9 +305,14 @@ class RunSettings:
         Raises:
             OSError: the folder has a metrics.jsonl that cannot be read.
         """
-        if not self.report:
-            return None
-        return RunReport(updates, ", ".join(self.train_weights), done=done, folder=self.report)
+        return RunReport(
+            updates,
+            ", ".join(self.train_weights),
+            done=done,
+            live=bool(self.report),
+            folder=self.report or None,
+            reporter=self.reporter(done),
+        )
 
     def load_wrappers(self) -> list[Any]:
         """Import the wrappers.

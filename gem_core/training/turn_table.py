@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class TurnTable:
     """(N,), the column of the first token of the response."""
     end: IntArray
     """(N,), one past the column of the last token of the response."""
+    names: Sequence[Hashable] = ()
+    """The name of each episode with turns, by its number in `episode`."""
 
     @classmethod
     def of(
@@ -79,6 +81,7 @@ class TurnTable:
             row=_integers(rows),
             start=_integers(starts) - offsets,
             end=_integers(ends) - offsets,
+            names=[*dict.fromkeys(of_episode)],
         )
 
     def __len__(self) -> int:
@@ -103,6 +106,14 @@ class TurnTable:
         if len(places) < len(order) or not places.keys() >= {*self.row.tolist()}:
             raise AdvantageError(f"the order {[*order]} does not name every row with turns, or names a row twice")
         return replace(self, row=_integers([places[row] for row in self.row.tolist()]))
+
+    def only(self, chosen: NDArray[np.bool_]) -> TurnTable:
+        """The table of some turns.
+
+        Args:
+            chosen: (N,), whether a turn is kept.
+        """
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
     def batch(self, rewards: FloatArray | None = None, values: FloatArray | None = None) -> TurnBatch:
         """The turns as a batch for estimators.
@@ -186,6 +197,9 @@ class TurnTable:
             raise AdvantageError(
                 f"turns are in columns {self.start.min()} to {self.end.max() - 1}, outside the tables {[*shapes]}"
             )
+
+
+_COLUMNS = tuple(one.name for one in fields(TurnTable) if one.name != "names")
 
 
 def _integers(numbers: Sequence[int]) -> IntArray:

@@ -28,7 +28,7 @@ SECONDS = 900
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A finished run. Its folder has `report/`, `episodes/`, `output.txt`, and the records of the framework's spy."""
+    """A finished run. Its folder has `report/`, `records/`, `output.txt`, and the records of the framework's spy."""
 
     folder: Path
     code: int
@@ -56,7 +56,8 @@ class TrainingRun:
     @property
     def episodes(self) -> list[Episode]:
         """All episodes, in no order."""
-        return [one.episode for one in read_episodes(self.folder / "records")]
+        own = self.folder / "records"  # otherwise the default, in the report
+        return [one.episode for one in read_episodes(own if own.exists() else self.folder / "report")]
 
     def episodes_by_step(self, tasks: int) -> dict[int, list[Episode]]:
         """The episodes in environments of the tests, by step; a step has the given number of tasks."""

@@ -174,6 +174,21 @@ def test_a_table_follows_rows_that_a_framework_puts_in_another_order() -> None:
     assert table.reordered([2, 3, 0, 1]).row.tolist() == [2, 3, 0]
 
 
+def test_a_table_knows_the_names_of_its_episodes() -> None:
+    """Numbers leave out episodes without turns; names do not."""
+    turns = [rows_of(played([(False, [1], [2])] * count), "turn") for count in (1, 0, 2)]
+    rows = [(number, row) for number, one in enumerate(turns) for row in one]
+    table = TurnTable.of([row.turns for _, row in rows], [number for number, _ in rows], [0] * len(rows))
+    assert (table.episode.tolist(), table.names) == ([0, 1, 1], [0, 2])
+
+
+def test_a_table_of_some_turns() -> None:
+    table = table_of([rows_of(played([(False, [1], [2])] * 3), "turn")])
+    some = table.only(np.array([True, False, True]))
+    assert (len(some), some.position.tolist(), some.row.tolist()) == (2, [0, 2], [0, 2])
+    assert some.names == table.names
+
+
 def test_the_batch_for_estimators_has_rewards_tasks_and_positions() -> None:
     rows = [rows_of(played([(False, [1], [2]), (True, [1], [2])]), "turn") for _ in range(3)]
     batch = table_of(rows).batch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,14 +16,17 @@ from oat.algorithms.ppo import PPOLearner
 from oat.utils.ops import masked_sum
 
 from gem_core.advantages import advantages_and_returns
+from gem_core.plugins import manager
 from gem_core.rollout import EpisodeSummary
 from gem_core.training.metrics import announcement, rollout_metrics
+from gem_core.training.playing import prepare_process
+from gem_core.training.recording import report_update
 from gem_core.training.report import RunReport
 from gem_core.training.turn_table import TurnTable
 from gem_oat.args import GemOatArgs
 from gem_oat.data import NumberedRows, PlaceholderPrompts
 from gem_oat.status import RunStatus, reported
-from gem_oat.transitions import EpisodeData, pad_rows, turn_rows
+from gem_oat.transitions import EpisodeData, batch_episodes, pad_rows, turn_rows
 
 
 class GemLearner(PPOLearner):
@@ -40,13 +43,17 @@ class GemLearner(PPOLearner):
         # A separate group for Python objects: NCCL would send them through GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns = TurnTable.of([], [], [])
+        self._episodes: list[str] = []
         self._order: list[int] = []
+        self._used: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._scored: list[tuple[torch.Tensor, torch.Tensor]] | None = None
         self._metrics: dict[str, float] = {}
         self._evaluated: dict[str, float] = {}
         self._announced = False
         self._report: RunReport | None = None
         if self.strategy.is_rank_0():
             self._report = args.open_report(args.batches)
+        prepare_process(args)
 
     @reported
     def run(self) -> None:
@@ -77,6 +84,7 @@ class GemLearner(PPOLearner):
         episodes = [summary for summary, _ in everyone if summary is not None]
         self._metrics = rollout_metrics(episodes, sum(dropped for _, dropped in everyone))
         rows, self._turns = turn_rows(data_list, self.args)
+        self._episodes = batch_episodes(data_list)
         most = max(self._gather(len(rows)))
         multiple = self.args.train_batch_size_per_device * self.args.updates
         self.pi_buffer.clear()
@@ -93,8 +101,25 @@ class GemLearner(PPOLearner):
 
     def learning_step(self, trajectory: dict[str, Any]) -> dict[str, Any]:
         """Oat's training step, which calls the methods for advantages below."""
-        self._order = trajectory["rows"]
+        self._order, self._used = trajectory["rows"], np.array(trajectory["loss_masks"], dtype=np.bool_)
+        self._scored = [] if manager.listens("gem_update") else None
         return super().learning_step(trajectory)
+
+    def get_batch_logps(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        att_mask: torch.Tensor,
+        temperature: float = 1.0,
+        compute_entropy: bool = False,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Oat's method. Before the first update, it is called for each micro-batch of the policy, in order."""
+        recorded = self._scored if model is self.model else None
+        wanted = compute_entropy or recorded is not None
+        logprobs, entropies = super().get_batch_logps(model, input_ids, att_mask, temperature, wanted)
+        if recorded is not None and entropies is not None:
+            recorded.append((logprobs, entropies))
+        return logprobs, entropies
 
     def _divide(self, rows: int) -> None:
         """Set the number of updates, and a divisor that does not depend on the number of rows."""
@@ -160,8 +185,40 @@ class GemLearner(PPOLearner):
         self._metrics.update(metrics)
         numbers = np.zeros((2, len(rewards)), dtype=np.float32)
         numbers[:, turns.row] = columns
+        if self._scored is not None:
+            self._record(turns, turns.spread(columns[0], [tuple(rewards.shape)]), columns[1], self._scored)
+            self._scored = None
         advantages, returns = torch.from_numpy(numbers).to(rewards.device)
         return advantages, returns
+
+    def _record(
+        self,
+        turns: TurnTable,
+        advantages: Sequence[NDArray[np.float32]],
+        returns: NDArray[np.float64],
+        scored: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    ) -> None:
+        """Report the update.
+
+        Args:
+            turns: the turns by the rows of the learning step.
+            advantages: tables of the loss.
+            returns: (turns,).
+            scored: log-probabilities and entropies (micro-batch, tokens), the rows of a micro-batch after another's.
+        """
+        logprobs, entropies = zip(*[(_array(one), _array(other)) for one, other in scored], strict=True)
+        used = self._used[turns.row]  # the loss leaves some rows out
+        report_update(
+            self.steps,
+            turns.only(used),
+            self._episodes,
+            advantages=advantages,
+            returns=returns[used],
+            logprobs=logprobs,
+            entropies=entropies,
+            rank=dist.get_rank(),
+            ranks=dist.get_world_size(),
+        )
 
     def _gather(self, part: Any) -> list[Any]:
         """The parts of all learners, in the order of their ranks."""

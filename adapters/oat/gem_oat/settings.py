@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 from gem_core.training.settings import Count, RunSettings, setting
 
@@ -19,3 +19,8 @@ class GemSettings(RunSettings):
     group_size: Count = setting(
         1, "Episodes per task, for the estimators that compare them (`grpo`, `drgrpo`, `rloo`)."
     )
+
+    def described(self) -> dict[str, Any]:
+        """The settings by name, and Oat's own arguments under `oat`."""
+        own = super().described()
+        return {**own, "oat": {one.name: getattr(self, one.name) for one in fields(self) if one.name not in own}}

@@ -11,6 +11,7 @@ from oat.types import TransitionData
 
 from gem_core.episode import Episode, EpisodeSummary
 from gem_core.rollout import Batch
+from gem_core.training.results import EpisodeResult, episode_ids
 from gem_core.training.rows import Row, TurnSpan, rows_of
 from gem_core.training.turn_table import TurnTable
 
@@ -81,6 +82,11 @@ def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[Transit
         first_columns=[1] * len(turns),
     )
     return [_transition(row, turn, args) for *_, row, turn in turns], table
+
+
+def batch_episodes(items: Sequence[EpisodeData]) -> list[str]:
+    """`Episode.id` of each episode, as `TurnTable.episode` of `turn_rows` counts them."""
+    return episode_ids([EpisodeResult(item.summary) for item in items], [bool(item.rows) for item in items])
 
 
 def pad_rows(rows: Sequence[TransitionData], count: int, pad_id: int) -> list[TransitionData]:

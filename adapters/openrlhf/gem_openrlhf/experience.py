@@ -13,7 +13,10 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 
 from gem_core.advantages import advantages_and_returns
+from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_core.training.recording import report_update
+from gem_core.training.results import episode_ids
 from gem_core.training.rows import Row, cut_rows
 from gem_core.training.turn_table import TurnTable
 from gem_openrlhf.averages import safe_averages
@@ -44,6 +47,13 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
     return [row for _, row in parts], table
 
 
+def batch_episodes(results: Sequence[EpisodeRows], turns: TurnTable) -> list[str]:
+    """`Episode.id` of each episode of a batch, as `TurnTable.episode` of `training_rows` counts them."""
+    trained: list[Any] = [*turns.names]
+    ordered = [results[number] for number in [*trained, *range(len(results))]]
+    return episode_ids(ordered, [True] * len(trained) + [False] * len(results))
+
+
 class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
     """OpenRLHF's experience maker, with one advantage per turn over the whole batch.
 
@@ -54,9 +64,15 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
     metrics: dict[str, float]
     """The metrics of the last batch."""
 
-    def expect(self, turns: TurnTable) -> None:
-        """Prepare for the batch that comes next."""
-        self._turns = turns
+    def expect(self, turns: TurnTable, update: int, episodes: Sequence[str]) -> None:
+        """Prepare for the batch that comes next.
+
+        Args:
+            turns: the turns of the batch.
+            update: the number of the update, counted from 1.
+            episodes: `Episode.id` of each episode.
+        """
+        self._turns, self._update, self._episodes = turns, update, episodes
 
     def make_experience(self, samples_list: list[Experience]) -> list[Experience]:
         """OpenRLHF's method, which averages over the tokens of each row."""
@@ -79,12 +95,24 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
         batch = turns.batch(self._rewards() - max(self.kl_ctl.value, 0.0) * divergence, values)
         advantages, returns, self.metrics = advantages_and_returns(name, batch, gamma=options.gamma, lam=options.lambd)
         self._write(experiences, advantages, returns, only_first=critic)
+        if manager.listens("gem_update"):
+            self._record(experiences, returns)
         mean = float(divergence.sum() / turns.length.sum())
         for one in experiences:
             # OpenRLHF averages over rows and adapts its coefficient to the mean; how rows are cut must not matter.
             one.info["kl"] = torch.full((len(one.sequences),), mean)
             one.kl = None  # pyright: ignore[reportAttributeAccessIssue]  # as OpenRLHF does, so that it need not travel
         return experiences
+
+    def _record(self, experiences: Sequence[Experience], returns: NDArray[np.float64]) -> None:
+        report_update(
+            self._update,
+            self._turns,
+            self._episodes,
+            advantages=[_array(one.advantages) for one in experiences],
+            returns=returns,
+            logprobs=[_array(one.action_log_probs) for one in experiences],
+        )
 
     def _rewards(self) -> NDArray[np.float64]:
         """The environment's rewards, after OpenRLHF's own flags for rewards, which apply to each turn as a response."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from gem_core.training.settings import Count, RunSettings, json_object
@@ -19,6 +20,18 @@ class GemSettings(RunSettings):
     owned: ClassVar[Mapping[str, str]] = {"gamma": "--algo.advantage.gamma", "lam": "--algo.advantage.lambd"}
 
     steps: Count = field(metadata={"help": "Batches to train on."})
+
+
+@dataclass(kw_only=True)
+class TrainerSettings(GemSettings):
+    """The settings with OpenRLHF's own arguments, for the records of the process that trains."""
+
+    arguments: SimpleNamespace = field(default_factory=SimpleNamespace)
+    """As OpenRLHF parsed them, in groups."""
+
+    def described(self) -> dict[str, Any]:
+        """The settings by name, and OpenRLHF's under `openrlhf`."""
+        return {**super().described(), "openrlhf": _plain(self.arguments)}
 
 
 def parse(flags: Sequence[str]) -> tuple[GemSettings, list[str]]:
@@ -39,6 +52,15 @@ def parse(flags: Sequence[str]) -> tuple[GemSettings, list[str]]:
 def usage() -> str:
     """The help of the flags `--gem.*`."""
     return _parser().format_help()
+
+
+def _plain(arguments: SimpleNamespace) -> dict[str, Any]:
+    """A namespace of namespaces as a dict of dicts, without the settings of this adapter."""
+    return {
+        name: _plain(one) if isinstance(one, SimpleNamespace) else one
+        for name, one in vars(arguments).items()
+        if not isinstance(one, GemSettings)
+    }
 
 
 def _parser() -> argparse.ArgumentParser:

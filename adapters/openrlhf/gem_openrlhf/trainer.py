@@ -12,12 +12,14 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
+from gem_core.training.playing import prepare_process
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
+from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
 from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
+from gem_openrlhf.settings import TrainerSettings
 
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
 _TrainingActor = plain_class(ppo_trainer_async.TrainingActor)
@@ -47,7 +49,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         settings = self.args.gem
         # This process runs estimators and listeners, too.
         manager.configure(dataclasses.asdict(settings))
-        settings.import_modules()
+        prepare_process(TrainerSettings(**vars(settings), arguments=self.args))
         self._report: RunReport | None = None
         self._announced = False
 
@@ -71,7 +73,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         rows, turns = training_rows(results, self._multiple(), self._ranks())
         status: dict[str, Any] = {}
         if rows:
-            self.experience_maker.expect(turns)
+            self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
             status, _ = super().train_step([row_experience(row) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
         status.update(result_metrics(results))

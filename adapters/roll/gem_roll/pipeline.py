@@ -17,7 +17,7 @@ from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
 from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
-from gem_core.training.recording import record
+from gem_core.training.recording import harmless, record, wants_tokens
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_roll.config import GemConfig
@@ -71,8 +71,7 @@ class TurnPipeline(AgenticPipeline):
         try:
             super().run()
         finally:
-            if self._report is not None:
-                self._report.save()
+            self._report.save()
 
     def adjust_batch(self, data: Batch, mode: str = "copy") -> Batch:
         """Compute advantages, and fill the batch with copies that train nothing.
@@ -110,20 +109,22 @@ class TurnPipeline(AgenticPipeline):
         _, metrics = _read(played)
         DataProto.drop(played)
         found = {f"{_EVALUATED}{name}": value for name, value in metrics.items()}
-        if self._report is not None:
-            self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
+        self._report.amend(global_step, found)  # the number of updates so far; this step's update comes later
         return found
 
     def _log_probs_with_entropies(self, batch: Batch, *, blocking: bool, **options: Any) -> Any:
         found = self._log_probs(batch, blocking=blocking, **options)
-        if blocking and self._record is not None:  # ROLL does not wait for those of a reference model
+        if (
+            blocking and self._record is not None and wants_tokens()
+        ):  # ROLL does not wait for those of a reference model
             batch.batch[ENTROPIES] = found.batch["entropy"]
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
         batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
         if self._record is not None:
-            self._record.report(batch)
+            with harmless():
+                self._record.report(batch)
         return self._train_step(batch, **options)
 
     def _announce(self, metrics: dict[str, float]) -> None:
@@ -136,18 +137,17 @@ class TurnPipeline(AgenticPipeline):
 class _Reporting:
     """ROLL's tracker, with the report."""
 
-    def __init__(self, tracker: Any, report: RunReport | None) -> None:
+    def __init__(self, tracker: Any, report: RunReport) -> None:
         self._tracker = tracker
         self._report = report
 
     def log(self, values: dict[str, Any], step: int, **options: Any) -> None:
         """Log the metrics of a step, counted from 0."""
         self._tracker.log(values=values, step=step, **options)
-        if self._report is not None:
-            # The part after `@` says how a metric was averaged; ROLL removes it, too.
-            numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
-            own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
-            self._report.update(step + 1, own)
+        # The part after `@` says how a metric was averaged; ROLL removes it, too.
+        numbers = {name.partition("@")[0]: value for name, value in values.items() if isinstance(value, Real)}
+        own = {name: float(value) for name, value in numbers.items() if not name.startswith(_EVALUATED)}
+        self._report.update(step + 1, own)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracker, name)

@@ -60,6 +60,11 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         self._check()
 
     @property
+    def run_folder(self) -> str | None:
+        """The folder of the run: `report`, or the output folder."""
+        return self.report or self.output_dir
+
+    @property
     def response_tokens(self) -> int:
         """Token limit of one response."""
         if self.max_completion_length is None:

@@ -7,6 +7,7 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from gem_core.training.report import RunReport
+from gem_core.training.settings import RunSettings
 
 
 class ProgressCallback(TrainerCallback):
@@ -18,18 +19,24 @@ class ProgressCallback(TrainerCallback):
 
     Args:
         title: shown next to the progress bar and above the curve.
+        quiet: show and write nothing; only tell the metrics to plugins that listen, which happens in any case.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
         self._title = title
+        self.quiet = quiet
         self.report: RunReport | None = None
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Start the display."""
         first = state.is_world_process_zero
-        # Only one process writes files.
-        folder = (getattr(args, "report", None) or args.output_dir) if first else None
-        self.report = RunReport(state.max_steps, self._title, done=state.global_step, live=first, folder=folder)
+        # Only one process writes files and tells metrics.
+        shown = first and not self.quiet
+        folder = (getattr(args, "report", None) or args.output_dir) if shown else None
+        reporter = args.reporter(state.global_step) if first and isinstance(args, RunSettings) else None
+        self.report = RunReport(
+            state.max_steps, self._title, done=state.global_step, live=shown, folder=folder, reporter=reporter
+        )
         self.report.__enter__()
 
     def on_log(

@@ -3,80 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gem_core.training.recording import report_update
+from gem_core.training.recording import harmless, report_update, wants_tokens
 from gem_core.training.turn_table import FloatArray, TurnTable
 
 
-class BatchRecord:
-    """Gathers the numbers of the loss, micro-batch by micro-batch, and reports the update once all rows were seen.
+@dataclass(frozen=True)
+class TrainedBatch:
+    """A batch as the loss gets it."""
+
+    turns: TurnTable
+    episodes: Sequence[str]
+    """`Episode.id` of each episode with turns."""
+    advantages: torch.Tensor
+    """(rows, tokens)."""
+    returns: FloatArray
+    """(N,), the return-to-go of each turn."""
+
+
+class LossRecorder(TrainerCallback):
+    """Gathers the numbers of the loss, micro-batch by micro-batch, and reports them after each update.
+
+    A batch may serve several updates. Each is reported with the rows that its loss saw, as it saw them first.
 
     Args:
-        number: the update, counted from 1.
-        turns: the turns of the batch.
-        episodes: `Episode.id` of each episode.
-        advantages: float (rows, tokens), as the loss gets them.
-        returns: float (N,), the returns-to-go of the turns.
         rank, ranks: this process, and how many train.
     """
 
-    def __init__(
-        self,
-        number: int,
-        turns: TurnTable,
-        episodes: Sequence[str],
-        advantages: torch.Tensor,
-        returns: FloatArray,
-        rank: int,
-        ranks: int,
-    ) -> None:
-        self._number = number
-        self._turns = turns
-        self._episodes = episodes
-        self._advantages = advantages.cpu().numpy()
-        self._returns = returns
-        self._place = (rank, ranks)
-        self._logprobs = np.full(self._advantages.shape, np.nan, dtype=np.float32)
-        self._entropies = self._logprobs.copy()
-        self._unseen = set(range(len(self._advantages)))
-        self._reported = False
+    def __init__(self, rank: int, ranks: int) -> None:
+        self._place = {"rank": rank, "ranks": ranks}
+        self._batch: TrainedBatch | None = None
+        self._seen: dict[int, tuple[np.ndarray | None, np.ndarray | None]] = {}
 
-    def add(self, rows: torch.Tensor, logprobs: torch.Tensor, entropies: torch.Tensor | None) -> None:
-        """Add a micro-batch; of several passes over a row, the first counts.
+    def begin(self, batch: TrainedBatch) -> None:
+        """Take the batch that is trained from now on."""
+        self._batch = batch
+        self._seen = {}
+
+    def add(self, rows: torch.Tensor, logprobs: torch.Tensor | None, entropies: torch.Tensor | None) -> None:
+        """Add a micro-batch.
 
         Args:
-            rows: int (B,), rows of the batch.
+            rows: int (B,), the rows of the batch.
             logprobs, entropies: float (B, tokens), of the trainer.
         """
+        tokens = wants_tokens()
+        tables = [_array(table) if tokens and table is not None else None for table in (logprobs, entropies)]
         for place, row in enumerate(rows.tolist()):
-            if row in self._unseen:
-                self._unseen.discard(row)
-                self._logprobs[row] = _array(logprobs[place])
-                if entropies is not None:
-                    self._entropies[row] = _array(entropies[place])
-        if not self._unseen:
-            self.report()
+            first, second = (None if table is None else table[place] for table in tables)
+            self._seen.setdefault(row, (first, second))
 
-    def report(self) -> None:
-        """Report the update, with NaN for rows that the loss did not see. Safe to call twice."""
-        if self._reported:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Report the update that has just been made."""
+        batch, seen, self._seen = self._batch, self._seen, {}
+        if batch is None or not seen:
             return
-        self._reported = True
-        rank, ranks = self._place
-        report_update(
-            self._number,
-            self._turns,
-            self._episodes,
-            advantages=[self._advantages],
-            returns=self._returns,
-            logprobs=[self._logprobs],
-            entropies=[self._entropies],
-            rank=rank,
-            ranks=ranks,
-        )
+        with harmless():
+            own = np.isin(batch.turns.row, [*seen])
+            shape = tuple(batch.advantages.shape)
+            report_update(
+                state.global_step,
+                batch.turns.only(own),
+                batch.episodes,
+                advantages=[_array(batch.advantages)],
+                returns=batch.returns[own],
+                logprobs=_table({row: first for row, (first, _) in seen.items()}, shape),
+                entropies=_table({row: second for row, (_, second) in seen.items()}, shape),
+                **self._place,
+            )
+
+
+def _table(rows: dict[int, np.ndarray | None], shape: tuple[int, ...]) -> list[np.ndarray] | None:
+    known = {row: numbers for row, numbers in rows.items() if numbers is not None}
+    if not known:
+        return None
+    table = np.full(shape, np.nan, dtype=np.float32)
+    for row, numbers in known.items():
+        table[row] = numbers
+    return [table]
 
 
 def _array(numbers: torch.Tensor) -> np.ndarray:

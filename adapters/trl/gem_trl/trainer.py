@@ -26,6 +26,7 @@ from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, ba
 from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.metrics import announcement
 from gem_core.training.playing import build_collector, prepare_process
+from gem_core.training.recording import harmless
 from gem_core.training.rows import Row
 from gem_core.training.settings import Split
 from gem_core.training.turn_table import TurnTable
@@ -33,7 +34,7 @@ from gem_core.vector import share_slots
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
-from gem_trl.recording import BatchRecord
+from gem_trl.recording import LossRecorder, TrainedBatch
 from gem_trl.rows import batch_rows, pad_rows, rollout_output
 
 logger = logging.get_logger(__name__)
@@ -99,8 +100,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
-        self._record: BatchRecord | None = None
-        self._scored: tuple[torch.Tensor, torch.Tensor | None] | None = None
+        self._recorder: LossRecorder | None = None
+        self._scored: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None)
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
@@ -113,9 +114,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=self._rollout,
             **kwargs,
         )
-        if args.report and not self._progress_callbacks():
-            self.add_callback(ProgressCallback(", ".join(args.train_weights)))
-        if self._progress_callbacks():
+        if not self._progress_callbacks():
+            self.add_callback(ProgressCallback(", ".join(args.train_weights), quiet=not args.report))
+        if any(not one.quiet for one in self._progress_callbacks()):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
@@ -135,8 +136,6 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._end_progress()
             raise
         finally:
-            if self._record is not None:
-                self._record.report()
             self._close("train", error)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
@@ -188,18 +187,19 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """The loss of a micro-batch, whose numbers are recorded if the run is."""
-        self._scored = None
         loss = super().compute_loss(model, inputs, *args, **kwargs)
-        scored: Any = self._scored
-        if self._record is not None and scored is not None and _ROWS in inputs:
-            self._record.add(inputs[_ROWS], *scored)
+        scored, self._scored = self._scored, (None, None)
+        if self._recorder is not None and _ROWS in inputs:
+            with harmless():
+                self._recorder.add(inputs[_ROWS], *scored)
         return loss
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
         found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        self._scored = found[:2]
+        if self._recorder is not None:
+            self._scored = found[:2]
         return found
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -324,21 +324,17 @@ class TurnGRPOTrainer(GRPOTrainer):
             logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
 
     def _begin_record(self, output: dict[str, Any], returns: np.ndarray) -> None:
-        """Record the batch that is trained next. The one before is reported now if the loss did not see all of it."""
-        if self._record is not None:
-            self._record.report()
+        """Prepare to record what the loss makes of the batch, if somebody wants to know."""
         if not manager.listens("gem_update"):
             return
-        output[_ROWS] = torch.arange(len(output["advantages"]), device=output["advantages"].device)
-        self._record = BatchRecord(
-            self.state.global_step + 1,
-            self._turns,
-            [episode.id for episode in self._batch.episodes],
-            output["advantages"],
-            returns,
-            self.accelerator.process_index,
-            self.accelerator.num_processes,
-        )
+        if self._recorder is None:
+            self._recorder = LossRecorder(self.accelerator.process_index, self.accelerator.num_processes)
+            self.add_callback(self._recorder)
+        advantages = output["advantages"]
+        output[_ROWS] = torch.arange(len(advantages), device=advantages.device)
+        names: Any = self._turns.names
+        episodes = [self._batch.episodes[number].id for number in names]
+        self._recorder.begin(TrainedBatch(self._turns, episodes, advantages, returns))
 
     def _end_progress(self) -> None:
         # The Hugging Face trainer ends its callbacks only after a whole run, but an interrupted run needs a curve, too.

@@ -22,7 +22,7 @@ from gem_evaluation.conversation import Prompt, Reply, ToolCall, Usage
 from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation.errors import ModelError, ModelSetupError
 from gem_evaluation.limiter import LAST_LIMIT, Limiter
-from gem_evaluation.models import as_chat
+from gem_evaluation.models import as_chat, installed
 
 ATTEMPTS = 6
 """Requests for one response. Those that were refused because there were too many do not count."""
@@ -90,9 +90,14 @@ class ChatModel:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The model, its URLs and the fields of requests."""
-        urls = [url for url in self._endpoint.urls if url is not None]
-        return {"kind": "chat", "model": self._endpoint.model, "base_url": urls, "options": self._options}
+        """The model, its URLs, the fields of requests, and the version of the client."""
+        return {
+            "kind": "chat",
+            "model": self._endpoint.model,
+            "base_url": [url for url in self._endpoint.urls if url is not None],
+            "options": self._options,
+            "versions": installed("openai"),
+        }
 
     @property
     def most_at_once(self) -> int:

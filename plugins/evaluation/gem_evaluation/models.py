@@ -6,7 +6,8 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from gem_core.env import Env
@@ -14,6 +15,15 @@ from gem_core.errors import described
 from gem_core.rollout.recorder import as_utf8
 from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
+
+
+def installed(*names: str) -> dict[str, str]:
+    """Versions of distributions; those that are not installed are left out."""
+    found: dict[str, str] = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 class Model(Protocol):

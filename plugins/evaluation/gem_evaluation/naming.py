@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
 from gem_evaluation.baselines import HumanModel, RandomModel
-from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint, find_endpoint
+from gem_evaluation.endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
+from gem_evaluation.engines import EngineName
 from gem_evaluation.errors import ModelSetupError
 from gem_evaluation.models import AnswerFunction, FunctionModel, Model
 
@@ -26,6 +27,7 @@ def load_model(
     options: Mapping[str, Any] | None = None,
     concurrency: int | None = None,
     timeout: float = 600.0,
+    engine: EngineName | None = None,
 ) -> Model:
     """A model by name.
 
@@ -45,27 +47,42 @@ def load_model(
         options: fields of each request, for example `{"temperature": 0.7, "max_tokens": 512}`.
         concurrency: requests at a time; `None` finds out.
         timeout: seconds that one request may take.
+        engine: what samples local weights; `None` takes vLLM where it is installed, otherwise transformers.
 
     Raises:
-        ModelSetupError: there is no such model.
+        ModelSetupError: there is no such model, or it cannot have these options or this URL.
         EvaluationError: the endpoints file cannot be read.
         MissingExtraError: something that the model needs is not installed.
     """
+    local = base_url is None and (name.startswith("hf:") or Path(name).is_dir())
+    if engine is not None and not local:
+        raise ModelSetupError(f"{name} is no folder of weights and no hf:NAME, so there is no engine to choose")
     if base_url is None:
-        if name == "random":
-            return RandomModel()
-        if name == "human":
-            return HumanModel()
-        if name.startswith("hf:") or Path(name).is_dir():
+        if name in ("random", "human"):
+            _check_no_options(name, options)
+            return RandomModel() if name == "random" else HumanModel()
+        if local:
             from gem_evaluation.local import LocalModel
 
-            return LocalModel(name.removeprefix("hf:"), options, concurrency)
+            return LocalModel(name.removeprefix("hf:"), options, concurrency, engine=engine)
         if (endpoint := find_endpoint(name, endpoints)) is not None:
             return _chat(endpoint, options, concurrency, timeout)
         module, colon, attribute = name.partition(":")
         if colon and module.replace(".", "").isidentifier():
+            _check_no_options(name, options)
             return _object(module, attribute, concurrency)
+    elif endpoints is not None or find_endpoint(name, None) is not None:
+        raise ModelSetupError(
+            f"{name!r} would have its URL from the endpoints file {endpoints or DEFAULT_FILE}, and {base_url} was "
+            "given as well. Leave out --base-url (base_url=...), or the file or its alias"
+        )
     return _chat(Endpoint(name, base_url, DEFAULT_KEY), options, concurrency, timeout)
+
+
+def _check_no_options(name: str, options: Mapping[str, Any] | None) -> None:
+    if options:
+        given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        raise ModelSetupError(f"the model {name} takes no options, so {given} would change nothing. Leave it out")
 
 
 def _chat(endpoint: Endpoint, options: Mapping[str, Any] | None, concurrency: int | None, timeout: float) -> Model:

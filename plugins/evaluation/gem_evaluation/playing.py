@@ -83,6 +83,7 @@ class Evaluation:
         store: where finished episodes go.
         seed: of the tasks.
         retry_failed: play episodes again that failed before.
+        show: called with each finished episode.
     """
 
     def __init__(
@@ -93,7 +94,9 @@ class Evaluation:
         store: Store,
         seed: int,
         retry_failed: bool = False,
+        show: Callable[[Episode], None] = lambda _: None,
     ) -> None:
+        self._show = show
         self._entries = {entry.label: entry for entry in entries}
         self._counts = counts
         self._model = model
@@ -102,7 +105,7 @@ class Evaluation:
         self._runners: dict[str, MessageRunner] = {}
         self._failed_in_a_row = 0
         self.left = [
-            key for key in self._all() if key not in store.results and (retry_failed or key not in store.failures)
+            key for key in self._all() if key not in store.finished and (retry_failed or key not in store.failures)
         ]
         """Episodes that are not played yet."""
 
@@ -161,6 +164,7 @@ class Evaluation:
         self._failed_in_a_row = 0
         cost = sum(map(self._model.cost, asker.usage))
         self._store.add(Played(key, episode, asker.usage, cost, time.monotonic() - began, asker.opening))
+        self._show(episode)
 
     def _fail(self, key: Key, fault: Fault, error: str, turns: int) -> None:
         self._store.fail(Failure(key, fault, error, turns))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gem_core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     import typer
+
+    from gem_core.specs import RecordSource
 
 GEM_PLUGIN_API = ">=1,<2"
 
@@ -18,3 +21,12 @@ def gem_commands(cli: typer.Typer) -> None:
     from gem_evaluation.commands import app
 
     cli.add_typer(app, name="eval")
+
+
+@hookimpl
+def gem_record_sources(path: Path, sources: list[RecordSource]) -> None:
+    """The folder of an evaluation."""
+    from gem_evaluation.store import record_source
+
+    if (found := record_source(path)) is not None:
+        sources.append(found)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
+from gem_evaluation.finished import by_task, rows_of
 from gem_evaluation.models import Model
-from gem_evaluation.records import Result
 from gem_evaluation.report import percent
-from gem_evaluation.results import by_task, is_planned
+from gem_evaluation.results import is_planned
 from gem_evaluation.statistics import success_rate
 from gem_evaluation.store import Store
 
@@ -34,34 +34,27 @@ class Progress:
         self._model = model
         self._planned = planned
         self._total = sum(tasks * repeats for tasks, repeats in planned.values())
-        self._began, self._before = time.monotonic(), len(self._results())
-        self._requests_before = self._requests(self._results())
-
-    def _results(self) -> list[Result]:
-        return [result for key, result in self._store.results.items() if is_planned(key, self._planned)]
-
-    def _requests(self, results: Sequence[Result]) -> int:
-        return sum(one.requests for one in results)
+        rows = rows_of(store.finished.tables(planned).values())
+        self._began, self._before = time.monotonic(), len(rows)
+        self._requests_before = int(rows["requests"].sum())
 
     def line(self) -> str:
         """Episodes, success, tokens, cost, the endpoint's limits, and the time left."""
-        results = self._results()
-        done, failed = len(results), sum(is_planned(key, self._planned) for key in self._store.failures)
+        tables = self._store.finished.tables(self._planned).values()
+        rows = rows_of(tables)
+        done, failed = len(rows), sum(is_planned(key, self._planned) for key in self._store.failures)
         parts = [f"{done} of {self._total} episodes"]
         if failed:
             parts.append(f"{failed} failed")
-        if results:
-            parts.append(
-                f"success {percent(success_rate([[r.success for r in t] for t in by_task(results).values()]))}"
-            )
-        tokens = sum(one.prompt_tokens + one.completion_tokens for one in results)
-        if tokens:
+        if done:
+            parts.append(f"success {percent(success_rate(by_task(tables, 'success')))}")
+        if tokens := int(rows["prompt_tokens"].sum() + rows["completion_tokens"].sum()):
             parts.append(f"{tokens / 1e6:.2f}M tokens")
-        if cost := sum(one.cost for one in results):
+        if cost := float(rows["cost"].sum()):
             parts.append(f"${cost:.2f}")
         seconds = time.monotonic() - self._began
         if played := done - self._before:
-            requests = self._requests(results) - self._requests_before
+            requests = int(rows["requests"].sum()) - self._requests_before
             parts.append(f"{played / seconds:.1f} episodes/s, {requests / seconds:.1f} requests/s")
             parts.append(f"{_duration((self._total - done - failed) * seconds / played)} left")
         if status := self._model.status():

@@ -16,6 +16,17 @@ Fault = Literal["endpoint", "environment"]
 """Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
 
 
+PolicyFault = Literal["context_full", "cut_off", "unusable"]
+"""What a policy did at the end of an episode without success. The episode counts as what it is: finished.
+
+| fault | meaning |
+| --- | --- |
+| `context_full` | the next prompt did not fit the model's context |
+| `cut_off` | the token limit cut off the last response |
+| `unusable` | the environment could not use the last response, for example an empty one |
+"""
+
+
 class Key(msgspec.Struct, frozen=True, order=True):
     """Which episode of an evaluation."""
 
@@ -46,6 +57,7 @@ class Result(msgspec.Struct, frozen=True):
     """From reset to end."""
     opening: str = ""
     """A hash of the first prompt: messages and tools."""
+    policy_fault: PolicyFault | None = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -89,7 +101,19 @@ class Played(msgspec.Struct, frozen=True):
             cost=self.cost,
             seconds=self.seconds,
             opening=self.opening,
+            policy_fault=_policy_fault(self.episode),
         )
+
+
+def _policy_fault(episode: Episode) -> PolicyFault | None:
+    if episode.success:
+        return None
+    if episode.stop_reason is StopReason.CONTEXT_FULL:
+        return "context_full"
+    if not episode.turns:
+        return None
+    last = episode.turns[-1]
+    return "cut_off" if last.truncated else "unusable" if last.invalid else None
 
 
 def played_record(played: Played) -> dict[str, Any]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gem_core.cli.terminal import printable
-from gem_evaluation.records import Failure
+from gem_evaluation.records import Failure, PolicyFault
 from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate
 
 REPORT = "report.md"
 MOST_FAILURES = 20
+_FAULTS: Mapping[PolicyFault, str] = {
+    "context_full": "with a full context",
+    "cut_off": "with a response that was cut off",
+    "unusable": "with a response that the environment could not use",
+}
 
 
 def table(results: Results) -> list[dict[str, str]]:
@@ -34,7 +39,7 @@ def _row(summary: Summary) -> dict[str, str]:
             f"pass^{most}": percent(summary.pass_all[most]),
         }
     row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
-    row["failed"] = str(summary.episodes.failed)
+    row |= {"policy's fault": str(sum(summary.policy_faults.values())), "failed": str(summary.episodes.failed)}
     return row
 
 
@@ -98,6 +103,7 @@ def _details(summary: Summary) -> Iterator[str]:
         f"tokens: {summary.prompt_tokens} of prompts, {summary.completion_tokens} of responses; "
         f"{summary.requests} requests; ${summary.cost:.2f}",
         "ended: " + ", ".join(f"{count} {reason}" for reason, count in summary.stop_reasons.items()),
+        f"ended by the policy's own fault, and counted: {_faults(summary)}",
         f"turns: {summary.turns:.2f} an episode; {summary.invalid_share:.1%} invalid, "
         f"{summary.truncated_share:.1%} cut off",
     ]
@@ -106,6 +112,10 @@ def _details(summary: Summary) -> Iterator[str]:
             f"tool calls: {summary.tool_calls:.2f} an episode, {summary.tool_success_share:.1%} without an error"
         )
     yield from (f"- {line}" for line in lines)
+
+
+def _faults(summary: Summary) -> str:
+    return ", ".join(f"{count} {_FAULTS[fault]}" for fault, count in summary.policy_faults.items()) or "none"
 
 
 def _markdown(rows: Sequence[dict[str, str]]) -> Iterator[str]:

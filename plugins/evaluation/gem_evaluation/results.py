@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.records import VERSION, Failure, Key, Result, check_version
+from gem_evaluation.finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
+from gem_evaluation.records import VERSION, Failure, Key, PolicyFault, Result, check_version
 from gem_evaluation.statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
@@ -69,6 +70,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Dollars."""
     seconds: float
     stop_reasons: dict[str, int]
+    policy_faults: dict[PolicyFault, int]
+    """Finished episodes that ended by the policy's own fault, by kind. They are in all numbers."""
     invalid_share: float
     """Share of turns whose action the environment could not use."""
     truncated_share: float
@@ -133,7 +136,7 @@ def summarized(
     model: str,
     identity: Mapping[str, Any],
     planned: Mapping[str, tuple[int, int]],
-    results: Iterable[Result],
+    finished: Finished,
     failures: Iterable[Failure],
 ) -> Results:
     """The statistics of an evaluation.
@@ -142,31 +145,25 @@ def summarized(
         model: its name.
         identity: everything that could change a number.
         planned: tasks and repeats of each label. Other episodes are left out.
-        results: finished episodes.
+        finished: finished episodes.
         failures: episodes that failed and are not finished.
     """
-    finished: dict[str, list[Result]] = {label: [] for label in planned}
     failed: dict[str, list[Failure]] = {label: [] for label in planned}
-    for result in results:
-        if is_planned(result.key, planned):
-            finished[result.key.entry].append(result)
     for failure in failures:
         if is_planned(failure.key, planned):
             failed[failure.key.entry].append(failure)
     episodes = {label: tasks * repeats for label, (tasks, repeats) in planned.items()}
-    environments = [_summary(label, count, finished[label], failed[label]) for label, count in episodes.items()]
-    everything = _summary(
-        "together",
-        sum(episodes.values()),
-        [*chain.from_iterable(finished.values())],
-        [*chain.from_iterable(failed.values())],
-    )
+    tables = finished.tables(planned)
+    environments = [_summary(label, count, {label: tables[label]}, failed[label]) for label, count in episodes.items()]
+    everything = _summary("together", sum(episodes.values()), tables, [*chain.from_iterable(failed.values())])
     return Results(model, dict(identity), environments, everything)
 
 
 def summary_of(label: str, results: Sequence[Result]) -> Summary:
     """The statistics of these episodes, as if no others were planned."""
-    return _summary(label, len(results), results, ())
+    finished = Finished(results)
+    tables = {entry: finished.table(entry) for entry in dict.fromkeys(one.key.entry for one in results)}
+    return _summary(label, len(results), tables, ())
 
 
 def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
@@ -175,57 +172,58 @@ def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
     return key.task < tasks and key.repeat < repeats
 
 
-def by_task(results: Iterable[Result]) -> dict[tuple[str, int], list[Result]]:
-    """Finished episodes by label and task, in the order of their repeats."""
-    tasks: dict[tuple[str, int], list[Result]] = defaultdict(list)
-    for result in sorted(results, key=lambda one: one.key):
-        tasks[result.key.entry, result.key.task].append(result)
-    return tasks
-
-
-def _summary(label: str, planned: int, results: Sequence[Result], failures: Sequence[Failure]) -> Summary:
-    tasks = by_task(results)
-    success = [[one.success for one in task] for task in tasks.values()]
-    rewards = [[one.total_reward for one in task] for task in tasks.values()]
+def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[Failure]) -> Summary:
+    rows, success = rows_of(tables.values()), by_task(tables.values(), "success")
     repeats = max(map(len, success), default=0)
-    turns = sum(one.turns for one in results)
-    calls = sum(one.tool_calls for one in results)
+    turns, calls = _total(rows, "turns"), _total(rows, "tool_calls")
     faults = Counter(one.fault for one in failures)
     return Summary(
         label=label,
-        tasks=len(tasks),
+        tasks=len(success),
         repeats=repeats,
-        episodes=Episodes(planned, len(results), faults["endpoint"], faults["environment"]),
+        episodes=Episodes(planned, len(rows), faults["endpoint"], faults["environment"]),
         success=success_rate(success) if success else None,
-        success_at_least=_at_least(tasks, failures),
-        total_reward=mean(rewards) if rewards else None,
+        success_at_least=_at_least(tables, failures),
+        total_reward=mean(by_task(tables.values(), "total_reward")) if success else None,
         pass_at={k: pass_at(success, k) for k in range(1, repeats + 1)},
         pass_all={k: pass_all(success, k) for k in range(1, repeats + 1)},
-        turns=_share(turns, len(results)),
-        prompt_tokens=sum(one.prompt_tokens for one in results),
-        completion_tokens=sum(one.completion_tokens for one in results),
-        requests=sum(one.requests for one in results),
-        cost=sum(one.cost for one in results),
-        seconds=sum(one.seconds for one in results),
-        stop_reasons=dict(Counter(one.stop_reason.value for one in results).most_common()),
-        invalid_share=_share(sum(one.invalid for one in results), turns),
-        truncated_share=_share(sum(one.truncated for one in results), turns),
-        tool_calls=_share(calls, len(results)),
-        tool_success_share=sum(one.tool_successes for one in results) / calls if calls else None,
-        prompts=_hash_of_prompts(tasks),
+        turns=_share(turns, len(rows)),
+        prompt_tokens=_total(rows, "prompt_tokens"),
+        completion_tokens=_total(rows, "completion_tokens"),
+        requests=_total(rows, "requests"),
+        cost=float(rows["cost"].sum()),
+        seconds=float(rows["seconds"].sum()),
+        stop_reasons=dict(Counter(one.value for one in stop_reasons(rows)).most_common()),
+        policy_faults=dict(Counter(policy_faults(rows)).most_common()),
+        invalid_share=_share(_total(rows, "invalid"), turns),
+        truncated_share=_share(_total(rows, "truncated"), turns),
+        tool_calls=_share(calls, len(rows)),
+        tool_success_share=_total(rows, "tool_successes") / calls if calls else None,
+        prompts=_hash_of_prompts(tables.values()),
     )
 
 
-def _hash_of_prompts(tasks: Mapping[tuple[str, int], Sequence[Result]]) -> str:
-    openings = sorted((task, result.opening) for (_, task), [result, *_] in tasks.items())
-    return hashlib.sha256(msgspec.json.encode(openings)).hexdigest()[:16]
+def _total(rows: Rows, field: str) -> int:
+    return int(rows[field].sum())
 
 
-def _at_least(tasks: Mapping[tuple[str, int], Sequence[Result]], failures: Sequence[Failure]) -> float | None:
-    outcomes: dict[tuple[str, int], list[bool]] = {key: [one.success for one in task] for key, task in tasks.items()}
-    for failure in failures:
-        outcomes.setdefault((failure.key.entry, failure.key.task), []).append(False)
-    return float(np.mean([np.mean(one) for one in outcomes.values()])) if outcomes else None
+def _hash_of_prompts(tables: Iterable[Rows]) -> str:
+    asked = sorted(chain.from_iterable(map(openings, tables)))
+    return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
+
+
+def _at_least(tables: Mapping[str, Rows], failures: Sequence[Failure]) -> float | None:
+    """The mean success of tasks, where each failure is an episode without success."""
+    shares: list[float] = []
+    for label, table in tables.items():
+        failed = Counter(one.key.task for one in failures if one.key.entry == label)
+        played: Any = table["played"]
+        successes, counts = (table["success"] & played).sum(axis=1).tolist(), played.sum(axis=1).tolist()
+        for task in sorted({*np.flatnonzero(counts).tolist(), *failed}):
+            # A task of which every episode failed may be beyond the table.
+            success, count = (successes[task], counts[task]) if task < len(counts) else (0, 0)
+            shares.append(success / (count + failed[task]))
+    return float(np.mean(shares)) if shares else None
 
 
 def _share(part: float, whole: float) -> float:

@@ -23,7 +23,9 @@ from typing import Any, BinaryIO
 import msgspec
 
 from gem_core.rollout.recorder import as_utf8, encoded
+from gem_core.specs import RecordSource
 from gem_evaluation.errors import EvaluationError
+from gem_evaluation.finished import Finished
 from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
@@ -54,10 +56,10 @@ class Store:
                 self._failures = opened.enter_context(_appending(folder / FAILURES))
             except OSError as error:
                 raise EvaluationError(f"the folder {folder} cannot be written: {error}") from error
-            self.results: dict[Key, Result] = {one.key: one for one in read_results(folder)}
+            self.finished = Finished(read_results(folder))
             """The finished episodes, in numbers."""
             self.failures: dict[Key, Failure] = {
-                one.key: one for one in read_failures(folder) if one.key not in self.results
+                one.key: one for one in read_failures(folder) if one.key not in self.finished
             }
             """The last failure of each episode that is not finished."""
             self._opened = opened.pop_all()
@@ -65,7 +67,7 @@ class Store:
     def add(self, played: Played) -> None:
         """Write a finished episode. Raises `EvaluationError` if it cannot be written."""
         self._append(self._episodes, encoded(played_record(played), played.episode))
-        self.results[played.key] = played.result
+        self.finished.add(played.result)
         self.failures.pop(played.key, None)
 
     def fail(self, failure: Failure) -> None:
@@ -111,6 +113,22 @@ def read_identity(folder: Path) -> dict[str, Any]:
     except (OSError, msgspec.DecodeError) as error:
         raise EvaluationError(f"{folder / RUN} cannot be read: {error}") from error
     return document["identity"]
+
+
+def record_source(folder: Path) -> RecordSource | None:
+    """The episodes of an evaluation for `gem_core.records.open_records`; `None` if it is no such folder.
+
+    Raises:
+        EvaluationError: the folder is damaged.
+    """
+    if not ((folder / RUN).exists() and (folder / EPISODES).exists()):
+        return None
+    identity = read_identity(folder)
+    failed = len({one.key for one in read_failures(folder)} - {one.key for one in read_results(folder)})
+    gaps = [f"Episodes that failed and are not among these: {failed}."] if failed else []
+    return RecordSource(
+        "evaluation", folder / EPISODES, "eval", settings=identity, versions=identity.get("versions", {}), gaps=gaps
+    )
 
 
 def read_results(folder: Path) -> Iterator[Result]:

@@ -16,6 +16,7 @@ import numpy
 from reasoning_gym import factory  # pyright: ignore[reportMissingTypeStubs]
 
 from gem_core.errors import EnvError, EnvKwargsError, near_matches
+from gem_reasoning_gym.ordered import ORDERED
 
 BLOCK = 500
 """Entries of a data set that makes all of them at once; reasoning-gym's own default."""
@@ -75,7 +76,7 @@ class Definition:
     def build(self, seed: int) -> Any:
         """The data set."""
         with _randomness(seed):
-            return DATASETS[self.name][0](config=self.config(seed))
+            return ORDERED.get(self.name, DATASETS[self.name][0])(config=self.config(seed))
 
 
 def entry(definition: Definition, data_seed: int, number: int) -> Entry:

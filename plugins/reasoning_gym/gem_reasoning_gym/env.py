@@ -63,8 +63,8 @@ class ReasoningGym(Env):
       sudoku, time_intervals, tsumego, word_ladder, word_sorting: what answers earn that solve nothing is taken off
       (`gem_reasoning_gym.scorers`), and the rest scaled to 1.
 
-    Entries are the same in every process, but for isomorphic_strings, knight_swap, polynomial_multiplication,
-    ransom_note and word_ladder: reasoning-gym makes them in the order of sets of text, so set `PYTHONHASHSEED`.
+    Entries are the same in every process. reasoning-gym makes isomorphic_strings, knight_swap,
+    polynomial_multiplication, ransom_note and word_ladder in the order of sets of text; here these sets are sorted.
 
     Args:
         dataset: its name in reasoning-gym.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from end_of_recording import end_recording
 from oat.args import default_args_validation
 from oat.interface import get_program
 from oat.types import TransitionData
@@ -33,6 +36,16 @@ class Response(NamedTuple):
     advantage: float
     return_: float
     value: float
+
+
+class LossTokens(NamedTuple):
+    """Numbers of the tokens of a response, as Oat's loss has them."""
+
+    advantages: list[float]
+    logprobs: list[float]
+    """Of the learner before the update."""
+    sampled: list[float]
+    """Of the actor's engine."""
 
 
 @dataclass
@@ -74,12 +87,27 @@ class WatchedLearner(GemLearner):
         self.weights = [self._weights()]
         self.logs: list[dict[str, Any]] = []
         self.strategy.pprint = self.logs.append
+        self.losses: list[dict[tuple[int, ...], list[LossTokens]]] = []
+        """For each batch and each row with its last token: what the loss had, once per pass."""
 
     def process_feedback_data(self, data_list: Any) -> None:
         self.batches_of.append(data_list)
         super().process_feedback_data(data_list)
         rows = iter(self.pi_buffer)
         self.turns_of.append([[*islice(rows, sum(len(row.turns) for row in one.rows))] for one in data_list])
+
+    def _divide(self, rows: int) -> None:
+        super()._divide(rows)
+        aggregate, seen = self.masked_aggregator, defaultdict[tuple[int, ...], list[LossTokens]](list)
+        self.losses.append(seen)
+
+        def watched(losses: torch.Tensor, masks: torch.Tensor, axis: int) -> torch.Tensor:
+            loss = sys._getframe(1).f_locals  # the variables of Oat's learning step
+            if losses is loss["pg_loss_max"]:
+                _note_loss(loss, masks, seen)
+            return aggregate(losses, masks, axis=axis)
+
+        self.masked_aggregator = watched
 
     def learn(self, learning_round: int) -> dict[str, Any]:
         steps = self.model.model.global_steps
@@ -138,6 +166,13 @@ class WatchedLearner(GemLearner):
         return {name: value.detach().clone() for name, value in self.model.model.module.named_parameters()}
 
 
+def _note_loss(loss: Mapping[str, Any], masks: torch.Tensor, seen: dict[tuple[int, ...], list[LossTokens]]) -> None:
+    tables = [loss[name].expand(masks.shape) for name in ("mb_advantage", "mb_logps", "mb_actor_logps")]
+    for row in loss["mb_loss_masks"].nonzero().flatten().tolist():
+        ids = loss["mb_input_ids"][row][loss["mb_att_mask"][row].bool()]
+        seen[tuple(ids.tolist())].append(LossTokens(*[table[row][masks[row].bool()].tolist() for table in tables]))
+
+
 def arguments(model: Path, **changes: Any) -> GemOatArgs:
     """Small settings for a CPU."""
     settings: Mapping[str, Any] = {
@@ -192,5 +227,6 @@ def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], No
         raise
     finally:
         manager.unregister(run)
+        end_recording()
     run.sampled = engine.SAMPLED[before:]
     return run

@@ -136,6 +136,22 @@ def test_where_advantages_are_computed():
     says(PPOLearner.compute_ppo_advantages, "return advantages, returns, values")
 
 
+def test_the_policys_log_probabilities_come_first_and_in_order():
+    says(
+        PPOLearner.learning_step,
+        "batch_logps, _ = self.get_batch_logps( model=self.model,",
+        "compute_entropy=False, ) logps[mini_batch_inds, : mb_last_valid_token_pos - 1] = batch_logps",
+        "batch_ref_logps, _ = self.get_batch_logps( model=self.ref_model,",
+        "self.compute_ppo_advantages(",
+        "batch_inds = np.random.permutation(len(input_ids))",
+        "mb_logps = logps[mini_batch_inds]",
+        "logprobs_diff = new_logps - mb_logps",
+    )
+    assert parameters(PPOLearner.get_batch_logps) == [
+        *("self", "model", "input_ids", "att_mask", "temperature", "compute_entropy"),
+    ]
+
+
 def test_the_loss_matches_the_divisor():
     says(
         PPOLearner.learning_step,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from babble import Babble
@@ -21,6 +22,7 @@ from training_run import token_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import gem_core
+from gem_core.records import RecordedEpisode, open_records, read_episodes
 from gem_core.rollout import StopReason
 
 LAM = 0.8
@@ -65,8 +67,13 @@ def test_the_seed_decides_the_first_batch(model: Path):
 
 
 @pytest.fixture(scope="module")
-def plain(model: Path) -> Run:
-    return _train_with_sgd(model, eval_steps=2)
+def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return _train_with_sgd(model, eval_steps=2, **recorded(tmp_path_factory))
+
+
+def recorded(folders: pytest.TempPathFactory) -> dict[str, str]:
+    """The settings of a run that is recorded."""
+    return {"record": "full", "record_folder": str(folders.mktemp("records"))}
 
 
 def _train_with_sgd(model: Path, **changes: Any) -> Run:
@@ -167,7 +174,7 @@ def test_an_evaluation_plays_the_same_tasks_each_time(plain: Run):
 
 
 @pytest.fixture(scope="module")
-def groups(model: Path) -> Run:
+def groups(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     args = arguments(
         model,
         env=["test:Fragile-v0"],
@@ -179,6 +186,7 @@ def groups(model: Path) -> Run:
         max_train=72,
         train_batch_size=4,
         train_batch_size_per_device=2,
+        **recorded(tmp_path_factory),
     )
     return train(args)
 
@@ -228,7 +236,7 @@ def test_updates_per_batch_do_not_depend_on_the_number_of_rows(groups: Run):
 
 
 @pytest.fixture(scope="module")
-def critic(model: Path) -> Run:
+def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     args = arguments(
         model,
         advantage="gae",
@@ -239,6 +247,7 @@ def critic(model: Path) -> Run:
         lr_scheduler="cosine_with_min_lr",
         reward_scale=0.5,
         non_stop_penalty=-0.5,
+        **recorded(tmp_path_factory),
     )
     return train(args)
 
@@ -285,6 +294,79 @@ def test_a_response_without_an_end_costs_the_penalty_of_oats_flag(critic: Run):
     }
     assert rewards == pytest.approx({key: played[key] for key in rewards})
     assert any(turn.truncated for episode in critic.episodes for turn in episode.turns)
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["plain", "groups", "critic"])
+def test_records_have_the_numbers_of_the_loss(name: str, request: pytest.FixtureRequest):
+    run: Run = request.getfixturevalue(name)
+    records = open_records(run.learner.args.record_folder)
+    assert records.gaps == []
+    assert records.settings["oat"]["cliprange"] == run.learner.args.cliprange
+    assert "oat-llm" in records.versions
+    for number, batch in enumerate(run.learner.batches_of, 1):
+        ids = {one.summary.id for one in batch if one.summary is not None}
+        assert {one.id for one in records.summaries if one.update == number} == ids
+        assert any(one.summary is not None and one.summary.turns for one in batch)
+    assert_numbers_of_the_loss(run, [*read_episodes(records.path)])
+
+
+def assert_numbers_of_the_loss(run: Run, episodes: list[RecordedEpisode]) -> None:
+    """Assert that each token in the loss is recorded, and that a recorded token has the numbers of the loss."""
+    trained = [one for one in episodes if one.trained is not None]
+    assert {one.summary.split for one in trained} == {"train"}
+    found: list[Counter[tuple[int, ...]]] = [Counter() for _ in run.learner.losses]
+    for one in trained:
+        assert one.trained is not None
+        for turn, advantage, logprobs in zip(
+            one.episode.turns, one.trained.advantages, one.trained.logprobs, strict=True
+        ):
+            ids = tuple(one.episode.sequences[turn.sequence].ids[: turn.end])
+            if advantage is None:
+                assert ids not in run.learner.losses[one.trained.update - 1]
+                continue
+            found[one.trained.update - 1][ids] += 1
+            sampled = one.episode.response_logprobs(turn)
+            assert logprobs is not None
+            assert sampled is not None
+            numbers = [[advantage] * len(sampled), logprobs, sampled]
+            in_loss = run.learner.losses[one.trained.update - 1][ids]
+            assert any(np.allclose(numbers, tokens, rtol=0, atol=1e-6) for tokens in in_loss)
+    passes = run.learner.args.num_ppo_epochs
+    for rows, seen in zip(found, run.learner.losses, strict=True):
+        assert {ids: passes * count for ids, count in rows.items()} == {ids: len(one) for ids, one in seen.items()}
+
+
+def test_records_have_entropies_and_texts(plain: Run, model: Path):
+    records = open_records(plain.learner.args.record_folder)
+    policy = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32)
+    first = [one for one in read_episodes(records.path) if one.summary.update == 1]
+    for one in first:
+        (sequence,) = one.episode.sequences
+        with torch.no_grad():
+            chances = policy(torch.tensor([sequence.ids.tolist()])).logits[0].log_softmax(-1)
+        entropies = -(chances.exp() * chances).sum(-1)
+        assert one.trained is not None
+        for turn, recorded in zip(one.episode.turns, one.trained.entropies, strict=True):
+            assert recorded is not None
+            assert [*recorded] == pytest.approx(entropies[turn.start - 1 : turn.end - 1].tolist(), abs=1e-4)
+        assert all(token in records.texts for token in sequence.ids)
+    assert {one.split for one in records.summaries} == {"train", "eval"}
+    assert all(one.update is None for one in records.summaries if one.split == "eval")
+
+
+def test_records_lack_turns_that_the_loss_leaves_out(model: Path, tmp_path: Path):
+    lengths = {"generate_max_length": 64, "max_model_len": 1024}  # some responses end
+    args = arguments(model, ignore_no_eos=True, max_train=12, record="full", record_folder=str(tmp_path), **lengths)
+    run = train(args)
+    episodes = [*read_episodes(tmp_path)]
+    assert_numbers_of_the_loss(run, episodes)
+    for one in episodes:
+        assert one.trained is not None
+        assert [number is None for number in one.trained.advantages] == [turn.truncated for turn in one.episode.turns]
+    assert any(turn.truncated for one in episodes for turn in one.episode.turns)
 
 
 # -- what a run leaves behind ------------------------------------------------------------------------------------------

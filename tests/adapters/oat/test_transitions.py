@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 
+import msgspec
 import pytest
 from oat.algorithms.ppo import PPOArgs
 
 from gem_core.episode import Episode, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.rollout import Batch
-from gem_oat.transitions import EpisodeData, batch_items, pad_rows, turn_rows
+from gem_oat.transitions import EpisodeData, batch_episodes, batch_items, pad_rows, turn_rows
 
 RESPONSE = [7, 8, 9]
 
@@ -61,6 +62,15 @@ def test_rows_are_the_turns_in_order():
     assert table.position.tolist() == [0, 1, 0, 1, 2]
     # Column 0 of Oat's tables is the second token.
     assert list(zip(table.start, table.end, strict=True)) == [(1, 4), (6, 9), (1, 4), (6, 9), (1, 4)]
+
+
+def test_episodes_are_named_as_they_are_counted():
+    episodes = [msgspec.structs.replace(played(turns), number=turns) for turns in (2, 0, 3)]
+    items = items_of(episodes, 4)
+    _, table = turn_rows(items, PPOArgs())
+    names = batch_episodes(items)
+    assert [names[number] for number in table.episode] == ["-0-2"] * 2 + ["-0-3"] * 3
+    assert names[2:] == ["-0-0"], "without turns, but not the one that was dropped"
 
 
 def test_dropped_episodes_have_no_summary_and_no_rows():

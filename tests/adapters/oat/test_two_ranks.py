@@ -17,6 +17,8 @@ from oat.utils.launcher import get_free_port
 from runs import GAMMA
 from same_tasks import SETTINGS, assert_first_batch
 
+from gem_core.records import open_records
+
 HERE = Path(__file__).parent
 
 
@@ -31,7 +33,11 @@ def test_advantages_cover_the_global_batch(model: Path, tmp_path: Path, advantag
         train_batch_size=16,
         train_batch_size_per_device=2,
         max_train=32,
+        record="full",
+        record_folder=str(tmp_path / "records"),
     )
+    records = open_records(tmp_path / "records")
+    assert records.gaps == []
     for batch in range(2):
         episodes = [one for rank in ranks for one in rank["turns"][batch]]
         seeds = [[summary.seed for summary in rank["summaries"][batch]] for rank in ranks]
@@ -48,6 +54,8 @@ def test_advantages_cover_the_global_batch(model: Path, tmp_path: Path, advantag
         got = sorted((one.before, one.ids, one.advantage) for rank in ranks for one in rank["trained"][batch])
         assert [one[:2] for one in got] == [one[:2] for one in want]
         assert [one[2] for one in got] == pytest.approx([one[2] for one in want], abs=1e-5)
+        ids = {summary.id for rank in ranks for summary in rank["summaries"][batch]}
+        assert {one.id for one in records.summaries if one.update == batch + 1} == ids
         assert ranks[0]["metrics"][batch]["rollout/turns"] == ranks[1]["metrics"][batch]["rollout/turns"] == len(want)
     assert ranks[0]["rows"] == ranks[1]["rows"], "each rank has as many, or an update would wait for ever"
     for name, value in ranks[0]["weights"].items():

@@ -10,8 +10,11 @@ import functools
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -49,12 +52,40 @@ def watch_updates(actor: Any, name: str) -> None:
         engine = getattr(self, name)
         engine = getattr(engine, "model", engine) if name == "actor" else engine
         steps = engine.global_steps
-        result = fit(self, *args, **kwargs)
-        seen = {"rows": items, "updates": engine.global_steps - steps}
+        loss: list[dict[str, Any]] = []
+        with watched_loss(self.trainer, loss) if name == "actor" else nullcontext():
+            result = fit(self, *args, **kwargs)
+        seen = {"rows": items, "updates": engine.global_steps - steps, "loss": loss}
         torch.save(seen, folder() / f"{name}-{self.seen}-{torch.distributed.get_rank()}.pt")
         return result
 
     actor.fit = watched
+
+
+@contextmanager
+def watched_loss(trainer: Any, rows: list[dict[str, Any]]) -> Iterator[None]:
+    """Add each row with the arguments that OpenRLHF's loss is called with."""
+    step = trainer.training_step
+
+    def note(experience: Any, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        _, logprobs, advantages = given
+        columns = (experience.sequences, experience.attention_mask, named["action_mask"])
+        for ids, present, mask, *numbers in zip(
+            *columns, advantages, logprobs, named["rollout_log_probs"], strict=True
+        ):
+            names = ("advantages", "logprobs", "sampled")
+            tables = {one: table.clone() for one, table in zip(names, numbers, strict=True)}
+            rows.append({"ids": ids[present.bool()], "mask": mask.bool(), **tables})
+
+    def watched(experience: Any, *args: Any, **kwargs: Any) -> Any:
+        hook = trainer.actor_loss_fn.register_forward_pre_hook(functools.partial(note, experience), with_kwargs=True)
+        try:
+            return step(experience, *args, **kwargs)
+        finally:
+            hook.remove()
+
+    with patch.object(trainer, "training_step", watched):
+        yield
 
 
 def watch_closing() -> None:

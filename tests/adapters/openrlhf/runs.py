@@ -47,6 +47,24 @@ def trained_responses(batch: Sequence[dict[str, Any]]) -> list[Response]:
     return [one for rank in batch for row in rank["rows"] for one in _responses(row)]
 
 
+def loss_tokens(batch: Sequence[dict[str, Any]]) -> dict[tuple[int, ...], list[list[list[float]]]]:
+    """What OpenRLHF's loss had for each response, by its ids and those before it.
+
+    Returns:
+        For each pass: the advantages, the trainer's and the sampler's log-probabilities of the response's tokens.
+    """
+    found: dict[tuple[int, ...], list[list[list[float]]]] = {}
+    for row in (row for rank in batch for row in rank["loss"]):
+        ids = row["ids"].tolist()
+        trained = [False, *row["mask"].tolist(), False]
+        for end in range(1, len(trained)):
+            if trained[end - 1] and not trained[end]:
+                start = max(at for at in range(end) if not trained[at]) + 1
+                numbers = [row[name][start - 1 : end - 1].tolist() for name in ("advantages", "logprobs", "sampled")]
+                found.setdefault(tuple(ids[:end]), []).append(numbers)
+    return found
+
+
 def _responses(row: Mapping[str, Any]) -> Iterator[Response]:
     ids, advantages, returns = (row[name].tolist() for name in ("sequences", "advantages", "returns"))
     trained = [False, *row["action_mask"].bool().tolist(), False]  # for each id, and past the end

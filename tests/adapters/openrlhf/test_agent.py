@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 from babble import Babble
+from end_of_recording import end_recording
 from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
 from same_tasks import SETTINGS, assert_first_batch
 from vllm import SamplingParams
 
 import gem_core
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
-from gem_core.records import read_episodes
+from gem_core.records import open_records, read_episodes
 from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
 from gem_openrlhf import GemAgentExecutor
@@ -255,8 +256,14 @@ def test_environments_alternate(play):
 
 
 def test_episodes_are_recorded(play, tmp_path):
-    play(5, "--gem.record", "full", "--gem.record_folder", str(tmp_path / "episodes"))
-    assert len([*read_episodes(tmp_path / "episodes")]) == 5
+    folder = tmp_path / "records"
+    try:
+        play(5, "--gem.record", "full", "--gem.record_folder", str(folder))
+    finally:
+        end_recording()
+    records = open_records(folder)
+    assert [one.split for one in records.summaries] == ["train"] * 5
+    assert all(token in records.texts for one in read_episodes(folder) for token in one.episode.sequences[0].ids)
 
 
 def test_the_agent_imports_no_training_code():

@@ -301,6 +301,15 @@ def test_deepspeed_updates_at_multiples_of_the_number_of_micro_batches():
     )
 
 
+def test_the_loss_has_the_numbers_of_the_experience_maker():
+    says(
+        ppo_actor.ActorPPOTrainer.training_step,
+        "old_action_log_probs = experience.action_log_probs",
+        "advantages = experience.advantages",
+        "self.actor_loss_fn( action_log_probs, old_action_log_probs, advantages, action_mask=experience.action_mask,",
+    )
+
+
 def test_the_loss_is_a_sum_over_the_tokens_of_an_update():
     loss, mask = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), torch.tensor([[1, 0, 1], [0, 0, 0]])
     assert aggregate_loss(loss, mask, batch_num_tokens=8.0).item() == 4.0 / 8.0

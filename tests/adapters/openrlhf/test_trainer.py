@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,14 +19,14 @@ from gem_openrlhf.trainer import TurnPPOTrainer, TurnTrainingActor, _TurnTrainin
 
 
 @pytest.fixture(params=[TurnPPOTrainer, TurnTrainingActor])
-def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNamespace]) -> Any:
+def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNamespace], tmp_path: Path) -> Any:
     made = plain_class(request.param).__new__(plain_class(request.param))
     made.args = arguments("--rollout.micro_batch_size=3", "--train.batch_size=4", "--train.micro_batch_size=2")
     made.args.gem = GemSettings(env=["test:Babble-v0"], steps=2)
-    made.experience_maker = SimpleNamespace(expect=lambda turns: None, metrics={})
+    made.experience_maker = SimpleNamespace(expect=lambda turns, update, episodes: None, metrics={})
     made.actor_model_group = made.reference_model_group = object()
     made.critic_model_group = None
-    made._report, made._announced = RunReport(2, "test", live=False), False
+    made._report, made._announced = RunReport(2, "test", live=False, folder=tmp_path), False
     made.wandb_logger = made.tensorboard_logger = None
     return made
 

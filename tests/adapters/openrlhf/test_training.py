@@ -8,14 +8,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from brute_force import expected, gae, returns_to_go
 from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
-from runs import Run, train, trained_responses
+from runs import Run, loss_tokens, train, trained_responses
 from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
+from gem_core.records import open_records, read_episodes
 from gem_core.rollout import Episode
 from gem_core.seeding import derive_seed
 
@@ -272,6 +274,52 @@ def test_rows_without_a_trained_token_change_nothing(resumed: Run):
     assert [name for name, value in line.items() if not math.isfinite(value)] == []
     assert {"kl", "logprobs_diff", "ppo_kl", "vllm_kl", "policy_loss", "critic_loss", "values"} <= line.keys()
     assert abs(line["vllm_kl"]) < 1e-5
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "updates"), [("hostile", {1, 2, 3}), ("critic", {1, 2, 3}), ("resumed", {4})])
+def test_records_have_the_numbers_of_the_loss(name: str, updates: set[int], request: pytest.FixtureRequest):
+    run: Run = request.getfixturevalue(name)
+    records = open_records(run.folder / "records")
+    assert records.gaps == []
+    trained = [one for one in read_episodes(records.path) if one.trained is not None]
+    in_loss = dict(zip(sorted(updates), map(loss_tokens, run.batches()), strict=True))
+    found: dict[int, Counter[tuple[int, ...]]] = {number: Counter() for number in updates}
+    for one in trained:
+        assert one.trained is not None
+        for turn, advantage, logprobs in zip(
+            one.episode.turns, one.trained.advantages, one.trained.logprobs, strict=True
+        ):
+            ids = tuple(one.episode.sequences[turn.sequence].ids[: turn.end])
+            sampled = one.episode.response_logprobs(turn)
+            assert logprobs is not None
+            assert sampled is not None
+            numbers = [[advantage] * len(sampled), logprobs, sampled]
+            assert any(np.allclose(numbers, tokens, rtol=0, atol=1e-6) for tokens in in_loss[one.trained.update][ids])
+            found[one.trained.update][ids] += 1
+    for number in updates:
+        assert found[number]
+        assert found[number] == {ids: len(one) for ids, one in in_loss[number].items()}
+
+
+def test_records_have_every_episode_of_an_update(hostile: Run):
+    records = open_records(hostile.folder / "records")
+    for step, episodes in hostile.episodes_by_step(12).items():
+        update = {one.id for one in records.summaries if one.update == step + 1}
+        assert update == {one.id for one in episodes}
+        assert len(update) == hostile.metrics[step]["rollout/episodes"] == 24
+    assert {one.split for one in records.summaries if one.update is None} == {"eval"}
+
+
+def test_records_have_the_settings_and_the_texts(critic: Run):
+    records = open_records(critic.folder / "records")
+    assert (records.settings["gamma"], records.settings["advantage"]) == (GAMMA, "gae")
+    assert records.settings["openrlhf"]["train"]["micro_batch_size"] == 4
+    assert {"openrlhf", "ray", "torch"} <= records.versions.keys()
+    for one in read_episodes(records.path):
+        assert all(token in records.texts for part in one.episode.sequences for token in part.ids)
 
 
 # -- what stops a run --------------------------------------------------------------------------------------------------

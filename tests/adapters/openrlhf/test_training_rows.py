@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import settings as effort
@@ -15,7 +16,7 @@ from made_up import add_turn, random_batch, rewards_of
 from gem_core.episode import Episode
 from gem_core.training.rows import Row
 from gem_core.training.turn_table import TurnTable
-from gem_openrlhf.experience import training_rows
+from gem_openrlhf.experience import batch_episodes, training_rows
 from gem_openrlhf.rows import EpisodeRows
 
 
@@ -68,6 +69,20 @@ def test_each_rank_has_its_share_of_rows_without_turns():
     assert [len(row.turns) for row in rows] == [1, 1, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0]
     assert table.row.tolist() == [0, 1, 4, 5, 8]
     assert sorted(Counter(table.episode.tolist()).values()) == [1] * 5
+
+
+def test_episodes_are_named_as_they_are_counted():
+    batch = [
+        EpisodeRows(one.summary and msgspec.structs.replace(one.summary, id=str(number)), rows=one.rows)
+        for number, one in enumerate([*random_batch(random.Random(1)), EpisodeRows()])
+    ]
+    _, table = training_rows(batch, 6, 3)
+    names = batch_episodes(batch, table)
+    for number, name in enumerate(names):
+        own = table.episode == number
+        rewards = table.reward[own][table.position[own].argsort()]
+        assert rewards.tolist() == rewards_of(batch[int(name)])
+    assert sorted(names, key=int) == [str(number) for number in range(8)], "all but the dropped one"
 
 
 def test_no_turns_need_no_rows():

@@ -54,7 +54,7 @@ def test_a_batch_gives_what_each_prompt_gives_alone(folder: Path) -> None:
     prompts = [Prompt([Message("user", text)]) for text in ("1", "2 3 4 5 6 7", "Guess my number from 1 to 10")]
     ids = [model._encoded(prompt, "one") for prompt in prompts]
     assert len({*map(len, ids)}) == 3
-    assert model._sample(ids) == [model._sample([one])[0] for one in ids]
+    assert model._engine.sample(ids) == [model._engine.sample([one])[0] for one in ids]
 
 
 def test_prompts_are_those_of_training(folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_same_weights_answer_alike_here_and_behind_an_endpoint(folder: Path,
 
     def answer(body: dict[str, Any]) -> str:
         ids = behind._tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=False)
-        [sampled] = behind._sample([ids])
+        [sampled] = behind._engine.sample([ids])
         return behind._tokenizer.decode(sampled.ids, skip_special_tokens=True)
 
     with ChatServer(answer).running() as server:

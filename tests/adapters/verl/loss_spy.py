@@ -15,7 +15,9 @@ from verl.workers.utils.padding import no_padding_2_padding
 sys.path.append(str(Path(__file__).parents[1]))
 from loss_numbers import write_rows
 
-sys.path.remove(str(Path(__file__).parents[1]))  # a worker looks for the package `trl`, and the folder has a folder of that name
+sys.path.remove(
+    str(Path(__file__).parents[1])
+)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
 FOLDER = Path(os.environ["GEM_SPY"])
 

@@ -167,6 +167,7 @@ def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp
 @pytest.fixture(scope="module")
 def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     flags = [
+        "gem.track=[tensorboard]",
         *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
         "algorithm.adv_estimator=gae",
         "algorithm.lam=0.8",
@@ -178,6 +179,19 @@ def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "trainer.total_training_steps=3",
     ]
     return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
+
+
+def test_a_tracker_has_each_step_and_episodes_of_other_processes(critic: Run):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(critic.folder / "report" / "tensorboard"), size_guidance={"tensors": 0})
+    found.Reload()
+    returns = {one.step: one.value for one in found.Scalars("episode/return")}
+    assert returns == {line["step"]: pytest.approx(line["episode/return"]) for line in critic.metrics}
+    episodes = {one.step: one.tensor_proto.string_val[0].decode() for one in found.Tensors("episodes/0")}
+    assert sorted(episodes) == sorted(returns)
+    assert all("[assistant]" in text for text in episodes.values())
+    assert not (critic.folder / "report" / "samples").exists()
 
 
 def test_the_seed_decides_the_first_batch(critic: Run):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gem_core import Env
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, load_model, read_saved
 from gem_evaluation.conversation import Reply, ToolCall
 from gem_evaluation.evaluation import evaluate_async
-from gem_evaluation.store import read_episodes, read_failures
+from gem_evaluation.store import read_episodes, read_failures, read_identity
 
 GAME = "game:GuessTheNumber-v0-easy"
 COMMAND = [sys.executable, "-c", "from gem_core.cli import main; main()", "eval"]
@@ -128,6 +129,29 @@ class Broken(Env):
 
     def sample_random_action(self) -> str:
         return "go"
+
+
+def test_what_a_policy_does_wrong_is_counted_as_its_own_fault(tmp_path: Path) -> None:
+    ends = {
+        0: Reply("", context_full=True),
+        1: Reply("\\boxed{1", truncated=True),
+        2: Reply(""),
+        3: Reply("\\boxed{0}"),
+    }
+    seen: dict[str, int] = {}
+
+    def answer(messages: Any) -> Reply:
+        return ends[seen.setdefault(messages[0]["content"], len(seen))]
+
+    results = evaluate("math:Sample", FunctionModel(answer, "clumsy", most_at_once=1), tasks=4, output=tmp_path)
+    summary = results["math:Sample"]
+    assert summary.policy_faults == {"context_full": 1, "cut_off": 1, "unusable": 1}
+    assert (summary.episodes.finished, summary.episodes.failed, summary.success.value) == (4, 0, 0.0)
+    assert read_saved(tmp_path).together.policy_faults == summary.policy_faults
+    assert (
+        "ended by the policy's own fault, and counted: 1 with a full context, 1 with a response that was cut off, "
+        "1 with a response that the environment could not use"
+    ) in (tmp_path / "report.md").read_text()
 
 
 def test_failures_are_told_apart_and_in_no_number(tmp_path: Path) -> None:
@@ -350,6 +374,36 @@ def test_the_endpoints_file_gives_model_url_and_prices(tmp_path: Path) -> None:
         assert {(one["top_p"], one["temperature"]) for one in server.requests} == {(0.5, 0.1)}
 
 
+def test_an_alias_with_another_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "endpoints.toml").write_text('[near]\nmodel = "stub"\nbase_url = "http://one/v1"\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EvaluationError, match=r"'near' .* endpoints\.toml, and http://two/v1 was given as well"):
+        load_model("near", base_url="http://two/v1")
+    assert load_model("far", base_url="http://two/v1").identity["base_url"] == ["http://two/v1"]
+
+
+def test_the_run_has_the_versions_of_what_could_change_a_number(tmp_path: Path) -> None:
+    with ChatServer(guess).running() as server:
+        evaluate(GAME, load_model("stub", base_url=server.url), tasks=1, output=tmp_path)
+    identity = read_identity(tmp_path)
+    assert identity["model"]["versions"] == {"openai": version("openai")}
+    assert identity["versions"]["numpy"] == version("numpy")
+
+
+@pytest.mark.parametrize("suite", ["math", "qa"])
+def test_a_suite_whose_data_cannot_be_loaded_says_so_in_a_line(suite: str, tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    arguments = [*COMMAND, "--suite", suite, "--model", "random"]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, timeout=300, env=offline)
+    assert done.returncode == 1
+    [error] = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert "could not be loaded from the Hugging Face hub or its cache" in error
+    assert "load it once on a machine with network" in error
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "evals").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -379,6 +433,12 @@ def test_an_endpoint_that_cannot_be_asked_is_refused(line: str, said: str, tmp_p
         ([GAME, "--model", "x", "--endpoints", "nowhere.toml"], "nowhere.toml cannot be read"),
         (["--suite", "sampel", "--model", "random"], "sample"),
         ([GAME, "--model", "random", "--tools", "no:tool"], "no:tool"),
+        (["runn", GAME, "--model", "random"], "no command and no environment 'runn'. Did you mean 'run'?"),
+        (["regrad", "evals/x"], "no command and no environment 'regrad'. Did you mean 'regrade'?"),
+        ([GAME, "--model", "random", "--temperature", "0.5"], "random takes no options, so temperature=0.5"),
+        ([GAME, "--model", "human", "--max-tokens", "9"], "human takes no options, so max_tokens=9"),
+        ([GAME, "--model", "json:dumps", "--max-tokens", "9"], "json:dumps takes no options, so max_tokens=9"),
+        ([GAME, "--model", "x", "--base-url", "http://x/v1", "--endpoints", "own.toml"], "Leave out --base-url"),
     ],
 )
 def test_wrong_use_is_answered_in_a_line(arguments: list[str], said: str, tmp_path: Path) -> None:

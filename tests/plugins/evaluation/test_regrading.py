@@ -242,6 +242,13 @@ def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
         regrade(tmp_path)
 
 
+def test_a_folder_without_a_finished_episode_is_named(tmp_path: Path) -> None:
+    evaluate("qa:Sample", FunctionModel(lambda messages: str(1 / 0), "broken"), tasks=2, output=tmp_path)
+    done = CliRunner().invoke(app, ["eval", "regrade", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "has no finished episode, so nothing was graded again" in done.output
+
+
 def test_the_command_says_what_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = CliRunner()
     unchanged = run.invoke(app, ["eval", "regrade", str(folder)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from gem_core.testing import check_env
 from gem_grading import Grade
 from gem_reasoning_gym import env as module
 from gem_reasoning_gym.names import _OF_0_1_25, VERSIONED, names, registered
+from gem_reasoning_gym.ordered import ORDERED
 
 NAMES = sorted(names())
 # Words, numbers, tables; oracles that are told and that are not; sympy, eval, numpy's generators; made at once.
@@ -27,6 +29,8 @@ SAMPLE = (
     "list_functions", "n_queens", "pool_matrix", "prime_factorization", "propositional_logic",
 )  # fmt: skip
 NUMBERS_AT_ONCE = ("acre", "gsm_symbolic", "list_functions", "word_ladder")
+IN_ORDER = ("isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder")
+"""Data sets that reasoning-gym makes in the order of sets of text."""
 UNTOLD = {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
 """Data sets that tell no answer, as many are right."""
 
@@ -135,6 +139,49 @@ def test_entries_are_those_of_reasoning_gym() -> None:
     theirs = reasoning_gym.create_dataset("letter_counting", seed=42, size=500)
     env = opened("letter_counting")
     assert [env.reset(index=number)[0] for number in range(20)] == [theirs[number]["question"] for number in range(20)]
+
+
+def entries_elsewhere(hash_seed: str) -> dict[str, Any]:
+    """Entries of those data sets in a process of its own."""
+    source = (
+        "import json, sys, gem_core\n"
+        "def entry(name, **kwargs):\n"
+        "    env = gem_core.make(f'rg:{name}', **kwargs)\n"
+        "    return [(env.reset(task=task)[0], env.unwrapped._entry) for task in range(6)]\n"
+        "found = {name: entry(name) for name in sys.argv[1:]}\n"
+        "several = {'allow_multivariate_polynomials': True, 'allow_cross_variable_product': True}\n"
+        "found['several variables'] = entry('polynomial_multiplication', **several)\n"
+        "print(json.dumps(found))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", source, *IN_ORDER],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_entries_do_not_depend_on_the_order_of_sets() -> None:
+    first, second = entries_elsewhere("1"), entries_elsewhere("2")
+    assert {name for name in first if first[name] != second[name]} == set()
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_sorting_changes_nothing_else(name: str) -> None:
+    from reasoning_gym.factory import DATASETS
+
+    cls, config = DATASETS[name]
+    ours, theirs = ORDERED[name](config(seed=7, size=20)), cls(config(seed=7, size=20))
+    for number in range(20):
+        one, other = ours[number], theirs[number]
+        assert [one.keys(), one["metadata"].keys()] == [other.keys(), other["metadata"].keys()]
+        assert theirs.score_answer(one["answer"], one) == 1, "our answer, to our question, by reasoning-gym's own score"
+        if name in ("knight_swap", "word_ladder"):  # many answers are right, and one is told
+            assert one["question"] == other["question"]
+            assert theirs.score_answer(one["answer"], other) == theirs.score_answer(other["answer"], one) == 1
+            assert len(one["answer"]) == len(other["answer"])
 
 
 def test_without_number_and_seed_the_next_entry_is_shown() -> None:

@@ -1,0 +1,31 @@
+"""What a collector hands out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gem_core.episode import Episode
+
+
+@dataclass
+class Batch:
+    """Whole episodes, and what it took to collect them."""
+
+    episodes: list[Episode] = field(default_factory=list[Episode])
+    carried_turns: int = 0
+    """Turns of these episodes that an earlier call had sampled."""
+    in_flight: int = 0
+    """Episodes that go on in the next call."""
+    surplus: int = 0
+    """Whole episodes that come in a later batch: beyond what was asked for, or waiting for the rest of their group."""
+    dropped: int = 0
+    """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
+    policy_seconds: float = 0.0
+    """Wall time in the policy."""
+    env_seconds: float = 0.0
+    """Wall time waiting for environments, not counting what they do while the policy samples."""
+
+    @property
+    def turns(self) -> int:
+        """Turns in all episodes."""
+        return sum(len(episode.turns) for episode in self.episodes)

@@ -1,0 +1,1 @@
+"""Metrics and sample episodes in Weights & Biases, TensorBoard and trackio; see docs/trackers.md."""

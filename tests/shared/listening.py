@@ -1,0 +1,37 @@
+"""A plugin that hears metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gem_core.episode import Episode, Source
+from gem_core.hookspecs import hookimpl
+
+
+class Listener:
+    """Writes down what the hooks tell."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+        self.sources: list[Source] = []
+
+    @hookimpl
+    def gem_metrics_start(self, source: Source) -> None:
+        self.sources.append(source)
+        self.heard.append(("start", source.resumed))
+
+    @hookimpl
+    def gem_metrics(self, source: Source, step: int, metrics: dict[str, float]) -> None:
+        self.heard.append(("metrics", (step, dict(metrics))))
+
+    @hookimpl
+    def gem_samples(self, source: Source, step: int, episodes: Sequence[Episode]) -> None:
+        self.heard.append(("samples", (step, [*episodes])))
+
+    @hookimpl
+    def gem_metrics_end(self, source: Source) -> None:
+        self.heard.append(("end", source.id == self.sources[-1].id))
+
+    def of(self, kind: str) -> list[Any]:
+        return [what for name, what in self.heard if name == kind]
