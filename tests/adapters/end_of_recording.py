@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from gem_core.plugins import manager
-from gem_core.training import recording
+from gem_core.training.recording import record
+from gem_core.training.settings import RunSettings
 
 
 def end_recording() -> None:
-    for plugin in [*manager._hooks.get_plugins()]:
-        if isinstance(plugin, recording.RunRecorder):
-            manager.unregister(plugin)
-            plugin.close()
-    recording._recorder.cache_clear()
+    """End it as settings without `record` do."""
+    record(RunSettings())
