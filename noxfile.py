@@ -34,6 +34,7 @@ CACHE = Path(os.environ.get("GEM_CORE_CACHE", Path.home() / ".cache" / "gem-core
 PROJECT = load_toml("pyproject.toml")
 # Sessions at a time: most tests wait for processes, and the largest session takes up to 7 GB.
 LANES = max(1, min(3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (7 << 30)))
+BROWSER_TESTS = "tests/plugins/viewer/browser"
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # 3.12 has passed whenever both neighbors passed
@@ -59,7 +60,7 @@ def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time."""
     # Sessions that train in Ray come early: others run while they wait, and no long session is left for the end.
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "lint"])
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "viewer", "lint"])
 
 
 @nox.session
@@ -92,7 +93,7 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = ["--ignore=tests/plugins/trackers"]
+    left_out = ["--ignore=tests/plugins/trackers", f"--ignore={BROWSER_TESTS}"]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
@@ -140,6 +141,19 @@ def trackers(session: nox.Session) -> None:
     extras = ["eval", "wandb", "tensorboard", "trackio"]
     python = environment(session, "trackers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
     run(session, python, "-m", "pytest", "tests/plugins/trackers", *session.posargs)
+
+
+@nox.session
+def viewer(session: nox.Session) -> None:
+    """The viewer's page in chromium; root gets the browser from Debian. Screenshots are kept in .nox/viewer."""
+    if not any(map(shutil.which, ("chromium", "google-chrome"))) and os.geteuid() == 0 and shutil.which("apt-get"):
+        _quiet(session, "apt-get", "update")
+        _quiet(session, "apt-get", "install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core")
+    if not any(map(shutil.which, ("chromium", "google-chrome"))):
+        session.skip("no chromium here; install it, for example with apt-get install chromium")
+    python = environment(session, "viewer", ADAPTER_PYTHON, ["view", "eval"], ["test", "browser"])
+    screenshots = str(HERE / ".nox" / "viewer")
+    run(session, python, "-m", "pytest", BROWSER_TESTS, *session.posargs, GEM_VIEWER_SCREENSHOTS=screenshots)
 
 
 @nox.session

@@ -143,6 +143,9 @@ def play(
     env_id: Annotated[str, typer.Argument(metavar="ID", help="For example game:GuessTheNumber-v0-easy.")],
     random: Annotated[bool, typer.Option("--random", help="Play random valid actions.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the first episode.")] = None,
+    task: Annotated[
+        int | None, typer.Option(min=0, help="Row of the data set that the first episode asks, where there is one.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set an argument of the environment. Repeat to set several."),
@@ -152,7 +155,7 @@ def play(
     """Play an environment in the terminal."""
     from gem_core.cli.play import ask, draw, parse_settings, play_episodes
 
-    play_episodes(env_id, parse_settings(settings or []), draw if random else ask, seed, episodes)
+    play_episodes(env_id, parse_settings(settings or []), draw if random else ask, seed, episodes, task=task)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 import numpy as np
 
-from gem_core.episode import Episode, Run
+from gem_core.episode import Episode, Run, Source
 from gem_core.hookspecs import hookimpl
 from gem_core.records.content import packed_episode, packed_training, summary_fields
 from gem_core.records.frames import FrameWriter
@@ -104,6 +104,13 @@ class RunRecorder:
         """Write what an update trained on."""
         self._write(lambda: self._update_frame(update))
 
+    @hookimpl
+    def gem_metrics(self, source: Source, step: int, metrics: Mapping[str, float]) -> None:
+        """Write the metrics of an update of a training."""
+        if source.kind == "training":
+            numbers = {name: float(value) for name, value in metrics.items()}
+            self._write(lambda: ({"kind": "metrics", "step": step, "metrics": numbers}, b""))
+
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self._writer.close()
@@ -145,17 +152,16 @@ class RunRecorder:
     def _update_frame(self, update: Update) -> tuple[dict[str, Any], bytes]:
         kept = np.array([self._chosen(task) for task in update.task.tolist()], dtype=np.bool_)
         turns = np.flatnonzero(kept)[np.argsort(update.episode[kept], kind="stable")]
-        names, starts = np.unique(update.episode[turns], return_index=True)
-        bodies = [
-            packed_training(update, turns[first:last], full=self.detail == "full")
-            for first, last in pairwise([*starts.tolist(), len(turns)])
-        ]
+        bounds = np.searchsorted(update.episode[turns], np.arange(len(update.episodes) + 1)).tolist()
+        # An episode without turns has no task here.
+        own = [part for part in enumerate(pairwise(bounds)) if part[1][0] < part[1][1] or self._share >= 1]
+        bodies = [packed_training(update, turns[first:last], full=self.detail == "full") for _, (first, last) in own]
         head = {
             "kind": "update",
             "number": update.number,
             "rank": update.rank,
             "ranks": update.ranks,
-            "episodes": [as_utf8(update.episodes[int(name)]) for name in names],
+            "episodes": [as_utf8(update.episodes[index]) for index, _ in own],
             "sizes": [len(body) for body in bodies],
         }
         return head, b"".join(bodies)

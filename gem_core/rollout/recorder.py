@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -37,6 +38,7 @@ class Recorder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        drop_partial_line(self.path)
         self._file = self.path.open("ab")
         self._lock = threading.Lock()
 
@@ -63,6 +65,30 @@ def recording(path: str | Path) -> Generator[Recorder]:
     finally:
         manager.unregister(recorder)
         recorder.close()
+
+
+def drop_partial_line(path: Path) -> None:
+    """Cut off what a killed process left behind the last whole line of a file; make the file if there is none.
+
+    Raises:
+        OSError: it cannot be opened or written.
+    """
+    with path.open("ab"):
+        pass
+    with path.open("r+b") as file:
+        file.truncate(_end_of_lines(file))
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    place = file.seek(0, os.SEEK_END)
+    while place > 0:
+        begin = max(0, place - (1 << 16))
+        file.seek(begin)
+        found = file.read(place - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        place = begin
+    return 0
 
 
 def as_utf8(text: str) -> str:

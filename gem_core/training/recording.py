@@ -44,10 +44,8 @@ def record(settings: RunSettings, tokenizer: Any = None) -> None:
     """
     global _current
     folder, described = settings.records, settings.described()
-    if _current is not None and (folder is None or (described, folder.resolve()) != _current[:2]):
-        manager.unregister(_current.recorder)
-        _current.recorder.close()
-        _current = None
+    if folder is None or (_current is not None and (described, folder.resolve()) != _current[:2]):
+        stop_recording()
     if folder is None:
         return
     if _current is None:
@@ -59,6 +57,15 @@ def record(settings: RunSettings, tokenizer: Any = None) -> None:
         _current = _Recording(described, folder.resolve(), recorder)
     if tokenizer is not None:
         _current.recorder.tokenizer = tokenizer
+
+
+def stop_recording() -> None:
+    """End what `record` began in this process. Safe to call twice."""
+    global _current
+    if _current is not None:
+        manager.unregister(_current.recorder)
+        _current.recorder.close()
+        _current = None
 
 
 def wants_tokens() -> bool:

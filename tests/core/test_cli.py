@@ -205,6 +205,15 @@ def test_play_random_is_reproducible() -> None:
     assert run(*args[:-3], "4", *args[-2:]).stdout != first.stdout
 
 
+def test_play_asks_the_row_of_a_data_set(rude: str) -> None:
+    args = ("play", "qa:Sample", "--seed", "0", "--task")
+    shown = [run(*args, task, input="").stdout for task in ("0", "1", "0")]
+    assert shown[0] == shown[2] != shown[1]
+    refused = run("play", rude, "--task", "0")
+    assert refused.exit_code == 1
+    assert "task" in refused.stderr
+
+
 def test_play_by_a_person() -> None:
     opening = run("play", "game:Corridor-v0", "--seed", "0").stdout.splitlines()[0]
     move = ">" if opening.index("@") < opening.index("G") else "<"

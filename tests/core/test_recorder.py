@@ -280,6 +280,16 @@ def test_a_recording_of_a_later_version_is_refused(tmp_path: Path) -> None:
         list(episodes_in(path))
 
 
+def test_a_recorder_goes_on_after_one_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    written(path, episode(0), episode(1))
+    path.write_bytes(path.read_bytes()[:-50])
+    recorder = Recorder(path)
+    recorder.gem_episode_end(episode(2))
+    recorder.close()
+    assert [one.number for one in episodes_in(path)] == [0, 2]
+
+
 def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
     for line in (

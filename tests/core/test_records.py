@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gem_core.episode import Episode, Run, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_core.episode import Episode, Run, Source, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.records import RecordsError, RunRecorder, Update, open_records, read_episodes
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.records.frames import FrameReader, FrameWriter
@@ -116,19 +116,6 @@ def test_what_was_played_and_trained_on_comes_back(recorder: RunRecorder, tmp_pa
             expected = [as_logprobs([-index - at / 8]) * size for at, size in enumerate(SAMPLED)]
             assert found.trained.logprobs == expected
             assert found.trained.entropies == [None] * 3
-
-
-def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
-    whole, empty = episode(0), episode(1)
-    empty.turns = []
-    for one in (empty, whole):
-        recorder.gem_episode_end(one)
-    recorder.gem_update(update(2, [whole, empty], entropies=[np.zeros(size) for size in SAMPLED]))
-    first, second = read_episodes(tmp_path)
-    assert first.trained is not None
-    assert (first.trained.update, first.trained.advantages, first.trained.logprobs) == (2, [], [])
-    assert second.trained is not None
-    assert [entropy is not None for entropy in second.trained.entropies] == [True] * 3
 
 
 def assert_same(found: Episode, played: Episode) -> None:
@@ -315,7 +302,7 @@ def only(whole: Update, chosen: np.ndarray[Any, Any], **changes: Any) -> Update:
     return dataclasses.replace(whole, **{**columns, "logprobs": logprobs, **changes})
 
 
-def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None:
+def test_an_episode_without_turns_belongs_to_its_update(recorder: RunRecorder, tmp_path: Path) -> None:
     failed = msgspec.structs.replace(episode(1), turns=[], sequences=[], error="it broke\n" * 100)
     for one in (episode(0), failed):
         recorder.gem_episode_end(one)
@@ -323,7 +310,7 @@ def test_an_episode_without_turns(recorder: RunRecorder, tmp_path: Path) -> None
     recorder.gem_update(dataclasses.replace(part, episodes=[episode(0).id, failed.id]))
     first, second = read_episodes(tmp_path)
     assert first.trained is not None
-    assert (second.updates, second.episode.error) == ([], failed.error)
+    assert (second.summary.update, second.episode.error) == (1, failed.error)
 
 
 def test_unknown_numbers_are_none(recorder: RunRecorder, tmp_path: Path) -> None:
@@ -477,6 +464,13 @@ def test_a_resumed_run_has_the_settings_of_its_last_start(tmp_path: Path) -> Non
     _, second = sorted(tmp_path.glob("*.gemrec"), key=lambda one: one.stat().st_mtime_ns)
     second.rename(tmp_path / "a-earlier-name.gemrec")
     assert open_records(tmp_path).settings == {"rate": 0.2}
+
+
+def test_metrics_of_a_training_are_recorded(recorder: RunRecorder, tmp_path: Path) -> None:
+    for kind in ("training", "evaluation"):
+        recorder.gem_metrics(Source("s", kind, "demo"), 2, {"loss": 0.5, "odd": float("nan")})
+    (line,) = open_records(tmp_path).metrics
+    assert (line["step"], line["loss"], str(line["odd"])) == (2.0, 0.5, "nan")
 
 
 def test_metrics_of_the_report_are_read(recorder: RunRecorder, tmp_path: Path) -> None:

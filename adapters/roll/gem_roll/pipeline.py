@@ -114,9 +114,8 @@ class TurnPipeline(AgenticPipeline):
 
     def _log_probs_with_entropies(self, batch: Batch, *, blocking: bool, **options: Any) -> Any:
         found = self._log_probs(batch, blocking=blocking, **options)
-        if (
-            blocking and self._record is not None and wants_tokens()
-        ):  # ROLL does not wait for those of a reference model
+        # ROLL does not wait for those of a reference model.
+        if blocking and self._record is not None and wants_tokens():
             batch.batch[ENTROPIES] = found.batch["entropy"]
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ class TrainedBatch:
 
     turns: TurnTable
     episodes: Sequence[str]
-    """`Episode.id` of each episode with turns."""
+    """`Episode.id` of each episode, as the table counts them."""
+    without_turns: Sequence[str]
+    """`Episode.id` of the other episodes, which belong to the first update on the batch."""
     advantages: torch.Tensor
     """(rows, tokens)."""
     returns: FloatArray
@@ -39,11 +41,12 @@ class LossRecorder(TrainerCallback):
     def __init__(self, rank: int, ranks: int) -> None:
         self._place = {"rank": rank, "ranks": ranks}
         self._batch: TrainedBatch | None = None
+        self._others: Sequence[str] = ()
         self._seen: dict[int, tuple[np.ndarray | None, np.ndarray | None]] = {}
 
     def begin(self, batch: TrainedBatch) -> None:
         """Take the batch that is trained from now on."""
-        self._batch = batch
+        self._batch, self._others = batch, batch.without_turns
         self._seen = {}
 
     def add(self, rows: torch.Tensor, logprobs: torch.Tensor | None, entropies: torch.Tensor | None) -> None:
@@ -66,17 +69,19 @@ class LossRecorder(TrainerCallback):
             return
         with harmless():
             own = np.isin(batch.turns.row, [*seen])
+            numbers, counted = np.unique(batch.turns.episode[own], return_inverse=True)
             shape = tuple(batch.advantages.shape)
             report_update(
                 state.global_step,
-                batch.turns.only(own),
-                batch.episodes,
+                replace(batch.turns.only(own), episode=counted),
+                [*(batch.episodes[int(number)] for number in numbers), *self._others],
                 advantages=[_array(batch.advantages)],
                 returns=batch.returns[own],
                 logprobs=_table({row: first for row, (first, _) in seen.items()}, shape),
                 entropies=_table({row: second for row, (_, second) in seen.items()}, shape),
                 **self._place,
             )
+        self._others = ()
 
 
 def _table(rows: dict[int, np.ndarray | None], shape: tuple[int, ...]) -> list[np.ndarray] | None:

@@ -332,9 +332,10 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.add_callback(self._recorder)
         advantages = output["advantages"]
         output[_ROWS] = torch.arange(len(advantages), device=advantages.device)
-        names: Any = self._turns.names
-        episodes = [self._batch.episodes[number].id for number in names]
-        self._recorder.begin(TrainedBatch(self._turns, episodes, advantages, returns))
+        numbers: Any = self._turns.names
+        episodes = [self._batch.episodes[number].id for number in numbers]
+        others = [episode.id for episode in self._batch.episodes if not episode.turns]
+        self._recorder.begin(TrainedBatch(self._turns, episodes, others, advantages, returns))
 
     def _end_progress(self) -> None:
         # The Hugging Face trainer ends its callbacks only after a whole run, but an interrupted run needs a curve, too.

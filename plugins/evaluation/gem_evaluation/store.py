@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from gem_core.rollout.recorder import as_utf8, encoded
+from gem_core.rollout.recorder import as_utf8, drop_partial_line, encoded
 from gem_core.specs import RecordSource
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.finished import Finished
@@ -190,26 +190,10 @@ def _records(path: Path, kind: Any) -> Iterator[Any]:
 
 
 def _appending(path: Path) -> BinaryIO:
-    """Open for appending, behind the last whole line."""
-    with path.open("ab"):
-        pass
+    drop_partial_line(path)
     file = path.open("r+b", buffering=0)
-    file.truncate(_whole(file))
     file.seek(0, os.SEEK_END)
     return file
-
-
-def _whole(file: BinaryIO) -> int:
-    """Where the last whole line ends."""
-    place = file.seek(0, os.SEEK_END)
-    while place > 0:
-        begin = max(0, place - (1 << 16))
-        file.seek(begin)
-        found = file.read(place - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        place = begin
-    return 0
 
 
 def _locked(folder: Path) -> BinaryIO:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from end_of_recording import end_recording
 from oat.args import default_args_validation
 from oat.interface import get_program
 from oat.types import TransitionData
@@ -20,6 +19,7 @@ from oat.types import TransitionData
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.rollout import Episode
+from gem_core.training.recording import stop_recording
 from gem_cpu.oat import engine
 from gem_cpu.oat.transport import learner_of
 from gem_oat import GemActor, GemLearner, GemOatArgs
@@ -227,6 +227,6 @@ def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], No
         raise
     finally:
         manager.unregister(run)
-        end_recording()
+        stop_recording()
     run.sampled = engine.SAMPLED[before:]
     return run

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from babble import Babble
-from end_of_recording import end_recording
 from openrlhf.trainer.ray.vllm_engine import _load_agent_executor
 from same_tasks import SETTINGS, assert_first_batch
 from vllm import SamplingParams
@@ -24,6 +23,7 @@ from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.records import open_records, read_episodes
 from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
+from gem_core.training.recording import stop_recording
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
 from gem_openrlhf.rows import RESULT, EpisodeRows
@@ -260,7 +260,7 @@ def test_episodes_are_recorded(play, tmp_path):
     try:
         play(5, "--gem.record", "full", "--gem.record_folder", str(folder))
     finally:
-        end_recording()
+        stop_recording()
     records = open_records(folder)
     assert [one.split for one in records.summaries] == ["train"] * 5
     assert all(token in records.texts for one in read_episodes(folder) for token in one.episode.sequences[0].ids)

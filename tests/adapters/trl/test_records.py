@@ -40,9 +40,9 @@ class LossSpy(TurnGRPOTrainer):
 
 
 @pytest.fixture(autouse=True)
-def _end_of_recording(settings):
+def _end_of_recording():
     yield
-    recording.record(settings())
+    recording.stop_recording()
 
 
 SEVERAL_UPDATES = {"gradient_accumulation_steps": 1, "steps_per_generation": 2}
@@ -136,3 +136,5 @@ def test_episodes_without_turns_are_read_too(trainer, tmp_path: Path):
     episodes = [records.episode(index) for index in range(len(records.summaries))]
     assert len(episodes) == 64
     assert any(not one.episode.turns for one in episodes)
+    assert {one.summary.update for one in episodes} == {1, 2}
+    assert all(one.trained.advantages for one in episodes if one.trained and one.episode.turns)

@@ -12,12 +12,11 @@ import torch
 from verl.workers import engine_workers
 from verl.workers.utils.padding import no_padding_2_padding
 
-sys.path.append(str(Path(__file__).parents[1]))
-from loss_numbers import write_rows
+SHARED = str(Path(__file__).parents[1])
+sys.path.append(SHARED)
+from loss_numbers import write_rows  # noqa: E402
 
-sys.path.remove(
-    str(Path(__file__).parents[1])
-)  # a worker looks for the package `trl`, and the folder has a folder of that name
+sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
 FOLDER = Path(os.environ["GEM_SPY"])
 

@@ -16,7 +16,6 @@ import hydra
 import msgspec
 import pytest
 from babble import Babble
-from end_of_recording import end_recording
 from omegaconf import DictConfig
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, DictConfigWrap, ToolListWrap, _agent_loop_registry
 from verl.workers.rollout.replica import TokenOutput
@@ -27,6 +26,7 @@ from gem_core import Wrapper
 from gem_core.records import read_episodes
 from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
+from gem_core.training.recording import stop_recording
 from gem_core.training.results import EpisodeResult
 from gem_verl.loop import EnvironmentLoop
 from gem_verl.rows import RESULT, TURNS
@@ -104,7 +104,7 @@ def setup_module() -> None:
 def _closed() -> Iterator[None]:
     yield
     RUNNERS.close()
-    end_recording()
+    stop_recording()
 
 
 @pytest.fixture

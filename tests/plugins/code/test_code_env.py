@@ -346,8 +346,20 @@ class TestSample(EnvConformance):
     env_id = "code:Sample"
 
 
-@pytest.mark.parametrize("env_id", ["code:CodeContest", "code:Taco8k", "code:PrimeIntellect15k", "eval:CodeContest"])
-def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
+def of_numbers(folder: Path) -> dict[str, Any]:
+    """A file with the columns of the hub's data sets."""
     rows = [{"problem": f"Print {n}.", "tests": json.dumps({"inputs": [""], "outputs": [str(n)]})} for n in range(50)]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    check_env(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"dataset": str(folder / "q.jsonl"), "split": None}
+
+
+def test_a_hub_id_keeps_the_contract_on_a_file_of_its_columns(tmp_path: Path) -> None:
+    check_env("code:CodeContest", **of_numbers(tmp_path))
+
+
+@pytest.mark.parametrize("env_id", ["code:CodeContest", "code:Taco8k", "code:PrimeIntellect15k", "eval:CodeContest"])
+def test_hub_ids_play_a_file_of_their_columns(env_id: str, tmp_path: Path) -> None:
+    env = gem_core.make(env_id, **of_numbers(tmp_path))
+    observation, _ = env.reset(seed=3)
+    number = observation.partition("Print ")[2].partition(".")[0]
+    assert env.step(block(f"print({number})"))[1] == 1.0

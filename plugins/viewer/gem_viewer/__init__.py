@@ -1,0 +1,1 @@
+"""`gem-core view`: runs of training and evaluation in a browser."""

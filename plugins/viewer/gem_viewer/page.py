@@ -1,0 +1,231 @@
+"""The page: one file of HTML that asks no other host for anything.
+
+It consists of `page/index.html`, the style sheets and scripts of `page/`, and the data: descriptions of the runs and
+the columns of all episodes before the scripts, shards behind them, so that the first view is up before they are parsed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gem_viewer.columns import columns
+from gem_viewer.errors import ViewError
+from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
+
+if TYPE_CHECKING:
+    from gem_core.records import Records
+
+_SCRIPTS = (
+    "dom.js",
+    "source.js",
+    "runs.js",
+    "filters.js",
+    "curves.js",
+    "run.js",
+    "table.js",
+    "episodes.js",
+    "tokens.js",
+    "episode.js",
+    "group.js",
+    "main.js",
+)
+"""In one scope, in this order: a name is declared before the script that uses it runs."""
+
+_STYLES = ("uplot/uPlot.min.css", "style.css")
+_LIBRARY = "uplot/uPlot.iife.min.js"
+
+
+def described(records: Records, name: str) -> dict[str, Any]:
+    """What the page shows of a run besides its episodes, as plain data.
+
+    Args:
+        records: the run.
+        name: what the page calls it.
+    """
+    return {
+        "name": name,
+        "kind": records.kind,
+        "settings": {key: _shown(value) for key, value in records.settings.items()},
+        "kwargs": _env_kwargs(records.settings),
+        "versions": dict(records.versions),
+        "metrics": _metric_columns(records.metrics),
+        "gaps": list(records.gaps),
+    }
+
+
+def names_of(opened: Sequence[Records]) -> list[str]:
+    """A name for each run, which no other has."""
+    taken: dict[str, int] = {}
+    names: list[str] = []
+    for records in opened:
+        taken[records.name] = number = taken.get(records.name, 0) + 1
+        names.append(records.name if number == 1 else f"{records.name} ({number})")
+    return names
+
+
+def write_page(
+    opened: Sequence[Records], path: Path, *, split: bool = False, done: Callable[[int], None]
+) -> list[Path]:
+    """Write the page with its data.
+
+    Args:
+        opened: the runs.
+        path: the file; replaced if it exists.
+        split: put the shards into a folder beside the page, which loads them as they are needed.
+        done: called with the number of episodes that were written, now and then.
+
+    Returns:
+        The file, and the folder if there is one.
+
+    Raises:
+        ViewError: it cannot be written.
+    """
+    folder = path.with_name(f"{path.stem}_data")
+    try:
+        with tempfile.TemporaryFile() as spool:
+            if split:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+            runs: list[dict[str, Any]] = []
+            tables: list[dict[str, Any]] = []
+            for number, (records, name) in enumerate(zip(opened, names_of(opened), strict=True)):
+                table = TokenTable(records.texts)
+                sizes: list[list[int]] = []
+                for block, one in enumerate(_shards(records, table)):
+                    place = f"{number}-{block}"
+                    if split:
+                        (folder / f"{place}.js").write_bytes(_script_of(place, one))
+                    else:
+                        spool.writelines(_element_of(place, one))
+                    sizes.append([len(part) for part in one])
+                    done(min(BLOCK, len(records.summaries) - block * BLOCK))
+                runs.append({**described(records, name), "columns": columns(records.summaries), "sizes": sizes})
+                tables.append(table.entries())
+            boot = {"source": "beside" if split else "embedded", "folder": folder.name, "block": BLOCK}
+            _write(path, _head(boot, {"runs": runs, "tables": tables}), spool)
+    except OSError as error:
+        raise ViewError(f"{path} cannot be written: {error}. Free some space or choose another place") from error
+    return [path, folder] if split else [path]
+
+
+def served_page() -> tuple[bytes, str]:
+    """The page without data, which it asks its own server for; and its content security policy."""
+    return _head({"source": "server", "block": BLOCK}, {}), _policy("server")
+
+
+def _write(path: Path, head: bytes, shards: IO[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        file.write(head)
+        shards.seek(0)
+        shutil.copyfileobj(shards, file, 1 << 20)
+    new.replace(path)
+
+
+def _shards(records: Records, table: TokenTable) -> Iterator[list[bytes]]:
+    for start in range(0, len(records.summaries), BLOCK):
+        end = min(start + BLOCK, len(records.summaries))
+        yield shard([records.episode(index) for index in range(start, end)], table)
+
+
+def _encoded(one: list[bytes]) -> bytes:
+    return base64.b64encode(b"".join(one))
+
+
+def _element_of(place: str, one: list[bytes]) -> list[bytes]:
+    return [f'<script type="text/plain" id="shard-{place}">'.encode(), _encoded(one), b"</script>\n"]
+
+
+def _script_of(place: str, one: list[bytes]) -> bytes:
+    return b'gemShard("%s","%s")\n' % (place.encode(), _encoded(one))
+
+
+def _head(boot: Mapping[str, Any], data: Mapping[str, Any]) -> bytes:
+    """Everything but the shards."""
+    elements = [_data_element("boot", boot), *(_data_element(name, value) for name, value in data.items())]
+    parts = {
+        "{policy}": html.escape(_policy(boot["source"])).encode(),
+        "{style}": _style(),
+        "{data}": b"\n".join(elements),
+        "{library}": _read(_LIBRARY),
+        "{script}": _script(),
+    }
+    # At once, so that no mark is found in a part.
+    return re.sub(rb"\{\w+\}", lambda mark: parts[mark[0].decode()], _read("index.html"))
+
+
+def _data_element(name: str, value: object) -> bytes:
+    # A text of the data must not end the element, or begin a comment in it.
+    text = as_json(value).replace(b"<", b"\\u003c")
+    return b'<script type="application/json" id="%s">%s</script>' % (name.encode(), text)
+
+
+def _policy(source: str) -> str:
+    """The content security policy: the scripts and the style of this page, and nothing else."""
+    scripts = [_hash(_read(_LIBRARY)), _hash(_script())]
+    # Lets these scripts, and only them, load the files beside the page.
+    scripts += ["'strict-dynamic'"] if source == "beside" else []
+    rules = {
+        "default-src": ["'none'"],
+        "script-src": scripts,
+        "style-src": [_hash(_style())],
+        "img-src": ["data:"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+        **({"connect-src": ["'self'"]} if source == "server" else {}),
+    }
+    return "; ".join(" ".join([name, *values]) for name, values in rules.items())
+
+
+def _hash(content: bytes) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
+
+
+def _script() -> bytes:
+    return b'"use strict";\n(() => {\n' + b"\n".join(map(_read, _SCRIPTS)) + b"\n})();\n"
+
+
+def _style() -> bytes:
+    return b"\n".join(map(_read, _STYLES))
+
+
+def _read(name: str) -> bytes:
+    return files("gem_viewer").joinpath("page", *name.split("/")).read_bytes()
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Arguments of the environments as `gem-core play --set` takes them: by id, or for all under an empty text."""
+    environments: Any = settings.get("environments")  # of an evaluation
+    played: list[Any] = list(environments.values()) if environments else [{"id": "", **settings}]
+    found: dict[str, dict[str, str]] = {}
+    for one in played:
+        fields: dict[str, Any] = {"id": "", "env_kwargs": {}, **one}
+        shown = {str(key): _shown(value) for key, value in dict(fields["env_kwargs"] or {}).items()}
+        if found.setdefault(fields["id"], shown) != shown:
+            found[fields["id"]] = {}  # one id was played in several ways, and which one is not known
+    return found
+
+
+def _metric_columns(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
+    """A list of each metric's values by update; `None` where it is missing or not finite."""
+    names = dict.fromkeys(name for line in lines for name in line)
+    return {name: [_or_none(line.get(name)) for line in lines] for name in names}
+
+
+def _or_none(number: float | None) -> float | None:
+    return number if number is not None and number - number == 0 else None

@@ -1,0 +1,197 @@
+// The view of one episode.
+
+class EpisodeView {
+  constructor(app) {
+    this.app = app;
+    this.runs = app.runs;
+    this.mode = "chat";
+    this.measure = "logprob";
+    this.element = el("div", { class: "episode" });
+  }
+
+  async show(row, turn) {
+    const own = (this._showing = {});
+    this.row = row;
+    const details = await this.runs.details(row);
+    const tokens = this.mode === "tokens" && details.sequences.length ? await this.runs.numbers(row) : null;
+    if (own !== this._showing) return; // another episode was opened meanwhile
+    this.details = details;
+    this.turn = turn === null ? null : Math.max(0, Math.min(details.turns.length - 1, turn));
+    const body = tokens ? new TokensView(tokens, details, this.measure, (name) => { this.measure = name; }).element : this._chat();
+    this.element.replaceChildren(this._head(), el("div", { class: "columns" }, body, this._side()));
+    this._drawChart();
+    if (this.turn !== null) this._toTurn(this.turn);
+    else window.scrollTo(0, 0);
+  }
+
+  _value(name) {
+    return this.runs.value(this.row, name);
+  }
+
+  _head() {
+    const group = this.runs.groupOf(this.row);
+    const { rows } = this.app.selection;
+    const at = rows.indexOf(this.row);
+    const button = (text, title, act, off) => el("button", { type: "button", title, disabled: off, onclick: act }, text);
+    const modes = [["chat", "Conversation"], ["tokens", "Tokens"]].map(([mode, title]) =>
+      el("button", { type: "button", "aria-pressed": String(this.mode === mode), disabled: mode === "tokens" && !this.details.sequences.length,
+        title: mode === "tokens" && !this.details.sequences.length ? "No tokens are known of this episode" : "Key t", onclick: () => this.setMode(mode) }, title));
+    return el("div", { class: "episode-head" },
+      el("h1", {}, visible(this._value("env")), " ", el("span", { class: "faint" }, visible(this._value("id")))),
+      el("p", { class: "ending" }, ...this._ending()),
+      el("div", { class: "bar-of-buttons" },
+        el("span", { class: "segmented", role: "group", "aria-label": "Show" }, ...modes),
+        button("← Previous", "Key k", () => this.step(-1), at <= 0),
+        el("span", { class: "faint" }, at < 0 ? "not in the selection" : `${integer(at + 1)} of ${integer(rows.length)}`),
+        button("Next →", "Key j", () => this.step(1), at < 0 || at >= rows.length - 1),
+        button(`Group of ${group.length}`, "Key g", () => this.app.openGroup(this.row)),
+        button("Copy link", "A permanent link to this episode and turn", (event) => copy(location.href.split("#")[0] + this.address(), event.target))));
+  }
+
+  address() {
+    return episodeAddress(this.runs, this.row, this.turn);
+  }
+
+  _ending() {
+    const turns = this.details.turns.length;
+    const after = `after ${turns} ${turns === 1 ? "turn" : "turns"}`;
+    const stop = this._value("stop");
+    const solved = Boolean(this._value("success"));
+    const words = {
+      terminated: solved ? `The task ended ${after}: it was solved.` : `The task ended ${after}, not solved.`,
+      truncated: `The environment cut the episode off ${after}${solved ? "; the task was solved" : ""}.`,
+      context_full: `The next prompt and response might not have fitted the context ${after}.`,
+      env_error: `The environment failed ${after}.`,
+    };
+    const kind = stop === "env_error" ? "bad" : solved ? "good" : "quiet";
+    return [badge(solved ? "solved" : stop === "env_error" ? "failed" : "not solved", kind), ` ${words[stop] ?? stop}`];
+  }
+
+  _chat() {
+    const list = el("ol", { class: "chat", "aria-label": "Conversation" });
+    const { turns, trained, final, error } = this.details;
+    let result = null; // what a tool answered is the next observation
+    for (const [at, turn] of turns.entries()) {
+      list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn, trained),
+        message("environment", result ? "tool's answer" : "observation", turn.observation, { folded: result }),
+        message("policy", turn.tool ? "response with a tool call" : "response", turn.response, { folded: turn.tool ? `Tool call, ${turn.tool}` : null, notes: notesOf(turn) }),
+        turn.info ? el("details", { class: "info" }, el("summary", {}, "What the environment reported"), textBlock(turn.info, { class: "mono" })) : null));
+      result = turn.tool ? (turn.tool === "failed" ? "The tool failed" : "The tool answered") : null;
+    }
+    if (!turns.length) list.append(el("li", { class: "faint" }, "The episode has no turns."));
+    const texts = turns.some((turn) => turn.observation || turn.response);
+    if (turns.length && !texts) list.prepend(el("li", { class: "faint" }, "This run recorded no texts (record=summary)."));
+    if (final) list.append(el("li", { class: "turn" }, message("environment", "final observation", final, { folded: result })));
+    if (error) list.append(el("li", { class: "turn" }, el("h3", { class: "bad-text" }, "The environment's error"), textBlock(error, { class: "mono error" })));
+    return el("section", {}, el("div", { class: "fold-buttons" },
+      el("button", { type: "button", class: "plain", onclick: () => this.fold(true), title: "Key x" }, "Unfold all"),
+      el("button", { type: "button", class: "plain", onclick: () => this.fold(false) }, "Fold all")), list);
+  }
+
+  fold(open) {
+    for (const one of this.element.querySelectorAll("details")) one.open = open;
+  }
+
+  _turnHead(at, turn, trained) {
+    const facts = [`reward ${number(asNumber(turn.reward))}`];
+    if (trained) {
+      if (trained.returns.length) facts.push(`return ${number(asNumber(trained.returns[at]))}`);
+      facts.push(`advantage ${number(asNumber(trained.advantages[at]))}`);
+    }
+    const tokens = turn.at[2] - turn.at[1];
+    if (tokens) facts.push(`${tokens} tokens`);
+    return el("h2", { class: "turn-head" }, el("a", { href: episodeAddress(this.runs, this.row, at), title: "A link to this turn" }, `Turn ${at + 1}`),
+      el("span", { class: "facts" }, facts.join("  ·  ")));
+  }
+
+  _side() {
+    const facts = [["Run", "run"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
+      ["Return", "return"], ["Turns", "turns"], ["Sampled tokens", "tokens"], ["Invalid actions", "invalid"], ["Truncated responses", "truncated"],
+      ["Tool calls", "tool_calls"]].map(([title, name]) => [title, this._value(name)]);
+    facts.push(["Offered by", this.details.provenance]);
+    const shown = facts.filter(([, value]) => value !== null && value !== "");
+    const list = el("dl", {}, ...shown.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, typeof value === "number" ? number(value) : visible(value))]));
+    const play = playLine(this.runs.run(this.row), this._value("env"), this._value("seed"), this._value("task"));
+    this.chart = el("div", { class: "turn-chart", role: "img", "aria-label": "Rewards, returns and advantages per turn; the numbers are beside each turn" });
+    return el("aside", {}, this.details.turns.length ? this.chart : null, list,
+      el("h3", {}, "Play the same seed and task"), el("div", { class: "copy-line" }, el("code", {}, visible(play)),
+        el("button", { type: "button", title: "Key c", class: "copy", onclick: (event) => copy(play, event.target) }, "Copy")));
+  }
+
+  _drawChart() {
+    const { turns, trained } = this.details;
+    if (!turns.length) return;
+    const rewards = turns.map((turn) => asNumber(turn.reward));
+    const returns = trained?.returns.length ? trained.returns.map(asNumber) : toGo(rewards);
+    drawTurns(this.chart, { rewards, returns, advantages: trained?.advantages.map(asNumber), ends: Boolean(trained?.returns.length) }, (turn) => this.toTurn(turn));
+  }
+
+  setMode(mode) {
+    if (mode === "tokens" && !this.details.sequences.length) return;
+    this.mode = mode;
+    this.show(this.row, this.turn);
+  }
+
+  step(by) {
+    const { rows } = this.app.selection;
+    const next = rows[rows.indexOf(this.row) + by];
+    if (rows.includes(this.row) && next !== undefined) this.app.openEpisode(next);
+  }
+
+  stepTurn(by) {
+    if (this.details.turns.length) this.toTurn(Math.max(0, Math.min(this.details.turns.length - 1, (this.turn ?? -1) + by)));
+  }
+
+  toTurn(turn) {
+    this.turn = turn;
+    this.app.remember(this.address().slice(1));
+    this._toTurn(turn);
+  }
+
+  _toTurn(turn) {
+    const found = document.getElementById(this.mode === "chat" ? `turn-${turn}` : `tokens-${turn}`);
+    for (const one of this.element.querySelectorAll(".current")) one.classList.remove("current");
+    found?.classList.add("current");
+    found?.scrollIntoView({ block: "start" });
+    if (this.mode === "chat") found?.focus({ preventScroll: true });
+  }
+
+  copyPlay() {
+    this.element.querySelector("button.copy")?.click();
+  }
+}
+
+function episodeAddress(runs, row, turn) {
+  const parts = ["episode", runs.value(row, "run"), runs.value(row, "id"), ...(turn === null ? [] : [String(turn + 1)])];
+  return `#${parts.map(encodeURIComponent).join("/")}`;
+}
+
+// What was said by one side in a turn. Pictures would be shown here.
+function message(side, title, text, { folded = null, notes = [] } = {}) {
+  const name = el("span", { class: "who" }, `${side}: ${title}`, ...notes.flatMap((note) => [" ", badge(note, "warn")]));
+  const body = text === "" ? el("p", { class: "faint" }, "(empty)") : textBlock(text);
+  if (!folded) return el("div", { class: `message ${side}` }, name, body);
+  return el("div", { class: `message ${side} folded` }, name, el("details", {}, el("summary", {}, `${folded}: `, el("span", { class: "faint" }, visible(preview(text)))), body));
+}
+
+function notesOf(turn) {
+  const notes = [];
+  if (turn.invalid) notes.push("invalid action");
+  if (turn.truncated) notes.push("cut off by the token limit");
+  if (turn.action !== undefined) notes.push(turn.action === "" ? "the environment got an empty action" : `the environment got: ${preview(turn.action, 60)}`);
+  return notes;
+}
+
+function toGo(rewards) {
+  const returns = [...rewards];
+  for (let at = returns.length - 2; at >= 0; at--) returns[at] += returns[at + 1];
+  return returns;
+}
+
+// A line for a POSIX shell.
+function playLine(run, env, seed, task) {
+  const words = ["gem-core", "play", env, "--seed", seed];
+  if (task !== null) words.push("--task", String(task));
+  for (const [name, value] of Object.entries(run.kwargs[env] ?? run.kwargs[""] ?? {})) words.push("--set", `${name}=${value}`);
+  return words.map((word) => (/^[\w:.,=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+}

@@ -1,0 +1,241 @@
+// The view of runs: curves, environments, settings and their differences.
+
+// of(rows): the value of a point from the episodes of one environment and update.
+const MEANS = [
+  { title: "Success", share: true, of: (mean) => mean("success") },
+  { title: "Return", of: (mean) => mean("return") },
+  { title: "Turns", of: (mean) => mean("turns") },
+  { title: "Sampled tokens of an episode", of: (mean) => mean("tokens") },
+  { title: "Invalid actions, share of turns", share: true, of: (mean) => mean("invalid") / mean("turns") },
+  { title: "Truncated responses, share of turns", share: true, of: (mean) => mean("truncated") / mean("turns") },
+  { title: "Failed episodes, share", share: true, of: (mean, stops) => stops("env_error") },
+  { title: "Tool calls of an episode", of: (mean) => mean("tool_calls") },
+  { title: "Tool calls that succeeded, share", share: true, of: (mean) => mean("tool_successes") / mean("tool_calls") },
+];
+
+class RunView {
+  constructor(app) {
+    this.app = app;
+    this.runs = app.runs;
+    this.hidden = new Set();
+    this.smoothing = 1;
+    this.only = true;
+    this.metrics = null; // names of the chosen ones
+    this.charts = el("div", { class: "charts" });
+    this.element = el("div", { class: "run" });
+  }
+
+  show() {
+    const gaps = this.runs.runs.flatMap((run) => run.gaps.map((gap) => [run, gap]));
+    const several = this.runs.runs.length > 1;
+    this.element.replaceChildren(
+      el("h1", {}, visible(this.runs.runs.map((run) => run.name).join(", ")), " ", el("span", { class: "faint" }, this._counted())),
+      gaps.length ? el("section", { class: "gaps", "aria-label": "What is missing" }, el("h2", {}, "What is missing"),
+        el("ul", {}, ...gaps.map(([run, gap]) => el("li", {}, several ? visible(`${run.name}: `) : "", visible(gap))))) : "",
+      this._environments(), this._curves(), this._metrics(), this._settings());
+    this._drawCurves();
+    this._drawMetrics();
+  }
+
+  refresh() {
+    const { scrollY } = window;
+    this.show();
+    window.scrollTo(0, scrollY);
+  }
+
+  _counted() {
+    const kinds = [...new Set(this.runs.runs.map((run) => run.kind))].join(", ");
+    return `${kinds}, ${integer(this.runs.rows.length)} episodes`;
+  }
+
+  // Episodes by run, environment and split.
+  _parts() {
+    const parts = new Map();
+    this.runs.rows.forEach((_, row) => {
+      const [run, env, split] = ["run", "env", "split"].map((name) => this.runs.value(row, name));
+      const key = JSON.stringify([run, env, split]);
+      if (!parts.has(key)) parts.set(key, { key, run, env, split, rows: [] });
+      parts.get(key).rows.push(row);
+    });
+    return [...parts.values()];
+  }
+
+  _environments() {
+    const several = this.runs.runs.length > 1;
+    const splits = this.runs.values("split").length > 0;
+    const parts = this._parts();
+    if (!parts.length) return el("p", { class: "faint" }, "No episode has ended yet, or none was recorded.");
+    const heads = [...(several ? ["Run"] : []), "Environment", ...(splits ? ["Split"] : []), "Episodes", "Success", "Return", "Turns", "Tokens", "Invalid", "Failed", "Tool calls"];
+    const lines = parts.map(({ run, env, split, rows }) => {
+      const { mean, stops } = this._statistics(rows);
+      const query = new URLSearchParams({ ...(several ? { run } : {}), env, ...(split && splits ? { split } : {}) });
+      const bar = el("span", { class: "share" });
+      bar.style.width = `${100 * mean("success")}%`;
+      return el("tr", {}, ...(several ? [el("td", {}, visible(run))] : []), el("td", {}, el("a", { href: `#episodes?${query}` }, visible(env))),
+        ...(splits ? [el("td", {}, split || "–")] : []), cell(integer(rows.length)),
+        el("td", {}, el("div", { class: "success" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(mean("success"))))),
+        cell(number(mean("return"))), cell(number(mean("turns"), 1)), cell(number(mean("tokens"), 0)), cell(percent(mean("invalid") / mean("turns"))),
+        cell(percent(stops("env_error"))), cell(number(mean("tool_calls"), 1)));
+    });
+    return el("section", {}, el("h2", {}, "Environments"), el("div", { class: "scroll" },
+      el("table", { class: "facts-table" }, el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at >= heads.length - 7 && head !== "Success" ? "number" : null }, head)))), el("tbody", {}, ...lines))));
+  }
+
+  _statistics(rows) {
+    const mean = (name) => {
+      const values = rows.map((row) => this.runs.value(row, name)).filter((value) => value !== null && !Number.isNaN(value));
+      return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
+    };
+    const stops = (stop) => rows.filter((row) => this.runs.value(row, "stop") === stop).length / rows.length;
+    return { mean, stops };
+  }
+
+  // Curves of the parts that were trained on: colour by run, or by environment where there is one run.
+  _trainedParts() {
+    const envs = this.runs.values("env");
+    const single = this.runs.runs.length === 1;
+    return this._parts().filter((part) => part.split !== "eval" && part.rows.some((row) => this.runs.value(row, "update") !== null)).map((part) => {
+      const run = this.runs.runs.findIndex((one) => one.name === part.run);
+      const env = envs.indexOf(part.env);
+      const label = single ? part.env : envs.length === 1 ? part.run : `${part.run}, ${part.env}`;
+      return { ...part, label, colour: COLOURS[(single ? env : run) % COLOURS.length], dash: single ? [] : DASHES[env % DASHES.length], updates: byUpdate(this.runs, part.rows) };
+    });
+  }
+
+  _curves() {
+    this.parts = this._trainedParts();
+    if (!this.parts.length) return "";
+    const toggles = this.parts.map((part) => {
+      const box = el("input", { type: "checkbox", checked: !this.hidden.has(part.key), onchange: () => {
+        if (box.checked) this.hidden.delete(part.key); else this.hidden.add(part.key);
+        this._drawCurves();
+      } });
+      const mark = el("span", { class: "swatch" });
+      mark.style.borderTop = `3px ${part.dash.length ? "dashed" : "solid"} ${part.colour}`;
+      return el("label", { class: "toggle" }, box, mark, visible(part.label));
+    });
+    return el("section", {}, el("h2", {}, "Training"), el("div", { class: "chart-controls" }, ...toggles, this._smoother()), this.charts);
+  }
+
+  _smoother() {
+    const shown = el("output", {}, smoothingText(this.smoothing));
+    const slider = el("input", { type: "range", min: 1, max: 50, value: this.smoothing, oninput: () => {
+      this.smoothing = Number(slider.value);
+      shown.textContent = smoothingText(this.smoothing);
+      this._drawCurves();
+      this._drawMetrics();
+    } });
+    return el("label", { class: "field smoother" }, el("span", {}, "Smoothing"), slider, shown);
+  }
+
+  _drawCurves() {
+    const parts = this.parts.filter((part) => !this.hidden.has(part.key));
+    const charts = [];
+    for (const { title, share, of } of MEANS) {
+      const series = parts.map((part) => {
+        const points = part.updates.map(([update, rows]) => {
+          const { mean, stops } = this._statistics(rows);
+          return [update, of(mean, stops)];
+        }).filter(([, value]) => Number.isFinite(value));
+        return { label: part.label, colour: part.colour, dash: part.dash, x: points.map(([x]) => x), y: points.map(([, y]) => y) };
+      });
+      if (series.some((one) => one.y.some((value) => value !== 0))) charts.push(curveChart(title, series, { smoothing: this.smoothing, share, group: "updates" }));
+    }
+    if (parts.length) charts.push(this._endings(parts));
+    this.charts.replaceChildren(...charts);
+  }
+
+  // Shares of the stop reasons, over the shown environments of each run.
+  _endings(parts) {
+    const series = [];
+    for (const [number, run] of this.runs.runs.entries()) {
+      const rows = parts.filter((part) => part.run === run.name).flatMap((part) => part.rows);
+      const updates = byUpdate(this.runs, rows);
+      Object.keys(END_WORDS).forEach((stop, at) => {
+        const shares = updates.map(([update, own]) => [update, own.filter((row) => this.runs.value(row, "stop") === stop).length / own.length]);
+        if (!shares.some(([, share]) => share)) return;
+        const label = this.runs.runs.length === 1 ? END_WORDS[stop] : `${run.name}, ${END_WORDS[stop]}`;
+        series.push({ label, colour: COLOURS[at % COLOURS.length], dash: DASHES[number % DASHES.length], x: shares.map(([x]) => x), y: shares.map(([, y]) => y) });
+      });
+    }
+    return curveChart("How episodes ended, share", series, { smoothing: this.smoothing, share: true, group: "updates" });
+  }
+
+  // What the trainer reported: any metric by name.
+  _metrics() {
+    const names = [...new Set(this.runs.runs.flatMap((run) => Object.keys(run.metrics)))].filter((name) => name !== "step").sort();
+    if (!names.length) return "";
+    this.metrics ??= firstMetrics(names, this.parts.length > 0);
+    this.metricCharts = el("div", { class: "charts" });
+    const boxes = names.map((name) => {
+      const box = el("input", { type: "checkbox", checked: this.metrics.includes(name), onchange: () => {
+        this.metrics = box.checked ? [...this.metrics, name] : this.metrics.filter((one) => one !== name);
+        this._drawMetrics();
+      } });
+      return el("label", { class: "toggle" }, box, visible(name));
+    });
+    return el("section", {}, el("h2", {}, "Metrics of the trainer"), this.parts.length ? "" : this._smoother(),
+      el("details", { class: "choice" }, el("summary", {}, `Choose among ${names.length}`), el("div", { class: "chart-controls" }, ...boxes)), this.metricCharts);
+  }
+
+  _drawMetrics() {
+    if (!this.metricCharts) return;
+    const charts = this.metrics.map((name) => {
+      const having = this.runs.runs.filter((run) => run.metrics[name]);
+      const series = having.map((run) => ({ label: this.runs.runs.length === 1 ? name : run.name, colour: COLOURS[run.number % COLOURS.length], dash: [], x: run.metrics.step, y: run.metrics[name] }));
+      return curveChart(name, series, { smoothing: this.smoothing, group: "updates" });
+    });
+    this.metricCharts.replaceChildren(...charts);
+  }
+
+  _settings() {
+    const several = this.runs.runs.length > 1;
+    const tables = [["Settings", "settings"], ["Versions", "versions"]].map(([title, field]) => this._comparison(title, field)).filter(Boolean);
+    if (!tables.length) return "";
+    const box = el("input", { type: "checkbox", checked: this.only, onchange: () => {
+      this.only = box.checked;
+      const next = this._settings();
+      this.element.querySelector(".settings").replaceWith(next);
+      next.querySelector("input")?.focus();
+    } });
+    return el("section", { class: "settings" }, several ? el("label", { class: "toggle" }, box, "Only differences between the runs") : "", ...tables);
+  }
+
+  _comparison(title, field) {
+    const { runs } = this.runs;
+    const names = [...new Set(runs.flatMap((run) => Object.keys(run[field])))];
+    if (!names.length) return null;
+    const differs = (name) => new Set(runs.map((run) => run[field][name])).size > 1;
+    const shown = runs.length > 1 && this.only ? names.filter(differs) : names;
+    const lines = shown.map((name) => el("tr", { class: runs.length > 1 && differs(name) ? "differs" : null }, el("th", { scope: "row" }, visible(name)),
+      ...runs.map((run) => el("td", {}, run[field][name] === undefined ? el("span", { class: "faint" }, "–") : textBlock(run[field][name])))));
+    const head = runs.length > 1 ? [el("thead", {}, el("tr", {}, el("th", { scope: "col" }, title), ...runs.map((run) => el("th", { scope: "col" }, visible(run.name)))))] : [];
+    return el("div", {}, el("h2", {}, title), shown.length ? el("div", { class: "scroll" }, el("table", { class: "facts-table" }, ...head, el("tbody", {}, ...lines))) : el("p", { class: "faint" }, "They are the same."));
+  }
+}
+
+function cell(text) {
+  return el("td", { class: "number" }, text);
+}
+
+function smoothingText(window) {
+  return window === 1 ? "none" : `mean of ${window}`;
+}
+
+function byUpdate(runs, rows) {
+  const updates = new Map();
+  for (const row of rows) {
+    const update = runs.value(row, "update");
+    if (update === null) continue;
+    if (!updates.has(update)) updates.set(update, []);
+    updates.get(update).push(row);
+  }
+  return [...updates].sort(([one], [other]) => one - other);
+}
+
+// Those that people look at first; the episodes' own are drawn already where episodes are known.
+function firstMetrics(names, drawn) {
+  const wanted = drawn ? [/eval/, /loss/, /\bkl\b/, /entropy/, /grad/, /clip/] : [/^episode\//, /^stop\//, /eval/, /loss/, /entropy/];
+  const found = wanted.flatMap((pattern) => names.filter((name) => pattern.test(name)).slice(0, 3));
+  return [...new Set(found)].slice(0, 6);
+}

@@ -1,0 +1,107 @@
+// A table that draws only the rows that can be seen.
+
+const ROW_HEIGHT = 28; // pixels, as in style.css
+const SPARE_ROWS = 12;
+
+class LongTable {
+  // columns: [{name, title, cell(row) -> text or node, number}]; open(row) is called by a click or Enter.
+  constructor(columns, { sort, open, label }) {
+    this.columns = columns;
+    this.open = open;
+    this.rows = [];
+    this.current = 0;
+    this._body = el("tbody");
+    this._lines = [];
+    this._above = spacer();
+    this._below = spacer();
+    this._heads = columns.map((column) =>
+      el("th", { scope: "col", class: column.number ? "number" : null },
+        column.sortable === false ? column.title :
+        el("button", { type: "button", onclick: () => sort(column.name), title: column.help }, column.title)));
+    this._table = el("table", { "aria-label": label }, el("thead", {}, el("tr", {}, ...this._heads)), this._body);
+    this.element = el("div", { class: "long-table", tabindex: 0, role: "region", "aria-label": `${label}, arrow keys and Enter`,
+      onscroll: () => this._draw(), onkeydown: (event) => this._key(event) }, this._table);
+    new ResizeObserver(() => this._draw()).observe(this.element);
+  }
+
+  show(rows, sortedBy, order) {
+    this.rows = rows;
+    this.current = Math.min(this.current, Math.max(0, rows.length - 1));
+    this.columns.forEach((column, at) => {
+      const sorted = column.name === sortedBy ? (order === "down" ? "descending" : "ascending") : null;
+      if (sorted) this._heads[at].setAttribute("aria-sort", sorted);
+      else this._heads[at].removeAttribute("aria-sort");
+    });
+    this._table.setAttribute("aria-rowcount", rows.length + 1);
+    this._draw(true);
+  }
+
+  select(row) {
+    const at = this.rows.indexOf(row);
+    if (at < 0) return;
+    this.current = at;
+    this._intoView();
+    this._draw(true);
+  }
+
+  _draw(anew = false) {
+    const seen = Math.ceil(this.element.clientHeight / ROW_HEIGHT);
+    const top = Math.min(Math.floor(this.element.scrollTop / ROW_HEIGHT), this.rows.length - seen); // they may have become few
+    const first = Math.max(0, top - SPARE_ROWS);
+    const last = Math.min(this.rows.length, first + seen + 2 * SPARE_ROWS);
+    if (!anew && first === this._first && last === this._last) return;
+    [this._first, this._last] = [first, last];
+    while (this._lines.length < last - first) this._lines.push(this._line());
+    const drawn = this._lines.slice(0, last - first);
+    drawn.forEach((line, at) => this._fill(line, first + at));
+    this._above.style.height = `${first * ROW_HEIGHT}px`;
+    this._below.style.height = `${(this.rows.length - last) * ROW_HEIGHT}px`;
+    if (this._body.childElementCount !== drawn.length + 2) this._body.replaceChildren(this._above, ...drawn, this._below);
+  }
+
+  // Lines are used again: new ones for each scroll step would fill the memory faster than it is cleaned.
+  _line() {
+    const line = el("tr", {}, ...this.columns.map((column) => el("td", { class: column.number ? "number" : null })));
+    line.addEventListener("click", () => {
+      this.current = line.at;
+      this.open(this.rows[line.at]);
+    });
+    return line;
+  }
+
+  _fill(line, at) {
+    line.at = at;
+    line.setAttribute("aria-rowindex", at + 2);
+    line.toggleAttribute("aria-selected", false);
+    if (at === this.current) line.setAttribute("aria-selected", "true");
+    this.columns.forEach((column, position) => {
+      const place = line.children[position];
+      const content = column.cell(this.rows[at]);
+      if (typeof content === "string" && place.firstChild instanceof Text) place.firstChild.data = content;
+      else place.replaceChildren(content);
+    });
+  }
+
+  _key(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key === "Enter" && this.rows.length && event.target === this.element) this.open(this.rows[this.current]);
+    else if (event.key in steps) {
+      this.current = Math.max(0, Math.min(this.rows.length - 1, this.current + steps[event.key]));
+      this._intoView();
+      this._draw(true);
+    } else return;
+    event.preventDefault();
+  }
+
+  _intoView() {
+    const top = this.current * ROW_HEIGHT;
+    const height = this.element.clientHeight - 2 * ROW_HEIGHT;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    else if (top > this.element.scrollTop + height) this.element.scrollTop = top - height;
+  }
+}
+
+function spacer() {
+  return el("tr", { "aria-hidden": "true", class: "space" }, el("td"));
+}

@@ -1,0 +1,142 @@
+"""The exported page, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up import Plan, write_run
+from typer.testing import CliRunner
+
+from gem_core.cli.app import app
+from gem_core.records import open_records
+from gem_viewer.page import names_of, write_page
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    write_run(tmp_path / "run", Plan(updates=1, tasks=2, repeats=2))
+    return tmp_path / "run"
+
+
+def data(page: Path, name: str) -> Any:
+    found = re.search(
+        rb'<script type="application/json" id="%s">(.*?)</script>' % name.encode(), page.read_bytes(), re.S
+    )
+    assert found is not None
+    return json.loads(found[1])
+
+
+def exported(run: Path, page: Path, *options: str) -> Any:
+    return CliRunner().invoke(app, ["view", str(run), "--export", str(page), *options])
+
+
+def test_the_command_writes_one_file(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "a folder" / "page.html"
+    result = exported(run, page)
+    assert result.exit_code == 0, result.output
+    assert f"Wrote {page}" in result.output.replace("\n", "")
+    assert [one.name for one in page.parent.iterdir()] == ["page.html"]
+    (described,) = data(page, "runs")
+    assert (described["name"], described["kind"], described["gaps"]) == ("run", "training", [])
+    assert len(described["columns"]["id"]) == 4
+    assert described["settings"]["advantage"] == "grpo"
+    assert described["kwargs"] == {"": {"max_turns": "8"}}
+    assert described["metrics"]["step"] == [1.0]
+    assert page.read_bytes().count(b'<script type="text/plain"') == 1
+
+
+def test_split_puts_episodes_beside_it(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert exported(run, page, "--split").exit_code == 0
+    assert [one.name for one in (tmp_path / "page_data").iterdir()] == ["0-0.js"]
+    assert b"text/plain" not in page.read_bytes()
+    (tmp_path / "page_data" / "9-9.js").touch()  # of an earlier page
+    assert exported(run, page, "--split").exit_code == 0
+    assert [one.name for one in (tmp_path / "page_data").iterdir()] == ["0-0.js"]
+
+
+def test_the_policy_allows_this_page_s_scripts_and_nothing_else(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    exported(run, page)
+    text = page.read_text()
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert found is not None
+    policy = found[1].replace("&#x27;", "'")
+    assert "default-src 'none'" in policy
+    assert not re.search(r"unsafe|https?:|\*|strict-dynamic|connect-src", policy)
+    for tag in ("script", "style"):
+        parts = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+        assert parts
+        for part in parts:
+            digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in policy
+
+
+def test_data_cannot_end_its_element(tmp_path: Path) -> None:
+    plan = Plan(
+        updates=1, tasks=1, repeats=1, settings={"note": "</script><script>alert(1)</script><!--", "half": "\ud800"}
+    )
+    write_run(tmp_path / "run", plan)
+    page = tmp_path / "page.html"
+    assert exported(tmp_path / "run", page).exit_code == 0
+    assert data(page, "runs")[0]["settings"]["note"] == plan.settings["note"]
+    assert b"alert(1)</script>" not in page.read_bytes()
+
+
+def test_runs_of_one_name_are_told_apart(run: Path, tmp_path: Path) -> None:
+    opened = [open_records(run), open_records(run)]
+    assert names_of(opened) == ["run", "run (2)"]
+    write_page(opened, tmp_path / "page.html", done=lambda _: None)
+    assert [one["name"] for one in data(tmp_path / "page.html", "runs")] == ["run", "run (2)"]
+
+
+def test_gaps_are_said(run: Path, tmp_path: Path) -> None:
+    (file,) = (run / "records").iterdir()
+    file.write_bytes(file.read_bytes()[: file.stat().st_size * 9 // 10])  # killed while it wrote the update
+    page = tmp_path / "page.html"
+    result = exported(run, page)
+    assert "ends within a record" in result.output
+    assert "ends within a record" in data(page, "runs")[0]["gaps"][0]
+    assert data(page, "runs")[0]["columns"]["update"] == [None] * 4
+
+
+def test_what_cannot_be_shown_is_one_line(run: Path, tmp_path: Path) -> None:
+    nothing = exported(tmp_path / "nothing", tmp_path / "page.html")
+    assert nothing.exit_code == 1
+    assert len(nothing.stderr.strip().splitlines()) == 1
+    (tmp_path / "file").touch()
+    unwritable = exported(run, tmp_path / "file" / "page.html")
+    assert unwritable.exit_code == 1
+    assert unwritable.stderr.startswith("Error: ")
+    assert CliRunner().invoke(app, ["view", str(run), "--split"]).exit_code == 2
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    (tmp_path / "page.html.new").mkdir()
+    assert exported(run, page).exit_code == 1
+    assert page.read_text() == "old"
+
+
+def test_exports_need_no_server(run: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = sys.modules['uvicorn'] = None\n"
+        "from gem_core.cli import main\n"
+        f"sys.argv = ['gem-core', 'view', {str(run)!r}, *sys.argv[1:]]\nmain()"
+    )
+    page = tmp_path / "page.html"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run([*command, "--export", str(page)], capture_output=True, timeout=120).returncode == 0
+    assert page.exists()
+    served = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert served.returncode == 1
+    assert 'pip install "gem-core[view]"' in served.stderr
