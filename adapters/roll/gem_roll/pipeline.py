@@ -17,7 +17,7 @@ from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
 from gem_core.plugins import manager
 from gem_core.training.metrics import announcement
-from gem_core.training.recording import record
+from gem_core.training.recording import harmless, record, wants_tokens
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_roll.config import GemConfig
@@ -114,14 +114,16 @@ class TurnPipeline(AgenticPipeline):
 
     def _log_probs_with_entropies(self, batch: Batch, *, blocking: bool, **options: Any) -> Any:
         found = self._log_probs(batch, blocking=blocking, **options)
-        if blocking and self._record is not None:  # ROLL does not wait for those of a reference model
+        # ROLL does not wait for those of a reference model.
+        if blocking and self._record is not None and wants_tokens():
             batch.batch[ENTROPIES] = found.batch["entropy"]
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
         batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
         if self._record is not None:
-            self._record.report(batch)
+            with harmless():
+                self._record.report(batch)
         return self._train_step(batch, **options)
 
     def _announce(self, metrics: dict[str, float]) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gem_core.training.recording import report_update
+from gem_core.training.recording import report_update, wants_tokens
 from gem_core.training.results import episode_ids
 from gem_core.training.turn_table import FloatArray, TurnTable
 from gem_roll.rows import RowMetadata
@@ -50,13 +51,17 @@ class BatchRecord:
         Args:
             batch: what the actor trains on, in any order of rows.
         """
-        tables = {name: batch.batch[name].double().numpy() for name in ("advantages", "old_log_probs")}
+        tokens = wants_tokens()
         report_update(
             batch.meta_info["global_step"] + 1,
             self.turns.reordered(batch.non_tensor_batch[ROWS].tolist()),
             self.episodes,
-            advantages=[tables["advantages"]],
+            advantages=[_array(batch.batch["advantages"])],
             returns=self.returns,
-            logprobs=[tables["old_log_probs"]],
-            entropies=[batch.batch.pop(ENTROPIES).double().numpy()],
+            logprobs=[_array(batch.batch["old_log_probs"])] if tokens else None,
+            entropies=[_array(batch.batch.pop(ENTROPIES))] if tokens else None,
         )
+
+
+def _array(table: Any) -> NDArray[np.float64]:
+    return table.double().numpy()

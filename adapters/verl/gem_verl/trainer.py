@@ -20,7 +20,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_core.training.metrics import announcement
-from gem_core.training.recording import record, report_update
+from gem_core.training.recording import harmless, record, report_update, wants_tokens
 from gem_core.training.report import RunReport
 from gem_core.training.results import EpisodeResult, result_metrics
 from gem_core.training.turn_table import TurnTable
@@ -155,7 +155,8 @@ class TurnTrainer(PPOTrainerSync):
         if not len(self._table):  # without sampled tokens, a mean over tokens is NaN
             return batch
         if manager.listens("gem_update"):
-            self._record_update(batch)
+            with harmless():
+                self._record_update(batch)
         return super()._update_actor(batch, metrics)
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
@@ -196,7 +197,8 @@ class TurnTrainer(PPOTrainerSync):
 
     def _record_update(self, batch: KVBatchMeta) -> None:
         """Report what the actor is about to train on."""
-        found = read(batch, "advantages", "returns", "old_log_probs", "entropy")
+        per_token = ["old_log_probs", "entropy"] if wants_tokens() else []
+        found = read(batch, "advantages", "returns", *per_token)
         # In verl's bypass mode, it takes the sampler's log-probabilities for the trainer's, and computes no entropy.
         own = "entropy" in found
         report_update(

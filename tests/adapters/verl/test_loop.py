@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hydra
+import msgspec
 import pytest
 from babble import Babble
 from omegaconf import DictConfig
@@ -25,7 +26,7 @@ from gem_core import Wrapper
 from gem_core.records import read_episodes
 from gem_core.rollout import StopReason
 from gem_core.seeding import derive_seed
-from gem_core.training import playing
+from gem_core.training.recording import stop_recording
 from gem_core.training.results import EpisodeResult
 from gem_verl.loop import EnvironmentLoop
 from gem_verl.rows import RESULT, TURNS
@@ -103,7 +104,7 @@ def setup_module() -> None:
 def _closed() -> Iterator[None]:
     yield
     RUNNERS.close()
-    playing._record.cache_clear()
+    stop_recording()
 
 
 @pytest.fixture
@@ -156,7 +157,15 @@ def result_of(rows: Sequence[AgentLoopOutput]) -> EpisodeResult:
 
 
 def dumped(episodes: Sequence[Sequence[AgentLoopOutput]]) -> list[list[dict[str, Any]]]:
-    return [[row.model_dump(exclude={"metrics"}) for row in rows] for rows in episodes]
+    """The rows without times, and without the names of episodes, which no other run repeats."""
+    return [[_dumped(row) for row in rows] for rows in episodes]
+
+
+def _dumped(row: AgentLoopOutput) -> dict[str, Any]:
+    summary = msgspec.structs.replace(result_of([row]).summary, id="")
+    fields = row.model_dump(exclude={"metrics"})
+    fields["extra_fields"]["reward_extra_info"] |= {RESULT: EpisodeResult(summary).encode()}
+    return fields
 
 
 def trained_turns(row: AgentLoopOutput) -> list[tuple[list[int], list[int]]]:
