@@ -45,7 +45,7 @@ class Run(NamedTuple):
     @property
     def episodes(self) -> list[list[Episode]]:
         """The episodes of each actor, in the order in which they ended."""
-        files = [[one.episode for one in read_episodes(path)] for path in sorted(self.folder.glob("records/*.gem"))]
+        files = [[one.episode for one in read_episodes(path)] for path in sorted(self.folder.glob("records/*.gemrec"))]
         return [one for one in files if one]  # those of learners have updates only
 
 
