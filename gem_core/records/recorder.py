@@ -20,8 +20,8 @@ from gem_core.episode import Episode, Run, Source
 from gem_core.hookspecs import hookimpl
 from gem_core.records.content import packed_episode, packed_training, summary_fields
 from gem_core.records.frames import FrameWriter
-from gem_core.records.secrets import without_secrets
 from gem_core.rollout.recorder import as_utf8, encoded_plain
+from gem_core.rollout.secrets import without_secrets
 from gem_core.seeding import derive_seed
 from gem_core.update import Update
 

@@ -12,6 +12,7 @@ import msgspec
 
 from gem_core.episode import Episode, Run, Source
 from gem_core.plugins import manager
+from gem_core.rollout.secrets import without_secrets
 
 MOST_SAMPLES = 8
 """Episodes that listeners get with the metrics of a step."""
@@ -53,7 +54,7 @@ class Reporter:
             id=identifier or _identifier(place if track else None, resumed),
             kind=kind,
             name=name,
-            settings=dict(settings or {}),
+            settings=without_secrets(dict(settings or {})),
             folder=None if place is None else str(place),
             resumed=resumed,
             track=[*track],

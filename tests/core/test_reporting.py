@@ -120,7 +120,7 @@ def test_a_training_tells_updates_and_evaluations_without_a_folder(
     listener: Listener, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = run_settings(gamma=0.5).open_report(2)
+    report = run_settings(gamma=0.5, env_kwargs={"api_key": "sk-1"}).open_report(2)
     with report:
         report.amend(0, {"eval_episode/success": 0.0})
         report.update(1, {"loss": 2.0})
@@ -132,6 +132,7 @@ def test_a_training_tells_updates_and_evaluations_without_a_folder(
     [source] = listener.sources
     assert (source.kind, source.name, source.folder) == ("training", "test:Brief-v0", None)
     assert source.settings["gamma"] == 0.5
+    assert source.settings["env_kwargs"] == {"api_key": "<hidden>"}
     assert [*tmp_path.iterdir()] == []
     assert capsys.readouterr().out == ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gem_core.records.secrets import HIDDEN, without_secrets
+from gem_core.rollout.secrets import HIDDEN, without_secrets
 
 
 @pytest.mark.parametrize(

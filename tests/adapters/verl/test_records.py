@@ -16,8 +16,8 @@ from without_ray import MemoryQueue, batch_of, hand_over, trainer
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_core.records import Update
-from gem_core.records.secrets import HIDDEN, without_secrets
 from gem_core.rollout import Episode
+from gem_core.rollout.secrets import HIDDEN, without_secrets
 from gem_core.training.results import EpisodeResult
 from gem_verl.rows import TURNS, episode_rows, report_row
 from gem_verl.settings import GemSettings

@@ -1,4 +1,4 @@
-"""Settings without passwords and keys, for records that people share."""
+"""Settings without passwords and keys, for records and trackers."""
 
 from __future__ import annotations
 
