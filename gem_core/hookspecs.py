@@ -195,7 +195,9 @@ def gem_update(update: Update) -> None:
 
 @hookspec
 def gem_record_sources(path: Path, sources: list[RecordSource]) -> None:
-    """Say where the episodes of a folder or file are that this plugin wrote, so that `open_records` reads it.
+    """Say where the episodes of a folder are that this plugin wrote, so that `open_records` reads it.
+
+    Asked once for each folder that is opened.
 
     Example:
         @hookimpl

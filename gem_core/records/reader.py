@@ -121,13 +121,12 @@ class Records:
         return RecordedEpisode(summary, episode, _updates(self._trainings.get(summary.id, ()), episode))
 
     def _find_files(self) -> None:
-        frames, sources = _files(self.path)
-        for path in frames:
+        for path in _frame_files(self.path):
             if path not in self._unreadable:
                 self._frames.setdefault(path, FrameFile(path))
-        for source in sources:
-            known = self._lines.setdefault(source.lines, LineFile(source))
-            known.source = source
+        if not self._lines:  # asked once, because a plugin may read a whole folder for its answer
+            for source in _line_sources(self.path, alone=not self._frames):
+                self._lines.setdefault(source.lines, LineFile(source))
 
     def _refreshed(self, file: FrameFile | LineFile) -> bool:
         try:
@@ -217,20 +216,24 @@ def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
     return updates
 
 
-def _files(path: Path) -> tuple[list[Path], list[RecordSource]]:
-    """Files of frames, and of JSON lines."""
+def _frame_files(path: Path) -> list[Path]:
     if path.is_file():
-        return ([path], []) if path.suffix == SUFFIX else ([], [RecordSource("episodes", path)])
+        return [path] if path.suffix == SUFFIX else []
     if not path.is_dir():
         raise RecordsError(f"there is no file or folder {path}")
+    return sorted(one for one in [*path.glob(f"*{SUFFIX}"), *path.glob(f"{_SUBFOLDER}/*{SUFFIX}")] if one.is_file())
+
+
+def _line_sources(path: Path, *, alone: bool) -> list[RecordSource]:
+    """Files of JSON lines; those that no plugin knows only if there is nothing else."""
+    if path.is_file():
+        return [] if path.suffix == SUFFIX else [RecordSource("episodes", path)]
     sources: list[RecordSource] = []
     manager.load_all()
     manager.notify("gem_record_sources", path=path, sources=sources)
-    frames = [one for one in [*path.glob(f"*{SUFFIX}"), *path.glob(f"{_SUBFOLDER}/*{SUFFIX}")] if one.is_file()]
-    if not sources and not frames:
-        plain = [one for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS]
-        sources = [RecordSource("episodes", one) for one in plain]
-    return sorted(frames), sources
+    if sources or not alone:
+        return sources
+    return [RecordSource("episodes", one) for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS]
 
 
 def _nothing(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import threading
 from pathlib import Path
@@ -18,7 +17,7 @@ from gem_core.rollout.recorder import encoded
 from gem_core.rollout.records import recorded, restored
 from gem_core.rollout.reporter import MOST_SAMPLES, without_tokens
 
-_SAMPLES = "samples"
+_SAMPLES = ".gem_samples"
 
 
 class SampleFolder:
@@ -43,7 +42,7 @@ class SampleFolder:
         """Ask for samples. What an earlier run left is deleted. Raises nothing."""
         self.close()
         with contextlib.suppress(OSError):
-            self.path.mkdir(parents=True)
+            self.path.mkdir(parents=True, exist_ok=True)
 
     def take(self) -> list[Episode]:
         """At most `MOST_SAMPLES` episodes that ended since the last call, from all processes. Raises nothing."""
@@ -58,8 +57,12 @@ class SampleFolder:
         return found
 
     def close(self) -> None:
-        """Delete the folder; no more samples are written. Raises nothing."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Delete the samples and the folder; no more are written. Raises nothing."""
+        for file in [*self.path.glob("[0-9]-*.json"), *self.path.glob("[0-9]-*.new")]:
+            with contextlib.suppress(OSError):
+                file.unlink()
+        with contextlib.suppress(OSError):  # not there, or somebody put a file of their own into it
+            self.path.rmdir()
 
 
 class SampleWriter:

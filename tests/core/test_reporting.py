@@ -188,7 +188,7 @@ def test_samples_come_from_all_processes_and_are_bounded(listener: Listener, tmp
     for one in processes:
         one.join()
         assert one.exitcode == 0
-    files = [*(tmp_path / "samples").iterdir()]
+    files = [*(tmp_path / ".gem_samples").iterdir()]
     assert len(files) == 2 * MOST_SAMPLES
     report.update(1, {"loss": 1.0})
     report.update(2, {"loss": 1.0})
@@ -197,12 +197,12 @@ def test_samples_come_from_all_processes_and_are_bounded(listener: Listener, tmp
     assert sorted(one.seed for one in episodes) == [0, 0, 1, 1, 2, 2, 3, 3]  # as many from each process
     assert episodes[0].turns[0].response == "\\ud800 <b>"
     play(str(tmp_path), 1)
-    (tmp_path / "samples" / "0-killed-1.json").write_bytes(b"{")
+    (tmp_path / ".gem_samples" / "0-killed-1.json").write_bytes(b"{")
     report.update(3, {})
     assert [one.seed for one in listener.of("samples")[1][1]] == [0]
     report.save()
     play(str(tmp_path), 1)
-    assert not (tmp_path / "samples").exists()
+    assert not (tmp_path / ".gem_samples").exists()
 
 
 def test_nobody_has_to_track(tmp_path: Path) -> None:
@@ -215,8 +215,19 @@ def test_nobody_has_to_track(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+def test_the_users_own_files_stay(tmp_path: Path) -> None:
+    own = [tmp_path / "samples" / "mine.txt", tmp_path / ".gem_samples" / "mine.txt"]
+    for file in own:
+        file.parent.mkdir()
+        file.write_text("mine")
+    report = RunReport(1, "test", live=False, reporter=Reporter("training", "test", folder=tmp_path, track=["game"]))
+    report.update(1, {"loss": 1.0})
+    report.save()
+    assert all(file.exists() for file in own)
+
+
 def test_what_cannot_be_written_costs_nothing(tmp_path: Path, listener: Listener) -> None:
-    (tmp_path / "samples").write_text("a file")
+    (tmp_path / ".gem_samples").write_text("a file")
     report = RunReport(1, "test", live=False, reporter=Reporter("training", "test", folder=tmp_path, track=["game"]))
     play(str(tmp_path), 1)
     report.update(1, {"loss": 1.0})

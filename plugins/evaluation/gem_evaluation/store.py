@@ -116,16 +116,18 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 
 def record_source(folder: Path) -> RecordSource | None:
-    """The episodes of an evaluation for `gem_core.records.open_records`; `None` if it is no such folder.
-
-    Raises:
-        EvaluationError: the folder is damaged.
-    """
+    """The episodes of an evaluation for `gem_core.records.open_records`; `None` if it is no such folder."""
     if not ((folder / RUN).exists() and (folder / EPISODES).exists()):
         return None
-    identity = read_identity(folder)
-    failed = len({one.key for one in read_failures(folder)} - {one.key for one in read_results(folder)})
-    gaps = [f"Episodes that failed and are not among these: {failed}."] if failed else []
+    identity: dict[str, Any] = {}
+    gaps: list[str] = []
+    try:
+        identity = read_identity(folder)
+        failed = {one.key for one in read_failures(folder)}
+        if left := failed and failed - {one.key for one in read_results(folder)}:
+            gaps = [f"Episodes that failed and are not among these: {len(left)}."]
+    except EvaluationError as error:
+        gaps = [str(error)]
     return RecordSource(
         "evaluation", folder / EPISODES, "eval", settings=identity, versions=identity.get("versions", {}), gaps=gaps
     )

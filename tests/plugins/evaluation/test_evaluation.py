@@ -18,6 +18,7 @@ from chat_server import ChatServer, guess
 
 import gem_core
 from gem_core import Env
+from gem_core.records import open_records
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, load_model, read_saved
 from gem_evaluation.conversation import Reply, ToolCall
 from gem_evaluation.evaluation import evaluate_async
@@ -58,6 +59,18 @@ def test_repeats_of_random_play_differ_and_are_the_same_again(tmp_path: Path) ->
     alike = sum(len({str(played) for key, played in actions[0].items() if key.task == task}) == 1 for task in range(10))
     assert alike < 5
     assert not any(one.episode.summary().invalid for one in read_episodes(tmp_path / "a"))
+
+
+def test_records_of_an_evaluation(tmp_path: Path) -> None:
+    results = evaluate(GAME, load_model("random"), tasks=5, output=tmp_path)
+    records = open_records(tmp_path)
+    assert (records.kind, records.gaps, len(records.summaries)) == ("evaluation", [], 5)
+    assert (records.settings["seed"], {one.split for one in records.summaries}) == (0, {"eval"})
+    assert sum(one.summary.success for one in records.summaries) == round(results.together.success.value * 5)
+    (tmp_path / "run.json").write_text("{")
+    damaged = open_records(tmp_path)
+    assert len(damaged.summaries) == 5
+    assert "run.json cannot be read" in damaged.gaps[0]
 
 
 def test_all_rows_of_a_data_set_and_no_more() -> None:
