@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from gem_core.cli.app import app
 from gem_core.records import open_records
+from gem_viewer.folder import MARK
 from gem_viewer.page import names_of, write_page
 
 
@@ -55,12 +56,47 @@ def test_the_command_writes_one_file(run: Path, tmp_path: Path) -> None:
 
 def test_split_puts_episodes_beside_it(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert exported(run, page, "--split").exit_code == 0
-    assert [one.name for one in (tmp_path / "page_data").iterdir()] == ["0-0.js"]
+    result = exported(run, page, "--split")
+    assert result.exit_code == 0
+    assert sorted(one.name for one in (tmp_path / "page_data").iterdir()) == ["0-0.js", MARK]
     assert b"text/plain" not in page.read_bytes()
     (tmp_path / "page_data" / "9-9.js").touch()  # of an earlier page
     assert exported(run, page, "--split").exit_code == 0
-    assert [one.name for one in (tmp_path / "page_data").iterdir()] == ["0-0.js"]
+    assert sorted(one.name for one in (tmp_path / "page_data").iterdir()) == ["0-0.js", MARK]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["page.html", "page_data", "run"]
+
+
+def test_split_leaves_foreign_folders_alone(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "page_data").mkdir()
+    (tmp_path / "page_data" / "thesis.tex").write_text("mine")
+    result = exported(run, tmp_path / "page.html", "--split")
+    assert result.exit_code == 1
+    assert "was not written by gem-core view" in result.stderr.replace("\n", " ")
+    assert (tmp_path / "page_data" / "thesis.tex").read_text() == "mine"
+    named = tmp_path / "run_data"
+    run.rename(named)
+    (named / MARK).touch()
+    for page in (tmp_path / "run.html", named / "records" / "page.html"):
+        result = exported(named, page, "--split")
+        assert (result.exit_code, page.exists()) == (1, False)
+        assert "would lie in the run" in result.stderr.replace("\n", " ")
+    assert open_records(named).summaries
+    outer = tmp_path / "outer_data"
+    outer.mkdir()
+    (outer / MARK).touch()
+    named.rename(outer / "run")
+    assert exported(outer / "run", tmp_path / "outer.html", "--split").exit_code == 1
+    assert open_records(outer / "run").summaries
+
+
+def test_a_split_page_that_fails_leaves_the_old_folder(run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert exported(run, page, "--split").exit_code == 0
+    (tmp_path / "page_data" / "old.js").touch()
+    (tmp_path / "page.html.new").mkdir()
+    assert exported(run, page, "--split").exit_code == 1
+    assert (tmp_path / "page_data" / "old.js").exists()
+    assert not (tmp_path / "page_data.new").exists()
 
 
 def test_the_policy_allows_this_page_s_scripts_and_nothing_else(run: Path, tmp_path: Path) -> None:
