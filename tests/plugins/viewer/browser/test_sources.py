@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_up import Plan, episode, update_of, write_run
+from made_up import Plan, update_of, write_run
+from showing import exported, played, served
 
 from gem_core.episode import Run
-from gem_core.records import RunRecorder, open_records
+from gem_core.records import RunRecorder
 from gem_core.rollout.recorder import encoded
 from gem_core.rollout.records import recorded
-from gem_viewer.page import write_page
-
-
-@contextmanager
-def served(*paths: Path) -> Generator[str, None, None]:
-    """The address of `gem-core view` over these runs."""
-    command = [sys.executable, "-m", "gem_core", "view", "--no-browser", *map(str, paths)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
-
-
-def exported(path: Path, page: Path, **options: Any) -> Path:
-    write_page([open_records(path)], page, done=lambda _: None, **options)
-    return page
-
-
-def played(slot: int, run: str = "run") -> Any:
-    chance = np.random.default_rng(slot)
-    return episode("demo:A-v0", slot // 2, slot, 0, run=run, plan=Plan(), chance=chance, solved=slot % 2 == 0)
 
 
 def test_all_sources_show_the_same(open_page: Any, tmp_path: Path) -> None:
