@@ -72,7 +72,6 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
             ) from error
         token = secrets.token_urlsafe(16)
         url = f"http://{_HOSTS[0]}:{address.getsockname()[1]}/?token={token}"
-        say(f"{url}\nCtrl-C ends the server.")
         config = uvicorn.Config(
             application(Library(opened), token),
             log_config=None,
@@ -82,6 +81,7 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
         )
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # uvicorn raises it again once it has ended
+            say(f"{url}\nCtrl-C ends the server.")
             if browser:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-core-view-"))
                 _open_browser(redirect(Path(folder), url))

@@ -100,6 +100,7 @@ class EpisodesView {
     for (const [name, title] of Object.entries(RANGES)) fields.push(labelled(title, this._input(name, "3 or 3..7", 8)));
     if (this.runs.values("error").length) fields.push(labelled("Error has", this._input("error", "text", 12)));
     fields.push(labelled("Observations and responses have", this._input("text", "text, then Enter", 24)));
+    fields.push(el("button", { type: "submit" }, "Search"));
     fields.push(el("button", { type: "button", onclick: () => { location.hash = "#episodes"; } }, "Clear"));
     this.form.replaceChildren(...fields);
   }
@@ -134,7 +135,7 @@ class EpisodesView {
     try {
       if (!(await this.selection.search((text) => { this.count.textContent = text; }))) return;
     } catch (error) {
-      failure = `. The search stopped, Enter goes on: ${error.message}`;
+      failure = `. The search stopped, “Search” goes on: ${error.message}`;
     }
     this.searching = false;
     this._draw(failure);

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from made_up import Plan, damage_episode, episode, update_of, write_run
 from showing import exported, played, served
+from waiting import wait_until
 
 from gem_core.episode import Run
 from gem_core.records import RunRecorder, open_records
@@ -43,7 +44,7 @@ def test_the_wheel_scrolls_as_far_as_it_says(open_page: Any, tmp_path: Path) -> 
         tab.page.mouse.move(box["x"] + 50, box["y"] + 150)
         for step in range(1, 6):
             tab.page.mouse.wheel(0, 600)
-            tab.page.wait_for_function(f"{top} >= {600 * step}")
+            wait_until(lambda step=step: tab.value(top) >= 600 * step)
             tab.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             assert tab.value(top) == 600 * step
 
@@ -80,7 +81,7 @@ def test_following_leaves_the_controls_alone(open_page: Any, tmp_path: Path) -> 
         box.uncheck()
         recorder.gem_episode_end(played(0))
         tab.wait("#status", "following")
-        tab.page.wait_for_function("!document.querySelector('h1').textContent.includes('64 episodes')")
+        wait_until(lambda: "64 episodes" not in tab.text("h1"))
         assert tab.page.locator(".choice[open]").count() == 1
         assert tab.value("document.activeElement.labels[0].textContent") == "loss"
         assert not box.is_checked()
@@ -90,14 +91,14 @@ def test_following_leaves_the_controls_alone(open_page: Any, tmp_path: Path) -> 
         tab.page.mouse.move(place["x"] + 2, place["y"] + place["height"] / 2)
         tab.page.mouse.down()
         before = tab.text("h1")
-        recorder.gem_episode_end(played(1))
         count = tab.text("#status")
-        tab.page.wait_for_function("(count) => document.getElementById('status').textContent !== count", arg=count)
+        recorder.gem_episode_end(played(1))
+        wait_until(lambda: tab.text("#status") != count)
         assert tab.text("h1") == before
         tab.page.mouse.move(place["x"] + place["width"] - 2, place["y"] + place["height"] / 2)
         assert tab.text(".smoother output") != "none"
         tab.page.mouse.up()
-        tab.page.wait_for_function("(before) => document.querySelector('h1').textContent !== before", arg=before)
+        wait_until(lambda: tab.text("h1") != before)
         recorder.close()
 
 
@@ -113,7 +114,7 @@ def test_a_search_finds_new_episodes_and_says_what_stops_it(open_page: Any, tmp_
         tab.page.route("**/api/part*", lambda route: route.abort())
         field = tab.page.get_by_label("Observations and responses have")
         recorder.gem_episode_end(said(4))
-        tab.wait(".count", "2 of 5 episodes, 0 % solved. The search stopped, Enter goes on")
+        tab.wait(".count", "2 of 5 episodes, 0 % solved. The search stopped, “Search” goes on")
         tab.page.unroute("**/api/part*")
         field.press("Enter")
         tab.wait(".count", "3 of 5 episodes")
@@ -219,7 +220,7 @@ def test_the_table_is_a_grid_and_focus_goes_to_the_heading(open_page: Any, page:
         tab.wait(".episode h1:focus")
         before = tab.text("h1")
         tab.press("j")
-        tab.page.wait_for_function("(before) => document.querySelector('h1').textContent !== before", arg=before)
+        wait_until(lambda: tab.text("h1") != before)
         tab.wait(".episode h1:focus")
 
 
@@ -240,9 +241,9 @@ def test_a_missing_file_beside_the_page_stops_a_search(open_page: Any, run: Path
     write_page([open_records(run)], path, split=True, done=lambda _: None)
     shutil.move(tmp_path / "page_data" / "0-1.js", tmp_path / "kept.js")
     with open_page(path, "#episodes?text=the") as tab:
-        tab.wait(".count", "The search stopped, Enter goes on: page_data/0-1.js is missing")
+        tab.wait(".count", "The search stopped, “Search” goes on: page_data/0-1.js is missing")
         shutil.move(tmp_path / "kept.js", tmp_path / "page_data" / "0-1.js")
         tab.page.get_by_label("Observations and responses have").press("Enter")
         tab.wait(".count", "; 1 could not be read")
-        tab.page.wait_for_function("!document.querySelector('.count').textContent.includes('stopped')")
+        wait_until(lambda: "stopped" not in tab.text(".count"))
         tab.said.clear()  # the browser's own line about the missing file
