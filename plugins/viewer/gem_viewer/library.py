@@ -10,7 +10,8 @@ import msgspec
 
 from gem_core.errors import RecordsError
 from gem_viewer.columns import columns
-from gem_viewer.page import block_of, described, names_of, unreadable_gaps
+from gem_viewer.page import described, names_of
+from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, shard
 
 if TYPE_CHECKING:

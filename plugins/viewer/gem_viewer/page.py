@@ -18,15 +18,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from gem_core.errors import RecordsError
 from gem_core.rollout.secrets import without_secrets
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
 from gem_viewer.folder import ShardFolder
-from gem_viewer.shards import BLOCK, TokenTable, Unreadable, as_json, shard
+from gem_viewer.reading import block_of, unreadable_gaps
+from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
 
 if TYPE_CHECKING:
-    from gem_core.records import RecordedEpisode, Records
+    from gem_core.records import Records
 
 _SCRIPTS = (
     "dom.js",
@@ -174,34 +174,6 @@ def _write(path: Path, head: bytes, shards: IO[bytes], folder: ShardFolder | Non
 def _shards(records: Records, table: TokenTable, unreadable: dict[int, str]) -> Iterator[list[bytes]]:
     for start in range(0, len(records.summaries), BLOCK):
         yield shard(block_of(records, start, unreadable), table)
-
-
-def block_of(records: Records, start: int, unreadable: dict[int, str]) -> list[RecordedEpisode | Unreadable]:
-    """The episodes of a shard.
-
-    Args:
-        records: the run.
-        start: the place of the first.
-        unreadable: gets the places of those that are damaged, and what is wrong with them.
-    """
-    return [_read_episode(records, at, unreadable) for at in range(start, min(start + BLOCK, len(records.summaries)))]
-
-
-def unreadable_gaps(unreadable: Mapping[int, str]) -> list[str]:
-    """What `block_of` found, as a sentence or none."""
-    if not unreadable:
-        return []
-    count = len(unreadable)
-    first = next(iter(unreadable.values()))
-    return [f"{count} {'episode' if count == 1 else 'episodes'} cannot be read. The first: {first}"]
-
-
-def _read_episode(records: Records, index: int, unreadable: dict[int, str]) -> RecordedEpisode | Unreadable:
-    try:
-        return records.episode(index)
-    except RecordsError as error:
-        unreadable[index] = str(error)
-        return Unreadable(str(error))
 
 
 def _encoded(one: list[bytes]) -> bytes:
