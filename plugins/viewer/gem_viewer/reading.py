@@ -34,7 +34,9 @@ def unreadable_gaps(unreadable: Mapping[int, str]) -> list[str]:
 
 def _read_episode(records: Records, index: int, unreadable: dict[int, str]) -> RecordedEpisode | Unreadable:
     try:
-        return records.episode(index)
+        found = records.episode(index)
     except RecordsError as error:
         unreadable[index] = str(error)
         return Unreadable(str(error))
+    unreadable.pop(index, None)  # it was being written
+    return found

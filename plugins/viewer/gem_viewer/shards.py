@@ -124,8 +124,9 @@ def _packed_numbers(one: RecordedEpisode | Unreadable, level: int) -> bytes:
 
 def _details(one: RecordedEpisode | Unreadable, table: TokenTable) -> dict[str, Any]:
     if isinstance(one, Unreadable):
-        nothing = {"turns": [], "final": "", "error": None, "provenance": "", "sequences": [], "trained": None}
-        return {**nothing, "updates": [], "unreadable": one.reason}
+        lists: dict[str, Any] = {"turns": [], "sequences": [], "updates": []}
+        nothing = {"final": "", "error": None, "provenance": "", "trained": None}
+        return {**lists, **nothing, "unreadable": one.reason}
     episode, trained = one.episode, one.trained
     return {
         "turns": _turns(episode, table),

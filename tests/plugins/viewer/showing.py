@@ -19,10 +19,11 @@ from gem_viewer.page import write_page
 
 
 @contextmanager
-def served(*paths: Path) -> Generator[str, None, None]:
-    """The address of `gem-core view` over these runs."""
-    command = [sys.executable, "-m", "gem_core", "view", "--no-browser", *map(str, paths)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+def served(*paths: Path, browser: Path | None = None) -> Generator[str, None, None]:
+    """The address of `gem-core view` over these runs, which opens this browser."""
+    options = [] if browser else ["--no-browser"]
+    command = [sys.executable, "-m", "gem_core", "view", *options, *map(str, paths)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **({"BROWSER": f"{browser} %s"} if browser else {})}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
