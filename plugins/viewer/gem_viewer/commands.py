@@ -55,9 +55,10 @@ def view(
 
     with counting(sum(len(records.summaries) for records in runs)) as done:
         written = write_page(runs, export, split=split, done=done)
-    size = export.stat().st_size
-    say(f"Wrote {' and '.join(map(str, written))}: {size / 1e6:.1f} MB. Open it in a browser.")
-    if size > _LARGE:
+    for gap in written.gaps:
+        warn(gap)
+    say(f"Wrote {' and '.join(map(str, written.paths))}: {written.size / 1e6:.1f} MB. Open it in a browser.")
+    if written.size > _LARGE and not split:
         say("It is large for a mail. --split puts the episodes into a folder beside it, which loads as it is read.")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
 
 from gem_core.errors import RecordsError
 from gem_viewer.columns import columns
 from gem_viewer.page import described, names_of
+from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, shard
 
 if TYPE_CHECKING:
@@ -22,8 +25,8 @@ _KEPT = 8  # shards of a run
 class Seen(NamedTuple):
     """What a page has of a run."""
 
-    episodes: int
-    changes: int
+    episodes: Annotated[int, msgspec.Meta(ge=0)]
+    changes: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Run:
@@ -41,6 +44,7 @@ class Run:
         self._changes: list[tuple[int, int]] = []
         """Place and update of episodes that were trained on after they were first seen."""
         self._failure: str | None = None
+        self._unreadable: dict[int, str] = {}
         self._shards: dict[int, list[bytes]] = {}
         self.table = TokenTable(records.texts)
         self._take()
@@ -60,16 +64,17 @@ class Run:
         """What is not seen yet: the run's description, `columns` of later episodes, `changes` of earlier ones."""
         summaries = self._records.summaries
         news = described(self._records, self._name)
-        news["gaps"] += [self._failure] if self._failure else []
+        news["gaps"] += [*([self._failure] if self._failure else []), *unreadable_gaps(self._unreadable)]
         changes = [one for one in self._changes[seen.changes :] if one[0] < seen.episodes]
         now = Seen(len(summaries), len(self._changes))
         return {**news, "columns": columns(summaries[seen.episodes :]), "changes": changes, "seen": now}
 
     def shard(self, block: int) -> list[bytes]:
-        """The parts of a shard. Raises `RecordsError` where an episode is damaged."""
+        """The parts of a shard. Raises `LookupError` where there is none."""
+        if not 0 <= block * BLOCK < len(self._records.summaries):
+            raise LookupError(f"block {block}")
         if block not in self._shards:
-            last = min((block + 1) * BLOCK, len(self._records.summaries))
-            episodes = [self._records.episode(index) for index in range(block * BLOCK, last)]
+            episodes = block_of(self._records, block * BLOCK, self._unreadable)
             while len(self._shards) >= _KEPT:
                 del self._shards[next(iter(self._shards))]
             self._shards[block] = shard(episodes, self.table, _LEVEL)
@@ -107,7 +112,6 @@ class Library:
         """A part of a shard, see `shards`.
 
         Raises:
-            RecordsError: an episode is damaged.
             LookupError: there is none.
         """
         with self._lock:

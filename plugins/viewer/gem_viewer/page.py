@@ -16,10 +16,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from gem_core.rollout.secrets import without_secrets
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
+from gem_viewer.folder import ShardFolder
+from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ _SCRIPTS = (
 
 _STYLES = ("uplot/uPlot.min.css", "style.css")
 _LIBRARY = "uplot/uPlot.iife.min.js"
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half characters, which stand in a name for bytes that are no UTF-8. An address cannot have them."""
 
 
 def described(records: Records, name: str) -> dict[str, Any]:
@@ -52,11 +57,14 @@ def described(records: Records, name: str) -> dict[str, Any]:
         records: the run.
         name: what the page calls it.
     """
+    settings = without_secrets(records.settings)
+    if records.versions:
+        settings.pop("versions", None)  # an evaluation has them there, too
     return {
         "name": name,
         "kind": records.kind,
-        "settings": {key: _shown(value) for key, value in records.settings.items()},
-        "kwargs": _env_kwargs(records.settings),
+        "settings": {key: _shown(value) for key, value in settings.items()},
+        "kwargs": _env_kwargs(settings),
         "versions": dict(records.versions),
         "metrics": _metric_columns(records.metrics),
         "gaps": list(records.gaps),
@@ -68,14 +76,24 @@ def names_of(opened: Sequence[Records]) -> list[str]:
     taken: dict[str, int] = {}
     names: list[str] = []
     for records in opened:
-        taken[records.name] = number = taken.get(records.name, 0) + 1
-        names.append(records.name if number == 1 else f"{records.name} ({number})")
+        name = _HALF.sub("\ufffd", records.name)
+        taken[name] = number = taken.get(name, 0) + 1
+        names.append(name if number == 1 else f"{name} ({number})")
     return names
 
 
-def write_page(
-    opened: Sequence[Records], path: Path, *, split: bool = False, done: Callable[[int], None]
-) -> list[Path]:
+class Written(NamedTuple):
+    """A page that was written."""
+
+    paths: list[Path]
+    """The file, and the folder if there is one."""
+    size: int
+    """Bytes of both."""
+    gaps: list[str]
+    """What could not be read of the runs, a sentence each, beside `Records.gaps`."""
+
+
+def write_page(opened: Sequence[Records], path: Path, *, split: bool = False, done: Callable[[int], None]) -> Written:
     """Write the page with its data.
 
     Args:
@@ -84,38 +102,51 @@ def write_page(
         split: put the shards into a folder beside the page, which loads them as they are needed.
         done: called with the number of episodes that were written, now and then.
 
-    Returns:
-        The file, and the folder if there is one.
-
     Raises:
         ViewError: it cannot be written.
     """
-    folder = path.with_name(f"{path.stem}_data")
+    if path.is_dir():
+        raise ViewError(f"{path} is a folder: give the name of a file, such as page.html")
     try:
-        with tempfile.TemporaryFile() as spool:
-            if split:
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
-            runs: list[dict[str, Any]] = []
-            tables: list[dict[str, Any]] = []
-            for number, (records, name) in enumerate(zip(opened, names_of(opened), strict=True)):
-                table = TokenTable(records.texts)
-                sizes: list[list[int]] = []
-                for block, one in enumerate(_shards(records, table)):
-                    place = f"{number}-{block}"
-                    if split:
-                        (folder / f"{place}.js").write_bytes(_script_of(place, one))
-                    else:
-                        spool.writelines(_element_of(place, one))
-                    sizes.append([len(part) for part in one])
-                    done(min(BLOCK, len(records.summaries) - block * BLOCK))
-                runs.append({**described(records, name), "columns": columns(records.summaries), "sizes": sizes})
-                tables.append(table.entries())
-            boot = {"source": "beside" if split else "embedded", "folder": folder.name, "block": BLOCK}
-            _write(path, _head(boot, {"runs": runs, "tables": tables}), spool)
+        if not split:
+            return _written(opened, path, None, done)
+        folder = ShardFolder(path, opened)
+        try:
+            return _written(opened, path, folder, done)
+        finally:
+            folder.discard()
     except OSError as error:
         raise ViewError(f"{path} cannot be written: {error}. Free some space or choose another place") from error
-    return [path, folder] if split else [path]
+
+
+def _written(opened: Sequence[Records], path: Path, folder: ShardFolder | None, done: Callable[[int], None]) -> Written:
+    runs: list[dict[str, Any]] = []
+    tables: list[dict[str, Any]] = []
+    gaps: list[str] = []
+    with tempfile.TemporaryFile() as spool:
+        for number, (records, name) in enumerate(zip(opened, names_of(opened), strict=True)):
+            table = TokenTable(records.texts)
+            unreadable: dict[int, str] = {}
+            sizes: list[list[int]] = []
+            for block, one in enumerate(_shards(records, table, unreadable)):
+                place = f"{number}-{block}"
+                if folder is None:
+                    spool.writelines(_element_of(place, one))
+                else:
+                    folder.add(f"{place}.js", _script_of(place, one))
+                sizes.append([len(part) for part in one])
+                done(min(BLOCK, len(records.summaries) - block * BLOCK))
+            about = described(records, name)
+            about["gaps"] += unreadable_gaps(unreadable)
+            gaps += [f"{name}: {gap}" for gap in unreadable_gaps(unreadable)]
+            runs.append({**about, "columns": columns(records.summaries), "sizes": sizes})
+            tables.append(table.entries())
+        boot = {"source": "embedded", "folder": "", "block": BLOCK}
+        if folder is not None:
+            boot |= {"source": "beside", "folder": folder.path.name}
+        _write(path, _head(boot, {"runs": runs, "tables": tables}), spool, folder)
+    paths = [path] if folder is None else [path, folder.path]
+    return Written(paths, path.stat().st_size + (folder.size if folder else 0), gaps)
 
 
 def served_page() -> tuple[bytes, str]:
@@ -123,20 +154,26 @@ def served_page() -> tuple[bytes, str]:
     return _head({"source": "server", "block": BLOCK}, {}), _policy("server")
 
 
-def _write(path: Path, head: bytes, shards: IO[bytes]) -> None:
+def _write(path: Path, head: bytes, shards: IO[bytes], folder: ShardFolder | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:
-        file.write(head)
-        shards.seek(0)
-        shutil.copyfileobj(shards, file, 1 << 20)
-    new.replace(path)
+        try:
+            file.write(head)
+            shards.seek(0)
+            shutil.copyfileobj(shards, file, 1 << 20)
+            file.flush()
+            if folder is not None:
+                folder.replace()
+            new.replace(path)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
 
 
-def _shards(records: Records, table: TokenTable) -> Iterator[list[bytes]]:
+def _shards(records: Records, table: TokenTable, unreadable: dict[int, str]) -> Iterator[list[bytes]]:
     for start in range(0, len(records.summaries), BLOCK):
-        end = min(start + BLOCK, len(records.summaries))
-        yield shard([records.episode(index) for index in range(start, end)], table)
+        yield shard(block_of(records, start, unreadable), table)
 
 
 def _encoded(one: list[bytes]) -> bytes:

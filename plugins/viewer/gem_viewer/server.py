@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import json
+import html
 import secrets
 import socket
+import tempfile
+import threading
 import webbrowser
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +29,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gem_core.cli.terminal import say
-from gem_core.errors import RecordsError
 from gem_viewer.errors import ViewError
 from gem_viewer.library import Library, Seen
 from gem_viewer.page import served_page
@@ -69,9 +72,6 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
             ) from error
         token = secrets.token_urlsafe(16)
         url = f"http://{_HOSTS[0]}:{address.getsockname()[1]}/?token={token}"
-        say(f"{url}\nCtrl-C ends the server.")
-        if browser:
-            webbrowser.open(url)
         config = uvicorn.Config(
             application(Library(opened), token),
             log_config=None,
@@ -79,8 +79,35 @@ def serve(opened: Sequence[Records], port: int, *, browser: bool) -> None:
             lifespan="off",
             timeout_graceful_shutdown=_END_SECONDS,
         )
-        with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again once it has ended
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # uvicorn raises it again once it has ended
+            say(f"{url}\nCtrl-C ends the server.")
+            if browser:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gem-core-view-"))
+                _open_browser(redirect(Path(folder), url))
             uvicorn.Server(config).run([address])
+
+
+def redirect(folder: Path, url: str) -> Path:
+    """A file that sends a browser to this address. Only this user can read it, unlike the arguments of a process.
+
+    Args:
+        folder: where to write it.
+        url: the address, with its token.
+    """
+    file = folder / "open.html"
+    file.touch(0o600)
+    escaped = html.escape(url)
+    file.write_text(
+        f'<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>gem-core view</title>'
+        f'<meta http-equiv="refresh" content="0; url={escaped}"><a href="{escaped}">Open the viewer</a>\n'
+    )
+    return file
+
+
+def _open_browser(file: Path) -> None:
+    # A browser of the terminal keeps its caller until it ends. The socket listens already: its request waits.
+    threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
 
 
 def application(library: Library, token: str) -> Starlette:
@@ -111,9 +138,7 @@ def _guarded(token: str, answer: Callable[[Request], bytes | Response]) -> Calla
             return PlainTextResponse(said, 403, _HEADERS)
         try:
             found = await run_in_threadpool(answer, request)
-        except RecordsError as error:
-            return PlainTextResponse(str(error), 500, _HEADERS)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, LookupError, msgspec.DecodeError) as error:
             return PlainTextResponse(f"no such thing: {error}", 404, _HEADERS)
         return found if isinstance(found, Response) else Response(found, 200, _HEADERS, "application/octet-stream")
 
@@ -128,7 +153,7 @@ def _page(request: Request) -> Response:
 
 
 def _seen(request: Request) -> list[Seen]:
-    return [Seen(*map(int, one)) for one in json.loads(request.query_params.get("seen", "[]"))]
+    return msgspec.json.decode(request.query_params.get("seen", "[]"), type=list[Seen])
 
 
 def _number(request: Request, name: str) -> int:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,12 @@ _LARGEST = 1_000_000_000  # units, so that a difference of two fits 32 bits
 _NAN, _MINUS_INFINITY, _INFINITY = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 
 Codes = npt.NDArray[np.uint32]
+
+
+class Unreadable(NamedTuple):
+    """In the place of an episode that is damaged."""
+
+    reason: str
 
 
 class TokenTable:
@@ -81,7 +87,7 @@ class TokenTable:
         return {"ids": ids, "texts": [self.texts.get(one) for one in ids]}
 
 
-def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6) -> list[bytes]:
+def shard(episodes: Sequence[RecordedEpisode | Unreadable], table: TokenTable, level: int = 6) -> list[bytes]:
     """The parts of a shard.
 
     Args:
@@ -89,7 +95,8 @@ def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6
         table: the tokens of their run; gets those that it lacks.
         level: of compression, 1 to 9.
     """
-    sequences = (sequence.ids for one in episodes for sequence in one.episode.sequences)
+    read = [one for one in episodes if not isinstance(one, Unreadable)]
+    sequences = (sequence.ids for one in read for sequence in one.episode.sequences)
     places = [place for ids in sequences for place in table.places(ids)]
     width = 2 if len(table) <= 1 << 16 else 4
     details = {"width": width, "episodes": [_details(one, table) for one in episodes]}
@@ -97,7 +104,7 @@ def shard(episodes: Sequence[RecordedEpisode], table: TokenTable, level: int = 6
     return [
         _deflated(as_json(details), level),
         _deflated(tokens, level),
-        *(_deflated(_numbers(one), level) if one.episode.sequences else b"" for one in episodes),
+        *(_packed_numbers(one, level) for one in episodes),
     ]
 
 
@@ -111,7 +118,15 @@ def _deflated(data: bytes, level: int) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def _details(one: RecordedEpisode, table: TokenTable) -> dict[str, Any]:
+def _packed_numbers(one: RecordedEpisode | Unreadable, level: int) -> bytes:
+    return b"" if isinstance(one, Unreadable) or not one.episode.sequences else _deflated(_numbers(one), level)
+
+
+def _details(one: RecordedEpisode | Unreadable, table: TokenTable) -> dict[str, Any]:
+    if isinstance(one, Unreadable):
+        lists: dict[str, Any] = {"turns": [], "sequences": [], "updates": []}
+        nothing = {"final": "", "error": None, "provenance": "", "trained": None}
+        return {**lists, **nothing, "unreadable": one.reason}
     episode, trained = one.episode, one.trained
     return {
         "turns": _turns(episode, table),
@@ -120,6 +135,7 @@ def _details(one: RecordedEpisode, table: TokenTable) -> dict[str, Any]:
         "provenance": episode.provenance,
         "sequences": [len(sequence.ids) for sequence in episode.sequences],
         "trained": None if trained is None else _trained(episode, trained),
+        "updates": [update.update for update in one.updates],
     }
 
 

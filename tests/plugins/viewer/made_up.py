@@ -12,6 +12,7 @@ import numpy as np
 
 from gem_core.episode import Episode, Run, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.records import RunRecorder, Update
+from gem_core.records.frames import FrameReader
 
 START, END, NEWLINE = 0, 1, 2
 """Tokens of the chat template."""
@@ -92,6 +93,15 @@ def write_run(folder: Path, plan: Plan | None = None, *, detail: Any = "full") -
     recorder.gem_rollout_end(run, None)
     recorder.close()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def damage_episode(folder: Path, number: int) -> None:
+    """Change a byte of the body of a run's episode."""
+    (file,) = (folder / "records").iterdir()
+    bodies = [one for one in FrameReader(file).frames() if one.head.get("kind") == "episode"]
+    content = bytearray(file.read_bytes())
+    content[bodies[number].start + 20] ^= 1
+    file.write_bytes(content)
 
 
 def _episodes(run: str, plan: Plan, update: int, chance: np.random.Generator) -> Iterator[Episode]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made_up import Plan, episode, update_of, write_run
+from made_up import Plan, damage_episode, episode, update_of, write_run
 from starlette.testclient import TestClient
 
 from gem_core.episode import Run
 from gem_core.records import RunRecorder, open_records
 from gem_viewer.library import Library
-from gem_viewer.server import application
+from gem_viewer.server import application, redirect
 
 TOKEN = "a token"
 
@@ -64,10 +65,11 @@ def test_wrong_questions_are_refused(tmp_path: Path) -> None:
         {"run": 7, "block": 0, "part": 0},
         {"run": 0, "block": -1, "part": 0},
         {"run": 0, "block": 0, "part": 9},
+        {"run": 0, "block": 1, "part": 0},
     ):
         assert asked(server, "/api/part", **query).status_code == 404
-    assert asked(server, "/api/news", seen="{").status_code == 404
-    assert asked(server, "/api/news", seen="[3]").status_code == 404
+    for seen in ("{", "[3]", "[[1e999,0]]", "[[-1,0]]", "[[0.5,0]]", "[" * 5000):
+        assert asked(server, "/api/news", seen=seen).status_code == 404
     assert asked(server, "/api/nothing").status_code == 404
 
 
@@ -117,3 +119,19 @@ def test_parts_are_those_of_the_page(tmp_path: Path) -> None:
     table = asked(server, "/api/table", run=0, start=0).json()
     assert table == library.table(0, 0)
     assert asked(server, "/api/table", run=0, start=3).json()["ids"] == table["ids"][3:]
+
+
+def test_a_damaged_episode_leaves_the_others(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", Plan(updates=1, tasks=1, repeats=3))
+    damage_episode(tmp_path / "run", 1)
+    server = client(tmp_path / "run")
+    details = json.loads(zlib.decompress(asked(server, "/api/part", run=0, block=0, part=0).content, -15))["episodes"]
+    assert ["unreadable" in one for one in details] == [False, True, False]
+    assert "is damaged" in details[1]["unreadable"]
+    assert any("1 episode cannot be read" in gap for gap in asked(server, "/api/news").json()[0]["gaps"])
+
+
+def test_the_browser_s_file_is_private(tmp_path: Path) -> None:
+    file = redirect(tmp_path, "http://127.0.0.1:1/?token=a&b")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert 'content="0; url=http://127.0.0.1:1/?token=a&amp;b"' in file.read_text()

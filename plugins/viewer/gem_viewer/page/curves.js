@@ -26,8 +26,8 @@ function shownValue(_, value) {
 
 // series: [{label, colour, dash, x: [...], y: [...]}]; returns the chart in a figure.
 function curveChart(title, series, { smoothing = 1, xLabel = "update", share = false, group } = {}) {
-  const figure = el("figure", { class: "chart" }, el("figcaption", {}, title));
-  const place = el("div", { role: "img", "aria-label": `${title}: ${series.map(told).join("; ")}` });
+  const figure = el("figure", { class: "chart" }, el("figcaption", {}, visible(title)));
+  const place = el("div", { role: "img", "aria-label": plain(`${title}: ${series.map(told).join("; ")}`) });
   figure.append(place);
   const xs = [...new Set(series.flatMap((one) => one.x))].sort((a, b) => a - b);
   const at = new Map(xs.map((x, position) => [x, position]));
@@ -38,10 +38,10 @@ function curveChart(title, series, { smoothing = 1, xLabel = "update", share = f
     const smooth = smoothing > 1 ? smoothed(raw, smoothing) : raw;
     if (smoothing > 1) {
       options.data.push(raw);
-      options.series.push({ label: `${one.label}, each`, stroke: `${one.colour}40`, width: 1, points: { show: false }, value: shownValue, spanGaps: true, class: "each" });
+      options.series.push({ label: plain(`${one.label}, each`), stroke: `${one.colour}40`, width: 1, points: { show: false }, value: shownValue, spanGaps: true, class: "each" });
     }
     options.data.push(smooth);
-    options.series.push({ label: one.label, stroke: one.colour, width: 2, dash: one.dash, value: shownValue, spanGaps: true, points: { show: xs.length < 2, size: 7 } });
+    options.series.push({ label: plain(one.label), stroke: one.colour, width: 2, dash: one.dash, value: shownValue, spanGaps: true, points: { show: xs.length < 2, size: 7 } });
   }
   const chart = new uPlot({
     width: 380, height: 190, series: options.series, legend: { live: true },

@@ -24,7 +24,7 @@ function fill(element, attributes) {
 
 // Characters that would be invisible, disguise a line or drive a terminal; half characters (lone surrogates).
 const HIDDEN =
-  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\p{Cs}/u;
+  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]|\p{Cs}/u;
 const EACH_HIDDEN = new RegExp(HIDDEN.source, "gu");
 
 // The text, with hidden characters written as escapes.
@@ -41,8 +41,13 @@ function visible(text) {
 }
 
 function escaped(character) {
-  const code = character.charCodeAt(0);
-  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  const code = character.codePointAt(0).toString(16);
+  return code.length < 3 ? `\\x${code.padStart(2, "0")}` : code.length < 5 ? `\\u${code.padStart(4, "0")}` : `\\u{${code}}`;
+}
+
+// The same, where there can be no elements: choices, labels, the title of the page.
+function plain(text) {
+  return text.replace(EACH_HIDDEN, escaped);
 }
 
 const FIRST_CHARACTERS = 20000;

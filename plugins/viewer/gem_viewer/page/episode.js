@@ -20,6 +20,7 @@ class EpisodeView {
     const body = tokens ? new TokensView(tokens, details, this.measure, (name) => { this.measure = name; }).element : this._chat();
     this.element.replaceChildren(this._head(), el("div", { class: "columns" }, body, this._side()));
     this._drawChart();
+    if (!document.querySelector("header").contains(document.activeElement)) this.element.querySelector("h1").focus({ preventScroll: true });
     if (this.turn !== null) this._toTurn(this.turn);
     else window.scrollTo(0, 0);
   }
@@ -37,7 +38,7 @@ class EpisodeView {
       el("button", { type: "button", "aria-pressed": String(this.mode === mode), disabled: mode === "tokens" && !this.details.sequences.length,
         title: mode === "tokens" && !this.details.sequences.length ? "No tokens are known of this episode" : "Key t", onclick: () => this.setMode(mode) }, title));
     return el("div", { class: "episode-head" },
-      el("h1", {}, visible(this._value("env")), " ", el("span", { class: "faint" }, visible(this._value("id")))),
+      el("h1", { tabindex: -1 }, visible(this._value("env")), " ", el("span", { class: "faint" }, visible(this._value("id")))),
       el("p", { class: "ending" }, ...this._ending()),
       el("div", { class: "bar-of-buttons" },
         el("span", { class: "segmented", role: "group", "aria-label": "Show" }, ...modes),
@@ -69,7 +70,8 @@ class EpisodeView {
 
   _chat() {
     const list = el("ol", { class: "chat", "aria-label": "Conversation" });
-    const { turns, trained, final, error } = this.details;
+    const { turns, trained, final, error, unreadable } = this.details;
+    if (unreadable) return el("p", { class: "failure", role: "alert" }, visible(unreadableText(this.details)));
     let result = null; // what a tool answered is the next observation
     for (const [at, turn] of turns.entries()) {
       list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn, trained),
@@ -107,7 +109,7 @@ class EpisodeView {
   _side() {
     const facts = [["Run", "run"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
       ["Return", "return"], ["Turns", "turns"], ["Sampled tokens", "tokens"], ["Invalid actions", "invalid"], ["Truncated responses", "truncated"],
-      ["Tool calls", "tool_calls"]].map(([title, name]) => [title, this._value(name)]);
+      ["Tool calls", "tool_calls"]].map(([title, name]) => [title, name === "update" ? this._update() : this._value(name)]);
     facts.push(["Offered by", this.details.provenance]);
     const shown = facts.filter(([, value]) => value !== null && value !== "");
     const list = el("dl", {}, ...shown.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, typeof value === "number" ? number(value) : visible(value))]));
@@ -116,6 +118,12 @@ class EpisodeView {
     return el("aside", {}, this.details.turns.length ? this.chart : null, list,
       el("h3", {}, "Play the same seed and task"), el("div", { class: "copy-line" }, el("code", {}, visible(play)),
         el("button", { type: "button", title: "Key c", class: "copy", onclick: (event) => copy(play, event.target) }, "Copy")));
+  }
+
+  // The page has the numbers of the first update that trained on it.
+  _update() {
+    const { updates } = this.details;
+    return updates.length > 1 ? `${updates[0]}, the first of ${updates.length}; its numbers are shown` : this._value("update");
   }
 
   _drawChart() {
@@ -159,6 +167,10 @@ class EpisodeView {
   copyPlay() {
     this.element.querySelector("button.copy")?.click();
   }
+}
+
+function unreadableText(details) {
+  return `This episode cannot be read: ${details.unreadable}`;
 }
 
 function episodeAddress(runs, row, turn) {

@@ -3,11 +3,14 @@
 const RANGES = { update: "Update", return: "Return", turns: "Turns", tokens: "Tokens" };
 const CHOICES = { run: "Run", env: "Environment", split: "Split", stop: "Ended by" };
 
+const NUMBER = "([-−]?\\d+(?:\\.\\d+)?(?:e[-+−]?\\d+)?)";
+const RANGE = new RegExp(`^\\s*${NUMBER}?\\s*(?:(\\.\\.|–|to|-)\\s*${NUMBER}?)?\\s*$`, "i");
+
 // "3..7", "3..", "..7", "3-7" or "5"; an ASCII or a true minus sign may begin a number.
 function range(text) {
-  const found = /^\s*([-−]?\d+(?:\.\d+)?)?\s*(?:(\.\.|–|to|-)\s*([-−]?\d+(?:\.\d+)?)?)?\s*$/.exec(text ?? "");
+  const found = RANGE.exec(text ?? "");
   if (!found || (found[1] === undefined && found[3] === undefined)) return null;
-  const [low, high] = [found[1], found[3]].map((one) => (one === undefined ? null : Number(one.replace("−", "-"))));
+  const [low, high] = [found[1], found[3]].map((one) => (one === undefined ? null : Number(one.replaceAll("−", "-"))));
   return { low: low ?? -Infinity, high: found[2] ? (high ?? Infinity) : low };
 }
 
@@ -16,7 +19,7 @@ class Selection {
     this.runs = runs;
     this.state = new URLSearchParams();
     this.rows = [];
-    this.found = null; // rows whose texts have the searched one
+    this.looked = null; // the text that was searched, the rows that were looked at, and those that have it
     this._search = 0;
   }
 
@@ -54,9 +57,9 @@ class Selection {
 
   apply() {
     let rows = this._filtered();
-    if (this.found) rows = rows.filter((row) => this.found.has(row));
+    if (this.looked) rows = rows.filter((row) => this.looked.found.has(row));
     const name = this.get("sort");
-    if (name) rows = this._sorted(rows, name, this.get("order") === "down" ? -1 : 1);
+    if (COLUMNS.some((column) => column.name === name)) rows = this._sorted(rows, name, this.get("order") === "down" ? -1 : 1);
     this.rows = rows;
   }
 
@@ -71,27 +74,31 @@ class Selection {
     });
   }
 
-  // Looks for the text in observations and responses, shard by shard; tells how far it is.
+  // Looks for the text in the observations and responses that were not looked at before, shard by shard; tells how far
+  // it is. False: another search has begun. What was found stays if it fails.
   async search(tell) {
     const own = ++this._search;
     const wanted = this.get("text").toLowerCase();
-    this.found = null;
-    if (!wanted) return true;
-    const rows = this._filtered();
-    const found = new Set();
-    let pause = performance.now() + 30;
-    for (const [done, row] of rows.entries()) {
-      const details = await this.runs.details(row);
-      if (hasText(details, wanted)) found.add(row);
-      if (performance.now() > pause) {
-        tell(`Searching: ${percent(done / rows.length)}, ${integer(found.size)} found`);
-        await new Promise((resolve) => setTimeout(resolve));
-        pause = performance.now() + 30;
+    if (!wanted) this.looked = null;
+    else if (this.looked?.wanted !== wanted) this.looked = { wanted, rows: new Set(), found: new Set(), unreadable: new Set() };
+    const { looked } = this;
+    for (let rows; looked && (rows = this._filtered().filter((row) => !looked.rows.has(row))).length; ) {
+      let pause = performance.now() + 30;
+      for (const [done, row] of rows.entries()) {
+        const details = await this.runs.details(row).catch((error) => ({ failure: error }));
+        if (own !== this._search) return false;
+        if (details.failure) throw details.failure;
+        looked.rows.add(row);
+        if (details.unreadable) looked.unreadable.add(row);
+        else if (hasText(details, wanted)) looked.found.add(row);
+        if (performance.now() > pause) {
+          tell(`Searching: ${percent(done / rows.length)}, ${integer(looked.found.size)} found`);
+          await new Promise((resolve) => setTimeout(resolve));
+          pause = performance.now() + 30;
+        }
       }
-      if (own !== this._search) return false; // another search has begun
     }
-    this.found = found;
-    return true;
+    return own === this._search;
   }
 }
 

@@ -20,17 +20,20 @@ class GroupView {
     const heads = rows.map((one, at) => el("th", { scope: "col" }, this._head(one, at, details[at])));
     const value = (name) => this.runs.value(row, name);
     const task = value("task") === null ? "" : `, task ${value("task")}`;
+    const texts = details.some((one) => one.turns.some((own) => own.observation || own.response));
     this.element.replaceChildren(el("h1", {}, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}`)),
-      el("p", { class: "faint" }, this._said(rows, branches, turns)),
+      el("p", { class: "faint" }, this._said(rows, branches, turns, texts)),
       el("div", { class: "side-by-side", tabindex: 0, role: "region", "aria-label": "Episodes of the group" },
         el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Turn"), ...heads)), el("tbody", {}, ...lines))));
   }
 
-  _said(rows, branches, turns) {
+  _said(rows, branches, turns, texts) {
     const solved = rows.filter((row) => this.runs.value(row, "success")).length;
     const parted = branches.findIndex((line) => new Set(line.filter((one) => one !== null)).size > 1);
     const where = rows.length < 2 ? "The only episode of this task." : parted < 0 ? "All respond alike." : `They part in turn ${parted + 1}.`;
-    return `${rows.length} ${rows.length === 1 ? "episode" : "episodes"}, ${solved} solved, up to ${turns} turns. ${where} Letters mark who has said the same so far.`;
+    const counted = `${rows.length} ${rows.length === 1 ? "episode" : "episodes"}, ${solved} solved, up to ${turns} turns.`;
+    if (turns && !texts) return `${counted} This run recorded no texts (record=summary): who said the same is not known.`;
+    return `${counted} ${where} Letters mark who has said the same so far.`;
   }
 
   _head(row, at, details) {
@@ -39,7 +42,8 @@ class GroupView {
     const update = value("update") === null ? [] : [`update ${value("update")}`];
     return el("div", { class: "group-head" }, ...several, el("a", { href: episodeAddress(this.runs, row, null) }, `Episode ${at + 1}`), " ",
       badge(value("success") ? "solved" : (END_WORDS[value("stop")] ?? value("stop")), value("success") ? "good" : value("stop") === "env_error" ? "bad" : "quiet"),
-      el("div", { class: "faint" }, [`return ${number(value("return"))}`, `${details.turns.length} turns`, ...update].join(" · ")));
+      el("div", { class: "faint" }, [`return ${number(value("return"))}`, `${details.turns.length} turns`, ...update].join(" · ")),
+      ...(details.unreadable ? [el("p", { class: "failure" }, visible(unreadableText(details)))] : []));
   }
 
   _turn(rows, details, branches, turn) {

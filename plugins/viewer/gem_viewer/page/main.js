@@ -64,7 +64,7 @@ class App {
     const needsRow = this.name === "episode" || this.name === "group";
     if (needsRow && (this.row === null || this.row < 0)) return this._say(this.row === null ? "There are no episodes." : `There is no episode ${id} in ${runName}.`);
     if (this.main.firstChild !== view.element) this.main.replaceChildren(view.element);
-    document.title = `${this.name} · ${this.runs.runs.map((run) => run.name).join(", ")}`;
+    document.title = plain(`${this.name} · ${this.runs.runs.map((run) => run.name).join(", ")}`);
     try {
       if (needsRow) await view.show(this.row, turn === undefined ? null : Number(turn) - 1 || 0);
       else await view.show(query ?? "");

@@ -21,26 +21,66 @@ class RunView {
     this.smoothing = 1;
     this.only = true;
     this.metrics = null; // names of the chosen ones
+    this.choosing = false; // whether the choice of metrics is open
     this.charts = el("div", { class: "charts" });
-    this.element = el("div", { class: "run" });
+    this.metricCharts = el("div", { class: "charts" });
+    this.slots = Object.fromEntries(["head", "environments", "curves", "metrics", "settings"].map((name) => [name, el("div", {})]));
+    this.element = el("div", { class: "run", onpointerdown: () => { this._held = true; } }, ...Object.values(this.slots));
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => this._release());
   }
 
   show() {
-    const gaps = this.runs.runs.flatMap((run) => run.gaps.map((gap) => [run, gap]));
-    const several = this.runs.runs.length > 1;
-    this.element.replaceChildren(
-      el("h1", {}, visible(this.runs.runs.map((run) => run.name).join(", ")), " ", el("span", { class: "faint" }, this._counted())),
-      gaps.length ? el("section", { class: "gaps", "aria-label": "What is missing" }, el("h2", {}, "What is missing"),
-        el("ul", {}, ...gaps.map(([run, gap]) => el("li", {}, several ? visible(`${run.name}: `) : "", visible(gap))))) : "",
-      this._environments(), this._curves(), this._metrics(), this._settings());
-    this._drawCurves();
-    this._drawMetrics();
+    this._said = {};
+    this._fill();
   }
 
+  // After news. What a pointer holds stays until it lets go.
   refresh() {
+    if (this._held) this._late = true;
+    else this._fill();
+  }
+
+  // A click follows the pointer's release, and shall find what was pressed.
+  _release() {
+    this._held = false;
+    if (!this._late) return;
+    this._late = false;
+    setTimeout(() => { if (this.element.isConnected) this.refresh(); });
+  }
+
+  _fill() {
     const { scrollY } = window;
-    this.show();
+    const about = (...fields) => this.runs.runs.map((run) => [run.name, ...fields.map((field) => run[field])]);
+    this.parts = this._trainedParts();
+    const names = this._metricNames();
+    this._slot("head", [about("gaps"), this._counted()], () => this._head());
+    this._slot("environments", this._parts().map(({ key, rows }) => [key, this._facts(rows)]), () => this._environments());
+    this._slot("curves", this.parts.map(({ key, label, colour }) => [key, label, colour]), () => this._curves());
+    this._slot("metrics", [names, this.parts.length > 0], () => this._metrics(names));
+    this._slot("settings", about("settings", "versions"), () => this._settings());
+    this._drawCurves();
+    this._drawMetrics();
     window.scrollTo(0, scrollY);
+  }
+
+  // Makes a part again where what it says has changed. The focus stays where there is the same element again.
+  _slot(name, said, make) {
+    const text = JSON.stringify(said);
+    if (this._said[name] === text) return;
+    this._said[name] = text;
+    const slot = this.slots[name];
+    const focused = slot.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+    slot.replaceChildren(make());
+    if (focused !== null) [...slot.querySelectorAll("a, input, summary")].find((one) => nameOf(one) === focused)?.focus({ preventScroll: true });
+  }
+
+  _head() {
+    const gaps = this.runs.runs.flatMap((run) => run.gaps.map((gap) => [run, gap]));
+    const several = this.runs.runs.length > 1;
+    return el("div", {},
+      el("h1", {}, visible(this.runs.runs.map((run) => run.name).join(", ")), " ", el("span", { class: "faint" }, this._counted())),
+      gaps.length ? el("section", { class: "gaps", "aria-label": "What is missing" }, el("h2", {}, "What is missing"),
+        el("ul", {}, ...gaps.map(([run, gap]) => el("li", {}, several ? visible(`${run.name}: `) : "", visible(gap))))) : "");
   }
 
   _counted() {
@@ -67,18 +107,24 @@ class RunView {
     if (!parts.length) return el("p", { class: "faint" }, "No episode has ended yet, or none was recorded.");
     const heads = [...(several ? ["Run"] : []), "Environment", ...(splits ? ["Split"] : []), "Episodes", "Success", "Return", "Turns", "Tokens", "Invalid", "Failed", "Tool calls"];
     const lines = parts.map(({ run, env, split, rows }) => {
-      const { mean, stops } = this._statistics(rows);
+      const facts = this._facts(rows);
       const query = new URLSearchParams({ ...(several ? { run } : {}), env, ...(split && splits ? { split } : {}) });
       const bar = el("span", { class: "share" });
-      bar.style.width = `${100 * mean("success")}%`;
+      bar.style.width = `${100 * facts.success}%`;
       return el("tr", {}, ...(several ? [el("td", {}, visible(run))] : []), el("td", {}, el("a", { href: `#episodes?${query}` }, visible(env))),
         ...(splits ? [el("td", {}, split || "–")] : []), cell(integer(rows.length)),
-        el("td", {}, el("div", { class: "success" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(mean("success"))))),
-        cell(number(mean("return"))), cell(number(mean("turns"), 1)), cell(number(mean("tokens"), 0)), cell(percent(mean("invalid") / mean("turns"))),
-        cell(percent(stops("env_error"))), cell(number(mean("tool_calls"), 1)));
+        el("td", {}, el("div", { class: "success" }, el("span", { class: "share-track" }, bar), el("span", { class: "number" }, percent(facts.success)))),
+        cell(number(facts.return)), cell(number(facts.turns, 1)), cell(number(facts.tokens, 0)), cell(percent(facts.invalid)),
+        cell(percent(facts.failed)), cell(number(facts.tools, 1)));
     });
     return el("section", {}, el("h2", {}, "Environments"), el("div", { class: "scroll" },
       el("table", { class: "facts-table" }, el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at >= heads.length - 7 && head !== "Success" ? "number" : null }, head)))), el("tbody", {}, ...lines))));
+  }
+
+  _facts(rows) {
+    const { mean, stops } = this._statistics(rows);
+    return { count: rows.length, success: mean("success"), return: mean("return"), turns: mean("turns"), tokens: mean("tokens"),
+      invalid: mean("invalid") / mean("turns"), failed: stops("env_error"), tools: mean("tool_calls") };
   }
 
   _statistics(rows) {
@@ -103,7 +149,6 @@ class RunView {
   }
 
   _curves() {
-    this.parts = this._trainedParts();
     if (!this.parts.length) return "";
     const toggles = this.parts.map((part) => {
       const box = el("input", { type: "checkbox", checked: !this.hidden.has(part.key), onchange: () => {
@@ -161,12 +206,14 @@ class RunView {
     return curveChart("How episodes ended, share", series, { smoothing: this.smoothing, share: true, group: "updates" });
   }
 
+  _metricNames() {
+    return [...new Set(this.runs.runs.flatMap((run) => Object.keys(run.metrics)))].filter((name) => name !== "step").sort();
+  }
+
   // What the trainer reported: any metric by name.
-  _metrics() {
-    const names = [...new Set(this.runs.runs.flatMap((run) => Object.keys(run.metrics)))].filter((name) => name !== "step").sort();
+  _metrics(names) {
     if (!names.length) return "";
     this.metrics ??= firstMetrics(names, this.parts.length > 0);
-    this.metricCharts = el("div", { class: "charts" });
     const boxes = names.map((name) => {
       const box = el("input", { type: "checkbox", checked: this.metrics.includes(name), onchange: () => {
         this.metrics = box.checked ? [...this.metrics, name] : this.metrics.filter((one) => one !== name);
@@ -175,12 +222,11 @@ class RunView {
       return el("label", { class: "toggle" }, box, visible(name));
     });
     return el("section", {}, el("h2", {}, "Metrics of the trainer"), this.parts.length ? "" : this._smoother(),
-      el("details", { class: "choice" }, el("summary", {}, `Choose among ${names.length}`), el("div", { class: "chart-controls" }, ...boxes)), this.metricCharts);
+      el("details", { class: "choice", open: this.choosing, ontoggle: (event) => { this.choosing = event.target.open; } }, el("summary", {}, `Choose among ${names.length}`), el("div", { class: "chart-controls" }, ...boxes)), this.metricCharts);
   }
 
   _drawMetrics() {
-    if (!this.metricCharts) return;
-    const charts = this.metrics.map((name) => {
+    const charts = (this.metrics ?? []).map((name) => {
       const having = this.runs.runs.filter((run) => run.metrics[name]);
       const series = having.map((run) => ({ label: this.runs.runs.length === 1 ? name : run.name, colour: COLOURS[run.number % COLOURS.length], dash: [], x: run.metrics.step, y: run.metrics[name] }));
       return curveChart(name, series, { smoothing: this.smoothing, group: "updates" });
@@ -216,6 +262,11 @@ class RunView {
 
 function cell(text) {
   return el("td", { class: "number" }, text);
+}
+
+// What tells an element from its neighbours.
+function nameOf(one) {
+  return `${one.tagName} ${one.type ?? ""} ${one.labels?.[0]?.textContent ?? one.textContent}`;
 }
 
 function smoothingText(window) {

@@ -6,22 +6,31 @@ const SPARE_ROWS = 12;
 class LongTable {
   // columns: [{name, title, cell(row) -> text or node, number}]; open(row) is called by a click or Enter.
   constructor(columns, { sort, open, label }) {
-    this.columns = columns;
     this.open = open;
+    this.sort = sort;
     this.rows = [];
     this.current = 0;
-    this._body = el("tbody");
-    this._lines = [];
+    this._id = label.toLowerCase();
+    this._body = el("tbody", { role: "rowgroup" });
+    this._headLine = el("tr", { role: "row", "aria-rowindex": 1 });
     this._above = spacer();
     this._below = spacer();
-    this._heads = columns.map((column) =>
-      el("th", { scope: "col", class: column.number ? "number" : null },
-        column.sortable === false ? column.title :
-        el("button", { type: "button", onclick: () => sort(column.name), title: column.help }, column.title)));
-    this._table = el("table", { "aria-label": label }, el("thead", {}, el("tr", {}, ...this._heads)), this._body);
-    this.element = el("div", { class: "long-table", tabindex: 0, role: "region", "aria-label": `${label}, arrow keys and Enter`,
-      onscroll: () => this._draw(), onkeydown: (event) => this._key(event) }, this._table);
+    const table = el("table", { role: "presentation" }, el("thead", { role: "rowgroup" }, this._headLine), this._body);
+    this.element = el("div", { class: "long-table", tabindex: 0, role: "grid", "aria-label": `${label}, arrow keys and Enter`,
+      onscroll: () => this._draw(), onkeydown: (event) => this._key(event) }, table);
+    this.setColumns(columns);
     new ResizeObserver(() => this._draw()).observe(this.element);
+  }
+
+  setColumns(columns) {
+    this.columns = columns;
+    this._heads = columns.map((column) =>
+      el("th", { scope: "col", role: "columnheader", class: column.number ? "number" : null },
+        el("button", { type: "button", onclick: () => this.sort(column.name), title: column.help }, column.title)));
+    this._headLine.replaceChildren(...this._heads);
+    this._lines = [];
+    this._body.replaceChildren();
+    this.element.setAttribute("aria-colcount", columns.length);
   }
 
   show(rows, sortedBy, order) {
@@ -32,7 +41,7 @@ class LongTable {
       if (sorted) this._heads[at].setAttribute("aria-sort", sorted);
       else this._heads[at].removeAttribute("aria-sort");
     });
-    this._table.setAttribute("aria-rowcount", rows.length + 1);
+    this.element.setAttribute("aria-rowcount", rows.length + 1);
     this._draw(true);
   }
 
@@ -57,11 +66,17 @@ class LongTable {
     this._above.style.height = `${first * ROW_HEIGHT}px`;
     this._below.style.height = `${(this.rows.length - last) * ROW_HEIGHT}px`;
     if (this._body.childElementCount !== drawn.length + 2) this._body.replaceChildren(this._above, ...drawn, this._below);
+    if (this.current >= first && this.current < last) this.element.setAttribute("aria-activedescendant", this._idOf(this.current));
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+
+  _idOf(at) {
+    return `${this._id}-row-${at}`;
   }
 
   // Lines are used again: new ones for each scroll step would fill the memory faster than it is cleaned.
   _line() {
-    const line = el("tr", {}, ...this.columns.map((column) => el("td", { class: column.number ? "number" : null })));
+    const line = el("tr", { role: "row" }, ...this.columns.map((column) => el("td", { role: "gridcell", class: column.number ? "number" : null })));
     line.addEventListener("click", () => {
       this.current = line.at;
       this.open(this.rows[line.at]);
@@ -71,6 +86,7 @@ class LongTable {
 
   _fill(line, at) {
     line.at = at;
+    line.id = this._idOf(at);
     line.setAttribute("aria-rowindex", at + 2);
     line.toggleAttribute("aria-selected", false);
     if (at === this.current) line.setAttribute("aria-selected", "true");

@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_up import Plan, episode, update_of, write_run
+from made_up import Plan, update_of, write_run
+from showing import exported, played, served
+from waiting import wait_until
 
 from gem_core.episode import Run
-from gem_core.records import RunRecorder, open_records
+from gem_core.records import RunRecorder
 from gem_core.rollout.recorder import encoded
 from gem_core.rollout.records import recorded
-from gem_viewer.page import write_page
-
-
-@contextmanager
-def served(*paths: Path) -> Generator[str, None, None]:
-    """The address of `gem-core view` over these runs."""
-    command = [sys.executable, "-m", "gem_core", "view", "--no-browser", *map(str, paths)]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
-
-
-def exported(path: Path, page: Path, **options: Any) -> Path:
-    write_page([open_records(path)], page, done=lambda _: None, **options)
-    return page
-
-
-def played(slot: int, run: str = "run") -> Any:
-    chance = np.random.default_rng(slot)
-    return episode("demo:A-v0", slot // 2, slot, 0, run=run, plan=Plan(), chance=chance, solved=slot % 2 == 0)
 
 
 def test_all_sources_show_the_same(open_page: Any, tmp_path: Path) -> None:
@@ -100,6 +73,29 @@ def test_nobody_else_gets_the_page(open_page: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "run", Plan(updates=1))
     with served(tmp_path / "run") as url:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S{20,}", url)
+
+
+_BROWSER = """#!/bin/sh
+echo "$@" > "$0.new"
+mv "$0.new" "$0.given"
+while [ ! -e "$0.end" ]; do sleep 0.1; done
+"""
+
+
+def test_a_browser_of_the_terminal_gets_no_token_and_keeps_nobody_waiting(open_page: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", Plan(updates=1))
+    script = tmp_path / "browser"
+    script.write_text(_BROWSER)
+    script.chmod(0o700)
+    with served(tmp_path / "run", browser=script) as url:
+        with open_page(url) as tab:
+            tab.wait("h1", "16 episodes")
+        given = wait_until(lambda: Path(f"{script}.given").exists() and Path(f"{script}.given").read_text().strip())
+        file = Path(given.removeprefix("file://"))
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert url in file.read_text()
+        Path(f"{script}.end").touch()
+    assert not file.parent.exists()
 
 
 def test_a_run_killed_while_writing(open_page: Any, tmp_path: Path) -> None:
@@ -168,6 +164,11 @@ def test_the_folder_of_an_evaluation(open_page: Any, tmp_path: Path) -> None:
         tab.press("4")
         tab.wait(".chat .message.policy")
         assert "--set length=4" in tab.text(".copy-line code")
+        tab.press("1")
+        tab.wait(".settings h2", "Versions")
+        assert "versions" not in tab.texts(".settings th[scope=row]")
+        tab.press("4")
+        tab.wait(".chat")
         tab.press("g")
         tab.wait(".side-by-side")
         assert tab.page.locator(".side-by-side thead th").count() == 1 + 2

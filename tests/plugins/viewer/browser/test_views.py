@@ -79,7 +79,7 @@ def test_the_table_is_sorted_filtered_and_searched(open_page: Any, page: Path, r
         def counted(count: int) -> None:
             said = "192 episodes" if count == 192 else f"{count} of 192 episodes"
             tab.wait(".count", said)
-            assert tab.page.locator(".long-table table").get_attribute("aria-rowcount") == str(count + 1)
+            assert tab.page.locator(".long-table").get_attribute("aria-rowcount") == str(count + 1)
 
         cases = {
             "Outcome": ("solved", lambda one: one.summary.success),
@@ -126,7 +126,7 @@ def test_a_bar_narrows_the_selection(open_page: Any, page: Path, runs: list[Reco
         count = int(bar.get_attribute("aria-label").split()[-2])
         bar.click()
         tab.wait(".count", f"{count} of 192 episodes")
-        assert tab.page.get_by_label("Turns", exact=True).input_value() == "3..3"
+        assert tab.page.get_by_label("Turns", exact=True).input_value() == "3"
 
 
 def test_the_table_by_keyboard(open_page: Any, page: Path, runs: list[Records]) -> None:
