@@ -332,7 +332,11 @@ def script(rest: str, hanging: int = 0) -> tuple[subprocess.Popen[str], int]:
     source = textwrap.dedent(SCRIPT).replace('{{"timeout": 600},', '{{"timeout": 600}},')
     source = source.format(path=[str(HERE), str(HERE.parents[1])], rest=rest, hanging=hanging)
     process = subprocess.Popen(
-        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", source],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "1.0\n"
@@ -340,8 +344,8 @@ def script(rest: str, hanging: int = 0) -> tuple[subprocess.Popen[str], int]:
 
 
 def test_a_process_that_ends_leaves_no_template() -> None:
-    process, server = script("pass")
-    _, errors = process.communicate(timeout=60)
+    process, server = script("input()")  # it must still be there when its template is looked for
+    _, errors = process.communicate("\n", timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert wait_until(lambda: not alive(server))
 
