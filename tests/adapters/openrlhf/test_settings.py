@@ -166,7 +166,7 @@ def test_every_setting_has_a_flag():
         "system_prompt": "Hi.", "truncated_is_invalid": False, "plugins": ["e"], "vector_backend": "process",
         "vector_workers": 2, "max_concurrent": 6, "env_timeout": None, "env_retries": 1, "env_failure": "drop",
         "max_env_failure_share": None, "seed": 9, "record": "full", "record_share": 0.5,
-        "record_folder": "f", "report": "g",
+        "record_folder": "f", "report": "g", "track": ["h"],
         "chat_template_kwargs": {"enable_thinking": False},
     }  # fmt: skip
     assert {*values} == {*GemSettings.offered()}
