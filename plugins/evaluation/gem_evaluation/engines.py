@@ -103,9 +103,13 @@ class VllmEngine:
 
     def __init__(self, path: str, tokenizer: Any, options: Mapping[str, Any]) -> None:
         import vllm  # pyright: ignore[reportMissingImports]
+        from transformers import AutoConfig
 
         library: Any = vllm
-        self._llm: Any = library.LLM(path, disable_log_stats=True)
+        saved = getattr(cast("Any", AutoConfig).from_pretrained(path), "dtype", None)
+        # By default, vLLM would sample from float32 weights in half precision.
+        dtype = "auto" if saved is None else str(saved).removeprefix("torch.")
+        self._llm: Any = library.LLM(path, dtype=dtype, disable_log_stats=True)
         self._ends = {tokenizer.eos_token_id} - {None}
         self._sampling: Any = library.SamplingParams(**options, stop_token_ids=[*self._ends], detokenize=False)
 
