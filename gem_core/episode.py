@@ -248,6 +248,6 @@ class Source(msgspec.Struct, frozen=True):
     folder: str | None = None
     """Folder for its files, absolute."""
     resumed: bool = False
-    """It goes on with what an earlier process began."""
+    """It continues what an earlier process began."""
     track: list[str] = []
     """Plugins that the user asked to track it. A tracker that is not among them does nothing."""

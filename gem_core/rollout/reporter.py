@@ -31,7 +31,7 @@ class Reporter:
         name: what is trained on or played.
         settings: of the run.
         folder: keeps the id of a tracked run.
-        resumed: the run goes on in that folder.
+        resumed: the run continues in that folder.
         track: plugins that track it. They were checked with `PluginManager.require`.
         identifier: by default a new one, or that of the folder if the run is resumed.
     """
@@ -86,7 +86,7 @@ class Reporter:
             manager.notify("gem_samples", source=self.source, step=step, episodes=samples)
 
     def close(self) -> None:
-        """Announce the end. Safe to call twice. A later `report` goes on with the same source."""
+        """Announce the end. Safe to call twice. A later `report` continues with the same source."""
         if self._open:
             self._open = False
             manager.notify("gem_metrics_end", source=self.source)

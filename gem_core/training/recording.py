@@ -43,11 +43,13 @@ def record(settings: RunSettings, tokenizer: Any = None) -> None:
         OSError: the file cannot be written.
     """
     global _current
-    folder, described = settings.records, settings.described()
-    if folder is None or (_current is not None and (described, folder.resolve()) != _current[:2]):
-        stop_recording()
+    folder = settings.records
     if folder is None:
+        stop_recording()
         return
+    described = settings.described()
+    if _current is not None and (described, folder.resolve()) != _current[:2]:
+        stop_recording()
     if _current is None:
         detail = cast("Literal['summary', 'full']", settings.record)
         recorder = RunRecorder(

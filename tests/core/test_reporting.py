@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listening import Listener
+from listening import Listener, registered
 
 import gem_core
 from gem_core import Env, make_vec
@@ -47,10 +47,7 @@ def setup_module() -> None:
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    made = Listener()
-    manager.register(made)
-    yield made
-    manager.unregister(made)
+    yield from registered(Listener())
 
 
 def policy(words: Any) -> Any:

@@ -1,12 +1,34 @@
-"""A plugin that hears metrics."""
+"""Plugins that hear metrics and updates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from gem_core.episode import Episode, Source
 from gem_core.hookspecs import hookimpl
+from gem_core.plugins import manager
+from gem_core.update import Update
+
+AnyListener = TypeVar("AnyListener")
+
+
+def registered(listener: AnyListener) -> Iterator[AnyListener]:
+    """The listener, which hears the hooks of this process meanwhile; for fixtures."""
+    manager.register(listener)
+    yield listener
+    manager.unregister(listener)
+
+
+class UpdateListener:
+    """Keeps the updates that are reported."""
+
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+
+    @hookimpl
+    def gem_update(self, update: Update) -> None:
+        self.updates.append(update)
 
 
 class Listener:

@@ -75,7 +75,7 @@ class Finished:
         return self._tables.get(entry, np.empty((0, 0), EPISODE))[:tasks, :repeats]
 
     def tables(self, planned: Mapping[str, tuple[int, int]]) -> dict[str, Rows]:
-        """The episodes of each entry in so many tasks and repeats."""
+        """The episodes of each entry, in its first tasks and repeats."""
         return {entry: self.table(entry, *most) for entry, most in planned.items()}
 
 

@@ -11,11 +11,9 @@ import pytest
 import torch
 from brute_force import expected
 from hand_made import Said, hand_made
+from listening import UpdateListener, registered
 
 from gem_core.episode import Episode
-from gem_core.hookspecs import hookimpl
-from gem_core.plugins import manager
-from gem_core.records import Update
 from gem_core.training.results import EpisodeResult
 from gem_roll.recording import ENTROPIES
 from gem_roll.rows import columns, tensors, training_rows
@@ -158,25 +156,13 @@ def test_rolls_functions_accept_our_batch():
     assert sorted(found.tolist()) == pytest.approx(sorted(spread), abs=1e-6)
 
 
-class Listener:
-    def __init__(self) -> None:
-        self.updates: list[Update] = []
-
-    @hookimpl
-    def gem_update(self, update: Update) -> None:
-        self.updates.append(update)
-
-
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    made = Listener()
-    manager.register(made)
-    yield made
-    manager.unregister(made)
+def listener() -> Iterator[UpdateListener]:
+    yield from registered(UpdateListener())
 
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])
-def test_an_update_is_reported_with_the_numbers_of_each_turn(listener: Listener, kind: str):
+def test_an_update_is_reported_with_the_numbers_of_each_turn(listener: UpdateListener, kind: str):
     """Whatever order ROLL gives the rows, and whatever it copies."""
     from roll.distributed.scheduler.protocol import DataProto
     from roll.utils.functionals import batch_balance

@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listening import Listener
+from listening import Listener, registered
 
 from gem_core.errors import PluginError
-from gem_core.plugins import manager
 from gem_core.rollout.reporter import MOST_SAMPLES
 from gem_trl import ProgressCallback
 
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    made = Listener()
-    manager.register(made)
-    yield made
-    manager.unregister(made)
+    yield from registered(Listener())
 
 
 def told(listener: Listener) -> list[tuple[int, bool, bool]]:

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 import torch
 from hand_made import random_episodes, without_turns
+from listening import UpdateListener, registered
 from omegaconf import DictConfig
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
 from without_ray import MemoryQueue, batch_of, hand_over, trainer
 
-from gem_core.hookspecs import hookimpl
-from gem_core.plugins import manager
-from gem_core.records import Update
 from gem_core.rollout import Episode
 from gem_core.rollout.secrets import HIDDEN, without_secrets
 from gem_core.training.results import EpisodeResult
@@ -26,21 +24,9 @@ from gem_verl.trainer import _with_verls_own
 VERSIONS = {"min_global_steps": 0, "max_global_steps": 0}
 
 
-class Listener:
-    def __init__(self) -> None:
-        self.updates: list[Update] = []
-
-    @hookimpl
-    def gem_update(self, update: Update) -> None:
-        self.updates.append(update)
-
-
 @pytest.fixture
-def listener() -> Iterator[Listener]:
-    made = Listener()
-    manager.register(made)
-    yield made
-    manager.unregister(made)
+def listener() -> Iterator[UpdateListener]:
+    yield from registered(UpdateListener())
 
 
 @pytest.fixture
@@ -84,7 +70,7 @@ def test_an_update_has_the_numbers_of_each_turn(
     configure: Callable[..., DictConfig],
     words: Any,
     queue: MemoryQueue,
-    listener: Listener,
+    listener: UpdateListener,
     played: list[Episode],
     row: str,
     entropy: bool,
