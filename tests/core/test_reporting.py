@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,13 +179,10 @@ def test_samples_come_from_all_processes_and_are_bounded(listener: Listener, tmp
     play(str(tmp_path), 1)
     assert [*tmp_path.iterdir()] == []  # nobody wants any yet
     report = settings.open_report(3)
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=play, args=(str(tmp_path), 100)) for _ in range(2)]
-    for one in processes:
-        one.start()
-    for one in processes:
-        one.join()
-        assert one.exitcode == 0
+    code = f"import test_reporting; test_reporting.play({str(tmp_path)!r}, 100)"
+    command = [sys.executable, "-c", f"import sys; sys.path = {sys.path!r}; {code}"]
+    processes = [subprocess.Popen(command) for _ in range(2)]
+    assert [one.wait() for one in processes] == [0, 0]
     files = [*(tmp_path / ".gem_samples").iterdir()]
     assert len(files) == 2 * MOST_SAMPLES
     report.update(1, {"loss": 1.0})

@@ -252,12 +252,20 @@ def env_threads() -> list[str]:
 
 
 def children() -> list[int]:
-    """The processes that this one started, zombies included."""
+    """The processes that this one started, zombies included. Not multiprocessing's own helper, which any library may
+    start, and which stays until this process ends."""
     found: list[int] = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that ended meanwhile
             found += map(int, (task / "children").read_text().split())
-    return found
+    return [pid for pid in found if not _is_resource_tracker(pid)]
+
+
+def _is_resource_tracker(pid: int) -> bool:
+    try:
+        return b"multiprocessing.resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def open_files() -> int:

@@ -164,8 +164,7 @@ class LocalSession(Session):
         except NotStarted:
             self._drop()
             raise
-        if call is not self._call:
-            raise SandboxError("the session was closed while it ran a program")
+        self._check_open(call)
         done = _execution(call, turn, self._limits)._replace(restarted=self._ended)
         self._ended = False
         self._has_state = True
@@ -175,17 +174,28 @@ class LocalSession(Session):
 
     def _continued(self, code: int, stdin: int) -> Call | None:
         """The call of the runs before, with this one, if it is still there."""
+        call = self._call
+        if call is None:
+            return None
         try:
-            if self._call is not None and not self._call.give(code, stdin):
-                self._end()
+            is_there = call.give(code, stdin)
         except ServerLost:
             self._lose()
+            return None
+        self._check_open(call)
+        if not is_there:
+            self._end()
         return self._call
 
     def _begun(self, server: ForkServer, code: int, stdin: int) -> Call:
-        self._call = Call(server, self._limits, session=True)
-        self._call.give(code, stdin)
-        return self._call
+        self._call = call = Call(server, self._limits, session=True)
+        call.give(code, stdin)
+        return call
+
+    def _check_open(self, call: Call) -> None:
+        """Raises `SandboxError` if another thread has closed the session meanwhile: it must not begin once more."""
+        if call is not self._call:
+            raise SandboxError("the session was closed while it ran a program")
 
     def _end(self) -> None:
         """The process has ended: the next run says so."""

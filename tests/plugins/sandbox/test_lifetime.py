@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import select
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from waiting import wait_until
 import gem_sandbox
 from gem_sandbox import Limits, LocalSandbox, SandboxError
 from gem_sandbox.backends import SAFE
+from gem_sandbox.call import Call
 from gem_sandbox.choice import chosen, problems
 
 
@@ -139,6 +141,26 @@ def test_a_session_that_is_closed_while_it_runs(sandbox: LocalSandbox) -> None:
     assert session.run("print(1)").stdout == "1\n"
     session.close()
     sandbox.close()
+
+
+def test_a_session_that_is_closed_as_a_program_begins(best: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ran once more, in a process that nobody had asked for."""
+    session = best.session()
+    session.run("")
+    give = Call.give
+
+    def closed_meanwhile(call: Call, code: int, stdin: int) -> bool:
+        session.close()
+        wait_until(lambda: select.select([call._call], [], [], 0)[0])
+        return give(call, code, stdin)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Call, "give", closed_meanwhile)
+        with pytest.raises(SandboxError, match="the session was closed while it ran a program"):
+            session.run("print(1)")
+    assert session.run("print(2)").stdout == "2\n"
+    session.close()
+    best.close()
 
 
 def _name(pid: int) -> str:
