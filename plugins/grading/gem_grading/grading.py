@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -104,9 +105,9 @@ def _graded(function: str, arguments: tuple[Any, ...], timeout: float, memory: i
         raise GradingError(
             f"the arguments of {function} cannot be sent: {type(error).__name__}: {error}. Give it plain data."
         ) from error
-    call = Call(function, math.ceil(timeout) + 1, memory, _search_path())
+    request = _request(function, math.ceil(timeout) + 1, memory, os.getcwd(), *sys.path)
     try:
-        grade = _keeper().converse(lambda server: _talk(server, call, pickled, timeout))
+        grade = _keeper().converse(lambda server: _talk(server, function, request, pickled, timeout))
     except CannotStart as error:
         raise GradingError(f"there is no process to grade in: {error}") from None
     if grade is None:
@@ -125,7 +126,7 @@ def _start() -> ForkServer:
     return ForkServer(lambda file: [sys.executable, "-c", _BOOT, path, str(file)], {}, settings)
 
 
-def _talk(server: ForkServer, call: Call, arguments: bytes, timeout: float) -> Grade:
+def _talk(server: ForkServer, function: str, request: bytes, arguments: bytes, timeout: float) -> Grade:
     """Have it graded. Raises `ServerLost`."""
     with contextlib.ExitStack() as mine, contextlib.ExitStack() as theirs:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -139,18 +140,18 @@ def _talk(server: ForkServer, call: Call, arguments: bytes, timeout: float) -> G
         # As much as any pipe holds goes first, so that the clock does not run while this thread waits for a core.
         message = framed(arguments)
         send(given, message[: select.PIPE_BUF])
-        server.send(call.encoded(), [its.fileno(), its_arguments, its_results])
+        server.send(request, [its.fileno(), its_arguments, its_results])
         theirs.close()
         with contextlib.suppress(BrokenPipeError):  # what comes next says why
             send(given, message[select.PIPE_BUF :])
-        return _Conversation(call, ours, results, timeout).grade()
+        return _Conversation(function, ours, results, timeout).grade()
 
 
 class _Conversation:
     """Waits for a grade, and looks at the clock."""
 
-    def __init__(self, call: Call, server: socket.socket, results: int, timeout: float) -> None:
-        self._call = call
+    def __init__(self, function: str, server: socket.socket, results: int, timeout: float) -> None:
+        self._function = function
         self._server = server
         self._results = results
         self._timeout = timeout
@@ -209,7 +210,7 @@ class _Conversation:
             raise ServerLost
         if message[:1] == UNKNOWN:
             raise GradingError(
-                f"the grading function {self._call.function!r} cannot be imported: {Report.decoded(message).detail}. "
+                f"the grading function {self._function!r} cannot be imported: {Report.decoded(message).detail}. "
                 "Name it as 'package.module:name', in an installed module."
             )
         if message[:1] == BROKEN:
@@ -235,6 +236,12 @@ def _ending(status: int) -> str:
 
 def _is_limit(value: object, most: int) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= most
+
+
+@functools.lru_cache(maxsize=64)
+def _request(function: str, cpu: int, memory: int, folder: str, *path: str) -> bytes:
+    """A call, encoded. `folder` and `path`, the working directory and `sys.path`, are what its search path goes by."""
+    return Call(function, cpu, memory, _search_path()).encoded()
 
 
 def _search_path() -> list[str]:

@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 import fcntl
+import functools
 import gc
 import importlib
 import json
@@ -15,7 +16,6 @@ import resource
 import socket
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from gem_grading import child
@@ -32,16 +32,19 @@ class Functions:
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._steps = steps()
+        self._known_duty = functools.lru_cache(maxsize=64)(self._duty)
 
     def job(self, request: bytes) -> Job:
         """What a process does for a `Call`. Raises `OSError`, and `Refused` where the function cannot be imported."""
+        return Job(Group(), functools.partial(child.run, self._known_duty(request)))
+
+    def _duty(self, request: bytes) -> child.Duty:
         call = Call.decoded(request)
         try:
             function = self._function(call)
         except (Exception, SystemExit) as error:  # a module that is a script exits
             raise Refused(Report(UNKNOWN, f"{type(error).__name__}: {error}")) from None
-        duty = child.Duty(function, child.limits(call), self._steps)
-        return Job(Group(), partial(child.run, duty))
+        return child.Duty(function, child.limits(call), self._steps)
 
     def _function(self, call: Call) -> Callable[..., Any]:
         if call.function not in self._functions:
@@ -51,6 +54,7 @@ class Functions:
             function = getattr(importlib.import_module(module), name)
             self._steps = steps()
             self._functions[call.function] = function
+            self._known_duty.cache_clear()  # the limit of memory is on top of what is imported now
             gc.collect()
             gc.freeze()  # so that the processes' collections leave these pages shared
         return self._functions[call.function]

@@ -129,7 +129,7 @@ class Process:
         """Seconds, by that look."""
         self._above = 0
         """Looks in succession that found too much."""
-        self.next_look = 0.0 if self._look else math.inf
+        self.next_look = math.inf
         """When."""
         self._desk, self._its_desk = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -153,6 +153,7 @@ class Process:
             socket.send_fds(desk, [HANDED], [call.fileno(), *files])
         self.call = call
         self._begin = time.monotonic()
+        self.next_look = self._begin + _LOOK_SECONDS if self._look else math.inf
 
     def age(self) -> Age:
         """How long it has had its call, without the time that it was ready to run and had no core. Where its priority
