@@ -6,12 +6,14 @@ import copy
 import importlib
 import inspect
 import math
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
+from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, described, near_matches
 from gem_core.specs import Spec
 from gem_gym.codec import Codec
 from gem_gym.finding import registered
@@ -55,7 +57,8 @@ class Gymnasium(Env):
 
     Raises:
         EnvKwargsError: the environment has no such argument.
-        EnvError: the environment cannot be built, or a space has no text.
+        EnvError: the environment cannot be built, a space has no text, or a number is out of range.
+        MissingExtraError: a package that the environment needs is not installed.
         PluginError: there is no such codec.
     """
 
@@ -68,11 +71,15 @@ class Gymnasium(Env):
         max_episode_steps: int | None = None,
         **arguments: Any,
     ) -> None:
+        _check_numbers(name, invalid_reward, max_episode_steps)
         spec = registered(name)
         kind = _codec_class(name, codec or _usual_codec(spec))
-        _check_arguments(name, spec, arguments)
-        steps = max_episode_steps or (None if spec.max_episode_steps else kind.max_episode_steps)
-        self._env = _made(name, spec, {**arguments, **({"max_episode_steps": steps} if steps else {})})
+        if max_episode_steps is None and spec.max_episode_steps is None:
+            max_episode_steps = kind.max_episode_steps
+        limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
+        with _needed(name):
+            _check_arguments(name, spec, arguments)
+            self._env = _made(name, spec, {**arguments, **limit})
         self._codec = kind(self._env)
         self._invalid_reward = kind.invalid_reward if invalid_reward is None else invalid_reward
         self._total = 0.0
@@ -186,8 +193,26 @@ def _made(name: str, spec: Any, arguments: dict[str, Any]) -> Any:
         if "unexpected keyword argument" not in str(error):
             raise
         raise EnvKwargsError(f"gym:{name} was given an argument that it does not have: {error}") from error
+
+
+@contextmanager
+def _needed(name: str) -> Generator[None]:
+    """What the environment imports and is not installed is not in our extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"gym:{name} needs the module {error.name!r}, which is not installed. Next: install it; our extra does not"
+        ) from error
     except gymnasium.error.DependencyNotInstalled as error:
-        raise EnvError(f"gym:{name} needs a package that is not installed. {error}") from error
+        raise MissingExtraError(f"gym:{name}: {error}") from error
+
+
+def _check_numbers(name: str, invalid_reward: float | None, max_episode_steps: int | None) -> None:
+    if invalid_reward is not None and not math.isfinite(invalid_reward):
+        raise EnvError(f"gym:{name}: invalid_reward={invalid_reward} is not finite; give a number such as -0.1")
+    if max_episode_steps is not None and max_episode_steps < 1:
+        raise EnvError(f"gym:{name}: max_episode_steps={max_episode_steps} leaves no turn; give at least 1")
 
 
 def _as_json(info: dict[str, Any]) -> dict[str, Any]:
