@@ -50,7 +50,7 @@ def _records(hook: str) -> list[dict[str, Any]]:
 def _on_demand(env_id: str) -> list[dict[str, Any]]:
     """The environment of an id that a plugin finds only when it is asked for it. Raises as `manager.find`."""
     with plugins_at_work(manager):
-        registration: Registration[EnvSpec] | None = manager.find("gem_envs", env_id)
+        registration: Registration[EnvSpec | ToolSpec] | None = manager.find("gem_envs", env_id)
     return [] if registration is None else [_record(registration, claims=1)]
 
 

@@ -32,13 +32,13 @@ class AnyText(gymnasium.spaces.Text):
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        super().__init__(MAX_LENGTH, min_length=0, charset=string.ascii_letters + string.digits, seed=seed)
+        super().__init__(MAX_LENGTH, min_length=0, charset=string.ascii_letters + string.digits, seed=seed)  # pyright: ignore[reportUnknownMemberType]
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
         """A text of up to 32 letters and digits; the arguments are those of `Text`."""
         if mask is None and probability is None:
             mask = (int(self.np_random.integers(_SAMPLE_LENGTH + 1)), None)
-        return super().sample(mask, probability)
+        return str(super().sample(mask, probability))  # pyright: ignore
 
     def contains(self, x: Any) -> bool:
         """Whether it is a text that is not too long."""
@@ -89,7 +89,7 @@ class GymnasiumEnv(gymnasium.Env):
         Raises:
             EnvKwargsError: an option that the environment does not have.
         """
-        super().reset(seed=seed)
+        super().reset(seed=seed)  # pyright: ignore[reportUnknownMemberType]
         observation, info = self.env.reset(seed=seed, **(options or {}))
         self._shown = shown_text(observation, info)
         return self._shown, info

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -113,7 +114,7 @@ class Codec:
         """An action as `parse` reads it."""
         if self.actions:
             return self.actions[int(action) - self._first()]
-        return json.dumps(spaces.to_plain(self.env.action_space, action))
+        return _STRING.sub(_without_braces, json.dumps(spaces.to_plain(self.env.action_space, action)))
 
     def sample(self, rng: random.Random) -> Any:
         """A random action, drawn from this generator."""
@@ -140,6 +141,14 @@ class Codec:
             return bool(info["is_success"])
         threshold = self.env.spec.reward_threshold if self.env.spec else None
         return total > 0 if threshold is None else total >= threshold
+
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def _without_braces(string: re.Match[str]) -> str:
+    """A string of JSON that has no braces, which would end the box too early."""
+    return string[0].replace("{", "\\u007b").replace("}", "\\u007d")
 
 
 def _refuse(constant: str) -> NoReturn:

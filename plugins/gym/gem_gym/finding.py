@@ -67,4 +67,4 @@ def _reason(bare: str) -> str:
 def _similar(module: str, bare: str) -> str:
     prefix = f"gym:{module}:" if module else "gym:"
     hint = near_matches(prefix + bare, [prefix + known for known in gymnasium.registry])
-    return hint or " If a package of your own registers it, write gym:<module>:<id>, and the module is imported first."
+    return hint if module else f"{hint} If importing a module registers it, write gym:<module>:{bare}"

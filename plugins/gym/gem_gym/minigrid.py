@@ -41,8 +41,8 @@ class MiniGrid(Codec):
     def board(self) -> str:
         """The map of what the agent sees."""
         image = self.env.unwrapped.gen_obs()["image"]
-        columns, rows = image.shape[:2]
-        signs = [[_LETTERS[image[column, row, 0]] for column in range(columns)] for row in range(rows)]
+        columns, rows = map(int, image.shape[:2])
+        signs = [[_LETTERS[int(image[column, row, 0])] for column in range(columns)] for row in range(rows)]
         signs[rows - 1][columns // 2] = _AGENT
         return "\n".join(" ".join(row) for row in signs)
 
@@ -66,7 +66,7 @@ class MiniGrid(Codec):
 
 
 def _named(cell: Any, right: int, ahead: int) -> str:
-    kind = _OBJECTS[cell[0]]
+    kind = _OBJECTS[int(cell[0])]
     state = f"{_STATES[cell[2]]} " if kind == "door" else ""
     side = f", {abs(right)} to the {'right' if right > 0 else 'left'}" if right else ""
     return f"a {state}{_COLOURS[cell[1]]} {kind} ({ahead} ahead{side})"

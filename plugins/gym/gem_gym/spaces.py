@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -50,7 +50,7 @@ def check(space: Any, what: str) -> None:
     """
     numbers = 0
     for leaf in _leaves(space, what):
-        numbers += int(np.prod(leaf.shape)) if leaf.shape else 1
+        numbers += math.prod(leaf.shape or ())
     if numbers > MAX_NUMBERS:
         raise EnvError(
             f"{what} have {numbers:,} numbers each, and text has room for {MAX_NUMBERS:,}. "
@@ -60,10 +60,10 @@ def check(space: Any, what: str) -> None:
 
 def _leaves(space: Any, what: str) -> Iterator[Any]:
     if isinstance(space, spaces.Tuple):
-        for one in cast("Any", space).spaces:
+        for one in space.spaces:
             yield from _leaves(one, what)
     elif isinstance(space, spaces.Dict):
-        for one in cast("Any", space).spaces.values():
+        for one in space.spaces.values():
             yield from _leaves(one, what)
     elif isinstance(space, _SIMPLE):
         yield space
@@ -83,10 +83,10 @@ _SIMPLE: tuple[Any, ...] = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiB
 def in_words(space: Any) -> str:
     """The values of a space for a reader: `a whole number from 0 to 3`."""
     if isinstance(space, spaces.Tuple):
-        items = [f"({number}) {in_words(one)}" for number, one in enumerate(cast("Any", space).spaces, 1)]
+        items = [f"({number}) {in_words(one)}" for number, one in enumerate(space.spaces, 1)]
         return f"a list of {len(items)} items: {'; '.join(items)}"
     if isinstance(space, spaces.Dict):
-        keys = [f'"{name}": {in_words(one)}' for name, one in cast("Any", space).spaces.items()]
+        keys = [f'"{name}": {in_words(one)}' for name, one in space.spaces.items()]
         return f"an object with these keys: {'; '.join(keys)}"
     if isinstance(space, spaces.Text):
         return _text_in_words(space)
@@ -100,15 +100,15 @@ def _text_in_words(space: Any) -> str:
 def _numbers_in_words(space: Any) -> str:
     low, high, whole = _bounds(space)
     word = "whole number" if whole else "number"
-    ranges = [_range(*bounds) for bounds in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)]
+    ranges = [_range(*bounds) for bounds in zip(_numbers(low.ravel()), _numbers(high.ravel()), strict=True)]
     if not low.shape:
         return f"a {word} {ranges[0]}".rstrip()
-    shape = " of ".join(f"{'a list' if not level else 'lists'} of {size}" for level, size in enumerate(low.shape))
+    shape = " ".join(f"{'lists' if level else 'a list'} of {size}" for level, size in enumerate(low.shape))
     if len({*ranges}) == 1:
         return f"{shape} {word}s {ranges[0]}".rstrip()
     if low.ndim == 1 and low.size <= MAX_BOUNDS:
         return f"{shape} {word}s: {', '.join(one or 'any' for one in ranges)}"
-    return f"{shape} {word}s {_range(low.min().item(), high.max().item())}".rstrip()
+    return f"{shape} {word}s {_range(_numbers(low.min()), _numbers(high.max()))}".rstrip()
 
 
 def _range(low: float, high: float) -> str:
@@ -117,8 +117,8 @@ def _range(low: float, high: float) -> str:
     if below and above:
         return ""
     if above:
-        return f"from {_shown_number(low)}"
-    return f"up to {_shown_number(high)}" if below else f"from {_shown_number(low)} to {_shown_number(high)}"
+        return f"from {low}"
+    return f"up to {high}" if below else f"from {low} to {high}"
 
 
 _NO_BOUND = 1e30
@@ -128,13 +128,13 @@ _NO_BOUND = 1e30
 def _bounds(space: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], bool]:
     """Lowest and highest values, of the shape of the space, and whether the numbers are whole."""
     if isinstance(space, spaces.Discrete):
-        start = int(cast("Any", space).start)
-        return np.asarray(start), np.asarray(start + int(cast("Any", space).n) - 1), True
+        start = int(space.start)
+        return np.asarray(start), np.asarray(start + int(space.n) - 1), True
     if isinstance(space, spaces.MultiDiscrete):
-        start = np.asarray(cast("Any", space).start)
-        return start, start + np.asarray(cast("Any", space).nvec) - 1, True
+        start = np.asarray(space.start)
+        return start, start + np.asarray(space.nvec) - 1, True
     if isinstance(space, spaces.MultiBinary):
-        shape = cast("Any", space).shape
+        shape = space.shape
         return np.zeros(shape, int), np.ones(shape, int), True
     return np.asarray(space.low), np.asarray(space.high), bool(np.issubdtype(space.dtype, np.integer))
 
@@ -142,25 +142,33 @@ def _bounds(space: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], boo
 # -- as JSON -----------------------------------------------------------------------------------------------------------
 
 
-def to_plain(space: Any, value: Any, number: Callable[[float], float] = float) -> Plain:
+def to_plain(space: Any, value: Any, digits: int | None = None) -> Plain:
     """A value of the space as JSON.
 
     Args:
         space: the value's.
         value: as Gymnasium has it.
-        number: what becomes of a fraction; the default keeps it exactly.
+        digits: significant digits of a fraction; `None` keeps it exactly.
     """
     if isinstance(space, spaces.Tuple):
-        return [to_plain(one, item, number) for one, item in zip(cast("Any", space).spaces, value, strict=True)]
+        return [to_plain(one, item, digits) for one, item in zip(space.spaces, value, strict=True)]
     if isinstance(space, spaces.Dict):
-        return {name: to_plain(one, value[name], number) for name, one in cast("Any", space).spaces.items()}
-    return value if isinstance(value, str) else _numbers(np.asarray(value).tolist(), number)
+        return {name: to_plain(one, value[name], digits) for name, one in space.spaces.items()}
+    return value if isinstance(value, str) else _numbers(np.asarray(value), digits)
 
 
-def _numbers(value: Any, number: Callable[[float], float]) -> Plain:
-    if isinstance(value, list):
-        return [_numbers(one, number) for one in cast("list[Any]", value)]
-    return number(value) if isinstance(value, float) else int(value)
+def _numbers(array: Any, digits: int | None = None) -> Any:
+    """The numbers of an array as lists, fractions with the fewest digits that name them, whole ones without a point."""
+    if array.ndim:
+        return [_numbers(one, digits) for one in array]
+    if not np.issubdtype(array.dtype, np.floating):
+        return int(array)
+    number = float(str(array) if digits is None else f"{float(array):.{digits}g}")
+    return int(number) if number.is_integer() and abs(number) < _LARGEST_WHOLE else number
+
+
+_LARGEST_WHOLE = 1e6
+"""Larger numbers keep their exponent: `1e+20`."""
 
 
 def from_plain(space: Any, value: Plain) -> Any:
@@ -170,9 +178,9 @@ def from_plain(space: Any, value: Plain) -> Any:
         NotInSpaceError: it is not one: of another form, out of range, or a fraction where a whole number is due.
     """
     if isinstance(space, spaces.Tuple):
-        return tuple(_items(cast("Any", space).spaces, value))
+        return tuple(_items(space.spaces, value))
     if isinstance(space, spaces.Dict):
-        inner: dict[str, Any] = cast("Any", space).spaces
+        inner: dict[str, Any] = space.spaces
         if not isinstance(value, dict) or value.keys() != inner.keys():  # pyright: ignore[reportUnknownMemberType]
             raise NotInSpaceError
         return {name: from_plain(one, value[name]) for name, one in inner.items()}
@@ -192,12 +200,20 @@ def _items(inner: Sequence[Any], value: Plain) -> Iterator[Any]:
 def _array(space: Any, value: Plain) -> Any:
     low, high, whole = _bounds(space)
     numbers = [*_flat(value, low.shape)]
-    for number, least, most in zip(numbers, low.ravel().tolist(), high.ravel().tolist(), strict=True):
-        if (whole and not isinstance(number, int)) or not least <= number <= most or not math.isfinite(number):
-            raise NotInSpaceError
+    if whole:
+        for number, least, most in zip(numbers, low.ravel().tolist(), high.ravel().tolist(), strict=True):
+            if not isinstance(number, int) or not least <= number <= most:
+                raise NotInSpaceError
     if isinstance(space, spaces.Discrete):
         return numbers[0]
-    return np.asarray(numbers, cast("Any", space).dtype).reshape(low.shape)
+    try:
+        with np.errstate(over="ignore"):
+            array: Any = np.asarray(numbers, space.dtype)
+    except OverflowError as error:
+        raise NotInSpaceError from error
+    if not np.all(np.isfinite(array)):
+        raise NotInSpaceError
+    return array.reshape(low.shape)
 
 
 def _flat(value: Plain, shape: Sequence[int]) -> Iterator[int | float]:
@@ -219,22 +235,19 @@ def _flat(value: Plain, shape: Sequence[int]) -> Iterator[int | float]:
 def shown(space: Any, value: Any) -> str:
     """A value for a reader: fractions with few digits, two dimensions as rows, keys on lines of their own."""
     if isinstance(space, spaces.Dict):
-        inner: dict[str, Any] = cast("Any", space).spaces
-        return "\n".join(f"{name}: {_indented(shown(one, value[name]))}" for name, one in inner.items())
+        inner: dict[str, Any] = space.spaces
+        return "\n".join(f"{name}:{_beside(shown(one, value[name]))}" for name, one in inner.items())
     if isinstance(space, spaces.Text):
         return str(value)
-    plain = to_plain(space, value, _shown_number)
-    if not isinstance(space, spaces.Tuple) and len(np.shape(value)) == 2:
-        return "\n".join(" ".join(map(str, row)) for row in plain)
+    plain = to_plain(space, value, DIGITS)
+    if isinstance(plain, list) and plain and all(_is_row(one) for one in cast("list[Any]", plain)):
+        return "\n".join(" ".join(map(str, row)) for row in cast("list[list[Any]]", plain))
     return json.dumps(plain, ensure_ascii=False)
 
 
-def _indented(text: str) -> str:
-    return "\n" + text if "\n" in text else text
+def _is_row(plain: Plain) -> bool:
+    return isinstance(plain, list) and all(isinstance(one, int | float) for one in cast("list[Any]", plain))
 
 
-def _shown_number(number: float) -> float:
-    if isinstance(number, int) or not math.isfinite(number):
-        return number
-    short = float(f"{number:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 1e6 else short
+def _beside(text: str) -> str:
+    return f"\n{text}" if "\n" in text else f" {text}"
