@@ -55,8 +55,6 @@ class AnyText(gymnasium.spaces.Text):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AnyText)
 
-    __hash__ = None  # as Gymnasium's spaces
-
 
 class GymnasiumEnv(gymnasium.Env):
     """An environment of ours behind Gymnasium's interface, for its wrappers, vectors and tools.

@@ -48,7 +48,7 @@ class Gymnasium(Env):
     Any argument that is not named below goes to the environment: `make("gym:FrozenLake-v1", is_slippery=False)`.
 
     Args:
-        name: as for `gymnasium.make`.
+        gymnasium_id: as for `gymnasium.make`.
         codec: a subclass of `gem_gym.codec.Codec`, or `"module:Class"`; by default ours for the toy-text family and
             MiniGrid, and for other environments the one that describes the spaces.
         invalid_reward: reward of an invalid action; the codec's by default.
@@ -64,22 +64,22 @@ class Gymnasium(Env):
 
     def __init__(
         self,
-        name: str,
+        gymnasium_id: str,
         *,
         codec: str | type[Codec] | None = None,
         invalid_reward: float | None = None,
         max_episode_steps: int | None = None,
         **arguments: Any,
     ) -> None:
-        _check_numbers(name, invalid_reward, max_episode_steps)
-        spec = registered(name)
-        kind = _codec_class(name, codec or _usual_codec(spec))
+        _check_numbers(gymnasium_id, invalid_reward, max_episode_steps)
+        spec = registered(gymnasium_id)
+        kind = _codec_class(gymnasium_id, codec or _usual_codec(spec))
         if max_episode_steps is None and spec.max_episode_steps is None:
             max_episode_steps = kind.max_episode_steps
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
-        with _needed(name):
-            _check_arguments(name, spec, arguments)
-            self._env = _made(name, spec, {**arguments, **limit})
+        with _needed(gymnasium_id):
+            _check_arguments(gymnasium_id, spec, arguments)
+            self._env = _made(gymnasium_id, spec, {**arguments, **limit})
         self._codec = kind(self._env)
         self._invalid_reward = kind.invalid_reward if invalid_reward is None else invalid_reward
         self._total = 0.0

@@ -31,8 +31,8 @@ def registered(name: str) -> Any:
 def libraries_of(name: str) -> tuple[str, ...]:
     """The distributions that an environment comes from. Raises as `registered`."""
     entry_point = registered(name).entry_point
-    package = (entry_point if isinstance(entry_point, str) else entry_point.__module__).partition(".")[0]
-    others = _distributions().get(package.partition(":")[0], [])
+    module = entry_point.partition(":")[0] if isinstance(entry_point, str) else getattr(entry_point, "__module__", "")
+    others = _distributions().get(module.partition(".")[0], [])
     return tuple(dict.fromkeys(["gymnasium", *others]))
 
 

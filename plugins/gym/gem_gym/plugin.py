@@ -40,4 +40,4 @@ def gem_find_env(env_id: str) -> EnvSpec:
 
 def _spec(name: str, libraries: tuple[str, ...] = ("gymnasium",)) -> EnvSpec:
     tags = ("gymnasium", "multi-turn")
-    return EnvSpec(f"gym:{name}", "gem_gym.env:Gymnasium", {"name": name}, tags, "gym", libraries)
+    return EnvSpec(f"gym:{name}", "gem_gym.env:Gymnasium", {"gymnasium_id": name}, tags, "gym", libraries)

@@ -45,7 +45,7 @@ def opening(env: Env, seed: int = 0) -> str:
 
 def test_any_registered_id_is_found() -> None:
     assert "gym:CartPole-v1" not in TOY_TEXT
-    assert gem_core.spec("gym:CartPole-v1").kwargs == {"name": "CartPole-v1"}
+    assert gem_core.spec("gym:CartPole-v1").kwargs == {"gymnasium_id": "CartPole-v1"}
 
 
 @pytest.mark.parametrize(
