@@ -104,7 +104,7 @@ class Gymnasium(Env):
         text = self._codec.observe(observation, info)
         shown = self._info(text, info)
         if terminated or truncated:
-            shown["success"] = self._codec.succeeded(self._total, bool(terminated), info)
+            shown["success"] = bool(self._codec.succeeded(self._total, bool(terminated), info))
         return text, float(reward), bool(terminated), bool(truncated), shown
 
     def sample_random_action(self) -> str:
