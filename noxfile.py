@@ -63,7 +63,8 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "hubs", "viewer", "lint"])
+    names = ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "hubs", "viewer", "lint"]
+    side_by_side(session, names)
     side_by_side(session, ["recorded"])
 
 
@@ -149,7 +150,7 @@ def trackers(session: nox.Session) -> None:
 
 @nox.session
 def hubs(session: nox.Session) -> None:
-    """Environments of other projects."""
+    """Environments of other projects, with the extras that bring them."""
     python = environment(session, "hubs", ADAPTER_PYTHON, ["textarena"], ["test"])
     run(session, python, "-m", "pytest", "tests/plugins/textarena", *session.posargs)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import threading
 from typing import Any, NamedTuple
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
 from gem_textarena.games import RULES, Rules
-from gem_textarena.library import State, defaults, drawing_from, game_class, parameters, textarena
-from gem_textarena.names import game_of
+from gem_textarena.library import defaults, drawing_from, game_class, parameters, start, textarena
+from gem_textarena.names import game_of, names
 
 LONGEST = 100
 """Characters of a move; those of TextArena's games stay below 40."""
@@ -19,7 +18,6 @@ LONGEST = 100
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _LIMIT = re.compile(r"limit|used all", re.IGNORECASE)
 """What TextArena says at the end of a game that its limit of turns ended, and at no other."""
-_one_at_a_time = threading.Lock()  # Sokoban keeps the room that it makes in variables of its module
 
 
 class TextArena(Env):
@@ -27,20 +25,22 @@ class TextArena(Env):
 
     | move | reward | episode |
     | --- | --- | --- |
-    | allowed | its part of the points, in games with points; otherwise 0 | continues |
-    | not allowed, or none | the same, and `info["invalid_action"]` | continues; terminated if it is the second in a row |
-    | the last | what TextArena pays, less what was paid before | terminated |
-    | the last that the game's limit allows | the same | truncated |
+    | allowed | what it adds to the points, in games that have points; otherwise 0 | continues |
+    | not allowed, or none | 0 | continues, `info["invalid_action"]`; terminated if it is the second in a row |
+    | the last one | TextArena's reward, less what was paid before | terminated |
+    | the last one that the game's limit of turns allows | the same | truncated |
 
-    So the rewards of an episode add up to TextArena's, but for Bandit. An action without brackets is taken as a move, as
-    TextArena does. The latest board is `info["suffix"]`, so that histories do not repeat it.
+    So the rewards of an episode add up to TextArena's. An action without brackets is a move, as in TextArena. A move
+    has at most 100 printable ASCII characters. The latest board is `info["suffix"]`, so histories do not repeat it.
+    `info["success"]` says that the reward of an episode is 1, and that no limit and no invalid action ended it.
 
-    - 2048, Blackjack, Crosswords, Minesweeper, PegJump, Set, Sudoku have points.
-    - Bandit: the best button pays 1 and another nothing. TextArena pays the regret, so the best one pays least.
-    - Crosswords, Minesweeper, Sudoku: a wrong guess is no invalid action, but TextArena ends the game after two in a row.
-    - FifteenPuzzle: a solved one pays 1. TextArena raises an error there.
-    - Set: a card counts once. TextArena takes three times the same card for a set. `success` means that each turn found one.
-    - Blackjack: `success` means that more hands were won than lost.
+    - 2048, Blackjack, Crosswords, Minesweeper, PegJump, Set and Sudoku have points.
+    - Bandit: the best button pays 1 and another one 0. TextArena pays the regret, so the best button pays least.
+    - Blackjack: success means more hands won than lost.
+    - Crosswords, Minesweeper, Sudoku: a wrong guess is no invalid action. As in TextArena, two in a row end the game.
+    - FifteenPuzzle: a solved puzzle pays 1. TextArena raises an error.
+    - Set: a card counts once, and success means that every turn found a set. TextArena takes the same card three times
+      for a set.
 
     Args:
         name: TextArena's id of the game.
@@ -52,6 +52,8 @@ class TextArena(Env):
     """
 
     def __init__(self, name: str, **settings: Any) -> None:
+        if name not in names():
+            raise EnvError(f"{name!r} is no game for one player: `gem-core list textarena:` shows those")
         known = parameters(name)
         for key in settings:
             if key not in known:
@@ -64,7 +66,12 @@ class TextArena(Env):
         self._draws = random.Random(0)
         self._paid = 0.0
         self._board = ""
-        self._game: Any = self._built()
+        self._game: Any = None
+        try:
+            with drawing_from(self._draws):
+                game_class(name)(**self._settings)
+        except Exception as error:
+            raise EnvError(f"textarena:{name} refuses {self._settings!r}: {described(error)}") from error
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Start a game.
@@ -73,15 +80,12 @@ class TextArena(Env):
             EnvError: TextArena could not make one with these settings.
         """
         super().reset(seed=seed)
-        game_seed = self.rng.getrandbits(32)
-        self._draws = random.Random(game_seed)
-        self._game = self._built()
         try:
-            with _one_at_a_time, drawing_from(self._draws):
-                self._game.reset(num_players=1, seed=game_seed)
+            self._game, self._draws = start(self._name, self._settings, self.rng.getrandbits(32))
         except Exception as error:
-            raise EnvError(f"textarena:{self._name} cannot start with {self._settings!r}: {described(error)}") from error
-        self._game.state.__class__ = State
+            raise EnvError(
+                f"textarena:{self._name} cannot start with {self._settings!r}: {described(error)}"
+            ) from error
         self._paid = 0.0
         self._board = ""
         return self._told(ended=False)
@@ -115,14 +119,6 @@ class TextArena(Env):
         """The latest board, in games that have one."""
         return self._board or None
 
-    def _built(self) -> Any:
-        # Anew for each episode: some games keep parts of the last one.
-        try:
-            with drawing_from(self._draws):
-                return game_class(self._name)(**self._settings)
-        except Exception as error:
-            raise EnvError(f"textarena:{self._name} refuses {self._settings!r}: {described(error)}") from error
-
     def _told(self, ended: bool) -> tuple[str, Info]:
         """What the game has said since the last turn, but for earlier boards."""
         _, messages = self._game.get_observation()
@@ -131,8 +127,9 @@ class TextArena(Env):
         texts = [_tidy(text) for _, text, kind in messages if kind is not board]
         if boards:
             self._board = boards[-1]
-        shown = bool(boards) if ended else bool(self._board)  # a board from before the last move says nothing of the end
-        return "\n".join(filter(None, texts)), {"suffix": self._board} if shown else {}
+        elif ended:
+            self._board = ""  # it was before the last move
+        return "\n".join(filter(None, texts)), {"suffix": self._board} if self._board else {}
 
     def _was_invalid(self) -> bool:
         return self._game.state.error_count > 0 or self._game.state.game_info[0]["invalid_move"]

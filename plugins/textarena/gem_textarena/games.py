@@ -163,7 +163,7 @@ def _cells(board: Sequence[Sequence[Any]], content: Any) -> list[tuple[int, int]
     return [(row, column) for row, cells in enumerate(board) for column, cell in enumerate(cells) if cell == content]
 
 
-# -- guesses: wrong, but no more against the rules than right ones -------------------------------------------------------
+# -- guesses: wrong, but no more against the rules than right ones -----------------------------------------------------
 
 
 def _guesses_letter(game: Any, move: str) -> bool:

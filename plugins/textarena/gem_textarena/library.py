@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import pickle
 import random
 import sys
 import threading
@@ -12,11 +13,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import textarena as typed_textarena  # pyright: ignore[reportMissingTypeStubs]
-
 from gem_core.errors import EnvError
 
-textarena: Any = typed_textarena
+textarena: Any = importlib.import_module("textarena")  # untyped, and missing where types are checked
 
 
 class _Playing(threading.local):
@@ -40,6 +39,7 @@ class _Randomness:
 
 
 _randomness = _Randomness()
+_one_at_a_time = threading.Lock()  # Sokoban keeps the room that it makes in variables of its module
 
 
 @contextmanager
@@ -77,6 +77,22 @@ def game_class(name: str) -> Any:
     return found
 
 
+def start(name: str, settings: Mapping[str, Any], seed: int) -> tuple[Any, random.Random]:
+    """TextArena's object of a new episode, and the generator that it draws from."""
+    game_class(name)  # pickle would import the module unprepared
+    return pickle.loads(_started(name, pickle.dumps(sorted(settings.items())), seed))
+
+
+@functools.lru_cache(maxsize=64)  # a group of episodes plays one start, and some take a tenth of a second to make
+def _started(name: str, settings: bytes, seed: int) -> bytes:
+    generator = random.Random(seed)
+    with _one_at_a_time, drawing_from(generator):
+        game = game_class(name)(**dict(pickle.loads(settings)))
+        game.reset(num_players=1, seed=seed)
+    game.state.__class__ = State
+    return pickle.dumps((game, generator))
+
+
 def parameters(name: str) -> list[str]:
     """The arguments that the class of an id takes."""
     return list(inspect.signature(game_class(name)).parameters)
@@ -104,9 +120,11 @@ class State(textarena.SinglePlayerState):
     def set_invalid_move(self, reason: Any, reward: Any = -1.0) -> None:
         """Several games give the arguments in the other order."""
         swapped = not isinstance(reason, str)
-        super().set_invalid_move(reason=reward if swapped else reason, reward=reason if swapped else reward)
+        super().set_invalid_move(  # pyright: ignore[reportUnknownMemberType]
+            reason=reward if swapped else reason, reward=reason if swapped else reward
+        )
 
     def add_observation(self, message: Any, observation_type: Any, *where: Any, **named: Any) -> None:
         """Leave out the player's own actions; several games give the arguments of these in another order."""
         if isinstance(message, str) and observation_type is not textarena.ObservationType.PLAYER_ACTION:
-            super().add_observation(message, observation_type, *where, **named)
+            super().add_observation(message, observation_type, *where, **named)  # pyright: ignore[reportUnknownMemberType]

@@ -42,3 +42,28 @@ def names() -> list[str]:
 def game_of(name: str) -> str:
     """The game of an id: `FrozenLake` of `FrozenLake-v0-random`."""
     return name.partition("-v0")[0]
+
+
+_WORDS = "needs NLTK's word lists, which are a download; `gem-core list game:` shows word games that need none"
+_MODEL = "asks a hosted model"
+_SEVERAL = "is for several players, and only games for one player are here"
+_ABSENT = {
+    _WORDS: "Hangman WordLadder WordSearch Wordle",
+    _MODEL: "GuessWho TwentyQuestions",
+    "needs packages that TextArena does not install": "BabyAiText",
+    "cannot be imported from TextArena 0.7.4, whose source of it has a syntax error": "Klondike",
+    "cannot be imported on Python 3.10 and 3.11": "UltimateTexasHoldem",
+    _SEVERAL: (
+        "Alquerque Battleship Breakthrough Briscola CharacterConclave Checkers Chess Chopsticks Codenames "
+        "ColonelBlotto ConnectFour Crusade Debate DontSayIt GameOfPureStrategy GermanWhist Golf HighSociety "
+        "IndianPoker IteratedMatchingPennies IteratedPrisonersDilemma IteratedRockPaperScissors "
+        "IteratedStagHunt IteratedTwoThirdsAverage IteratedUltimatumGame KuhnPoker LetterAuction LiarsDice "
+        "LinesOfAction MarketEntryGame MemoryGame NewRecruit Nim Othello PigDice Poker PublicGoodsGame "
+        "QuantumTicTacToe ReverseTicTacToe SantoriniBaseFixed ScenarioPlanning ScorableGames SecretMafia "
+        "SettlersOfCatan SimpleBlindAuction SimpleNegotiation SimpleTak Snake SpellingBee SpiteAndMalice "
+        "Stratego Surround Taboo Tak ThreePlayerGOPS ThreePlayerIPD ThreePlayerTicTacToe TicTacToe "
+        "TruthAndDeception TwoDollar UltimateTicTacToe UsedCar UsedCarNegotiation WildTicTacToe WordChains"
+    ),
+}
+ABSENT: Mapping[str, str] = {game: reason for reason, games in _ABSENT.items() for game in games.split()}
+"""Why a game of TextArena is not here, as the end of a sentence."""
