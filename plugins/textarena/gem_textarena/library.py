@@ -39,7 +39,6 @@ class _Randomness:
 
 
 _randomness = _Randomness()
-_one_at_a_time = threading.Lock()  # Sokoban keeps the room that it makes in variables of its module
 
 
 @contextmanager
@@ -86,11 +85,17 @@ def start(name: str, settings: Mapping[str, Any], seed: int) -> tuple[Any, rando
 @functools.lru_cache(maxsize=64)  # a group of episodes plays one start, and some take a tenth of a second to make
 def _started(name: str, settings: bytes, seed: int) -> bytes:
     generator = random.Random(seed)
-    with _one_at_a_time, drawing_from(generator):
+    with _maker(game_class(name)), drawing_from(generator):
         game = game_class(name)(**dict(pickle.loads(settings)))
         game.reset(num_players=1, seed=seed)
     game.state.__class__ = State
     return pickle.dumps((game, generator))
+
+
+@functools.cache
+def _maker(kind: Any) -> threading.Lock:
+    """Held while a game of this class starts: Sokoban keeps the room that it makes in variables of its module."""
+    return threading.Lock()
 
 
 def parameters(name: str) -> list[str]:

@@ -373,3 +373,16 @@ def test_boards_are_shown_apart_from_what_is_said() -> None:
     assert observation == ""
     assert later["suffix"] != info["suffix"]
     assert env.render() == later["suffix"]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_page_runs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "hubs.md").read_text().partition("## TextArena")[2]
+    shown: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], shown)
+    assert shown["info"]["parsed_action"] == "[right]"
+    assert game_size(shown["wide"]) == 6
+    assert f"22 games in {len(names())} ids" in page
+    assert len(IDS) == 22
