@@ -43,6 +43,8 @@ ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval"]
+# Extras for environments of other projects, whose tests are in the folder of that name.
+HUBS = ["textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
@@ -98,7 +100,8 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = ["--ignore=tests/plugins/trackers", "--ignore=tests/plugins/textarena", f"--ignore={BROWSER_TESTS}"]
+    left_out = ["--ignore=tests/plugins/trackers", f"--ignore={BROWSER_TESTS}"]
+    left_out += [f"--ignore=tests/plugins/{hub}" for hub in HUBS]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
@@ -151,8 +154,8 @@ def trackers(session: nox.Session) -> None:
 @nox.session
 def hubs(session: nox.Session) -> None:
     """Environments of other projects, with the extras that bring them."""
-    python = environment(session, "hubs", ADAPTER_PYTHON, ["textarena"], ["test"])
-    run(session, python, "-m", "pytest", "tests/plugins/textarena", *session.posargs)
+    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test"])
+    run(session, python, "-m", "pytest", *(f"tests/plugins/{hub}" for hub in HUBS), *session.posargs)
 
 
 @nox.session

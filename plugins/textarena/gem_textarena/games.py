@@ -122,7 +122,8 @@ def _hidden(game: Any) -> list[str]:
 
 def _jumps(game: Any) -> list[str]:
     board = game.state.game_state["board"]
-    return [f"{start} {end}" for start, over, end in game.ALLOWED_MOVES if board[start] and board[over] > board[end]]
+    moves = game.ALLOWED_MOVES
+    return [f"{start} {end}" for start, over, end in moves if board[start] and board[over] and not board[end]]
 
 
 def _drives(game: Any) -> list[str]:

@@ -295,7 +295,7 @@ def test_a_limit_of_turns_truncates(name: str) -> None:
 
 
 def test_a_limit_of_turns_truncates_where_guesses_are_right() -> None:
-    for name in ("Sudoku-v0-hard", "Crosswords-v0", "Minesweeper-v0-hard"):
+    for name in ("Sudoku-v0-medium", "Crosswords-v0", "Minesweeper-v0-hard"):
         env = opened(name, max_turns=1)
         env.reset(seed=1)
         turns = [env.step(f"[{right_guess(game(env))}]") for _ in range(2)]
@@ -316,6 +316,14 @@ def right_guess(played: Any) -> str:
         return f"{row + 1} {column + 1} {played.full_grid[row][column]}"
     row, column = next((row, cells.index("_")) for row, cells in enumerate(board) if "_" in cells)
     return f"{row} {column} {played.state.game_state['solution'][row][column]}"
+
+
+def test_the_limit_that_a_game_has_without_an_argument_truncates() -> None:
+    env = opened("FrozenLake-v0", num_holes=0)
+    env.reset(seed=0)
+    turns = [env.step(move) for move in ("[right]", "[left]") * 50]
+    assert not any(turn[2] or turn[3] for turn in turns)
+    assert env.step("[right]")[1:4] == (pytest.approx(1 / 6), False, True)
 
 
 def test_a_solved_fifteen_puzzle_pays() -> None:
