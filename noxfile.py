@@ -43,6 +43,8 @@ ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval"]
+# Extras for environments of other projects, whose tests are in the folder of that name.
+HUBS = ["textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
@@ -63,7 +65,8 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "viewer", "lint"])
+    names = ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "hubs", "viewer", "lint"]
+    side_by_side(session, names)
     side_by_side(session, ["recorded"])
 
 
@@ -98,6 +101,7 @@ def core(session: nox.Session, python: str) -> None:
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
     left_out = ["--ignore=tests/plugins/trackers", f"--ignore={BROWSER_TESTS}"]
+    left_out += [f"--ignore=tests/plugins/{hub}" for hub in HUBS]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
@@ -145,6 +149,13 @@ def trackers(session: nox.Session) -> None:
     extras = ["eval", "wandb", "tensorboard", "trackio"]
     python = environment(session, "trackers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
     run(session, python, "-m", "pytest", "tests/plugins/trackers", *session.posargs)
+
+
+@nox.session
+def hubs(session: nox.Session) -> None:
+    """Environments of other projects, with the extras that bring them."""
+    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test"])
+    run(session, python, "-m", "pytest", *(f"tests/plugins/{hub}" for hub in HUBS), *session.posargs)
 
 
 @nox.session

@@ -1,0 +1,1 @@
+"""TextArena's one-player games as `textarena:<id>`: https://github.com/LeonGuertler/TextArena."""
