@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,10 @@ from string import Template
 
 from gem_core.errors import GemError
 from gem_core.plugins import manager
+
+
+_LONGEST = 30
+"""Characters of a name: with more, lines of the files would be longer than their own linter allows."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,11 @@ class Project:
         Raises:
             GemError: the folder has something in it, or cannot be written.
         """
-        files = {path: template for part in (_COMMON, *(part.files for part in self._parts)) for path, template in part.items()}
+        files = {
+            path: template
+            for part in (_COMMON, *(part.files for part in self._parts))
+            for path, template in part.items()
+        }
         written: list[Path] = []
         try:
             if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -126,7 +133,7 @@ class Project:
             "imports": ", ".join([*specs, "hookimpl"]),
             "hooks": "\n\n".join(self._filled(_template(part.hook)) for part in self._parts).rstrip("\n"),
             "rows": "\n".join(rows),
-            "ids": repr(self.ids).replace("'", '"'),
+            "ids": "\n".join(f'        "{id_}",' for id_ in self.ids),
             "checks": "\n".join(f"gem-core check {id_}" for id_ in self.ids),
         }
 
@@ -139,10 +146,10 @@ def _template(name: str) -> str:
 
 
 def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name) or keyword.iskeyword(name):
+    if len(name) > _LONGEST or not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise GemError(
-            f"{name!r} cannot be the name of a plugin. Give lower-case letters, digits and single hyphens, starting "
-            "with a letter, for example word-maze"
+            f"{name!r} cannot be the name of a plugin. Give at most {_LONGEST} lower-case letters, digits and single "
+            "hyphens, starting with a letter, for example word-maze"
         )
 
 
