@@ -132,7 +132,7 @@ def list_registrations(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the environments and tools of every plugin."""
+    """List the environments, tools and estimators of every plugin."""
     from gem_core.cli.listing import show_registrations
 
     show_registrations(pattern, tag or [], json)

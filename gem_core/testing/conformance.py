@@ -11,7 +11,6 @@ from typing import Any, ClassVar, TypeVar
 from gem_core.errors import MissingExtraError, described
 from gem_core.registry import advantage_spec, spec
 from gem_core.testing import checks
-from gem_core.testing.checks import estimators, tools
 from gem_core.testing.play import Subject
 
 _S = TypeVar("_S")
@@ -69,6 +68,8 @@ def check_tool(tool_id: str, **kwargs: Any) -> None:
         ConformanceError: as `check_env`.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, ToolError: as `gem_core.make_tool`.
     """
+    from gem_core.testing.checks import tools
+
     subject = tools.ToolSubject(tool_id, kwargs)
     subject.make()
     _require(tool_id, "gem_core.tools.Tool", results(subject, tools.FIRST, tools.OTHERS))
@@ -82,6 +83,8 @@ def check_estimator(name: str) -> None:
         NotFoundError, DuplicateIdError: as `gem_core.spec`.
         MissingExtraError: something that the estimator needs is not installed.
     """
+    from gem_core.testing.checks import estimators  # imports numpy
+
     advantage_spec(name)
     _require(
         name, "gem_core.advantages", results(estimators.EstimatorSubject(name), estimators.FIRST, estimators.OTHERS)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,25 +32,24 @@ class EstimatorSubject:
         """Its advantages of a batch, of which they are one finite number per turn. Raises `AdvantageError`."""
         return compute_advantages(self.name, batch, gamma=0.9, **options)[0]
 
-    def batch(self, seed: int, groups: Sequence[int] = range(_GROUPS)) -> TurnBatch:
-        """Random episodes of these groups, with what the spec says that the estimator needs, and nothing else."""
+    def batch(self, groups: Sequence[int] = range(_GROUPS)) -> TurnBatch:
+        """Episodes of these groups, always the same, with what the spec says that the estimator needs and no more."""
         spec = advantage_spec(self.name)
         rewards: list[list[float]] = []
         for group in groups:
-            random = np.random.default_rng((seed, group))
-            lengths = random.integers(1, _MOST_TURNS, size=_EPISODES_PER_GROUP, endpoint=True)
-            rewards += [random.normal(size=length).tolist() for length in lengths]
-        values = [[reward / 2 for reward in episode] for episode in rewards]
+            random = Random(group)
+            for _ in range(_EPISODES_PER_GROUP):
+                rewards.append([random.gauss(0, 1) for _ in range(random.randint(1, _MOST_TURNS))])
         return TurnBatch.from_rewards(
             rewards,
-            groups=np.repeat(groups, _EPISODES_PER_GROUP).tolist() if spec.needs_groups else None,
-            values=values if spec.needs_values else None,
+            groups=[group for group in groups for _ in range(_EPISODES_PER_GROUP)] if spec.needs_groups else None,
+            values=[[reward / 2 for reward in episode] for episode in rewards] if spec.needs_values else None,
         )
 
 
 def numbers(subject: EstimatorSubject) -> Iterator[str]:
     """It gives one finite number per turn, also where all rewards are equal, and none for no turns."""
-    batch = subject.batch(0)
+    batch = subject.batch()
     equal = TurnBatch(np.ones(len(batch)), batch.episode, batch.turn, batch.group, batch.values)
     for what, one in (("a batch", batch), ("equal rewards", equal), ("no turns", TurnBatch.from_rewards([]))):
         try:
@@ -61,7 +61,7 @@ def numbers(subject: EstimatorSubject) -> Iterator[str]:
 def repeatable(subject: EstimatorSubject) -> Iterator[str]:
     """The same batch gives the same numbers, and the global generator of numpy is neither moved nor used."""
     before = _global_random()
-    first, again = (subject.compute(subject.batch(0)) for _ in range(2))
+    first, again = (subject.compute(subject.batch()) for _ in range(2))
     if before != _global_random():
         yield "it moved the global random state, which belongs to the training run. Make a generator of your own"
     if not np.array_equal(first, again):
@@ -70,7 +70,7 @@ def repeatable(subject: EstimatorSubject) -> Iterator[str]:
 
 def order(subject: EstimatorSubject) -> Iterator[str]:
     """The order of the turns in a batch does not matter: adapters give them in any order."""
-    batch = subject.batch(0)
+    batch = subject.batch()
     places = np.random.default_rng(0).permutation(len(batch))
     shuffled = TurnBatch(
         batch.rewards[places],
@@ -86,8 +86,8 @@ def order(subject: EstimatorSubject) -> Iterator[str]:
 
 def ranks(subject: EstimatorSubject) -> Iterator[str]:
     """Turns on several ranks, one of them without turns, get the numbers that they get on one rank."""
-    parts = [subject.batch(0, [0]), subject.batch(0, []), subject.batch(0, range(1, _GROUPS))]
-    expected = subject.compute(subject.batch(0))
+    parts = [subject.batch([0]), subject.batch([]), subject.batch(range(1, _GROUPS))]
+    expected = subject.compute(subject.batch())
     meeting = _Meeting(len(parts))
     with ThreadPoolExecutor(len(parts)) as pool:
         found = list(pool.map(partial(_rank, subject, meeting), range(len(parts)), parts))
@@ -97,7 +97,7 @@ def ranks(subject: EstimatorSubject) -> Iterator[str]:
             "every rank, also without turns"
         )
     elif where := _difference(expected, np.concatenate([one for one in found if one is not None])):
-        yield f"turns on {len(parts)} ranks got other numbers than on one: {where}. Ask `gather` for what other ranks have"
+        yield f"turns on {len(parts)} ranks got other numbers than on one: {where}. `gather` gives what the others have"
 
 
 EstimatorCheck = Callable[[EstimatorSubject], Iterator[str]]

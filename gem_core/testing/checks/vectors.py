@@ -28,16 +28,13 @@ def vector(subject: Subject) -> Iterator[str]:
         tasks = [envs.task(slot).index for slot in range(len(seeds))]
         alone = [_alone(subject, seed, task) for seed, task in zip(seeds, tasks, strict=True)]
         moves = [actions_of(trace) for trace in alone]
-        for turn in range(max(map(len, moves))):
+        for turn in range(max(map(len, moves), default=0)):
             playing = {
                 slot: own[turn] for slot, own in enumerate(moves) if turn < len(own) and not _over(together[slot])
             }
-            if not playing:
-                break
-            for slot, observation, reward, terminated, truncated, info in zip(
-                playing, *envs.step(playing), strict=True
-            ):
-                together[slot].append((playing[slot], observation, reward, terminated, truncated, _own(info)))
+            *results, infos = envs.step(playing)
+            for place, (slot, action) in enumerate(playing.items()):
+                together[slot].append((action, *(result[place] for result in results), _own(infos[place])))
     for seed, one, other in zip(seeds, alone, together, strict=True):
         if where := difference(one, other):
             yield (

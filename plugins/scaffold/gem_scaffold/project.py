@@ -13,7 +13,6 @@ from string import Template
 from gem_core.errors import GemError
 from gem_core.plugins import manager
 
-
 _LONGEST = 30
 """Characters of a name: with more, lines of the files would be longer than their own linter allows."""
 
@@ -142,7 +141,7 @@ class Project:
 
 
 def _template(name: str) -> str:
-    return resources.files("gem_scaffold").joinpath("templates", f"{name}.tmpl").read_text(encoding="utf-8")
+    return (resources.files("gem_scaffold") / "templates" / f"{name}.tmpl").read_text(encoding="utf-8")
 
 
 def _check_name(name: str) -> None:
