@@ -173,7 +173,7 @@ def check(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check that an environment, tool or estimator keeps its contract. Fails if it does not."""
+    """Check an environment, a tool or an estimator. Fails if it does not keep its contract."""
     from gem_core.cli.check import show_verdict
     from gem_core.cli.play import parse_settings
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from gem_core.cli.terminal import Row, plugins_at_work, print_json, print_table, printable, say
 from gem_core.errors import GemError, near_matches
 from gem_core.plugins import manager
-from gem_core.registry import advantage_spec, kind_of, make_tool, spec
+from gem_core.registry import advantage_spec, kind_of, make, make_tool, spec
 from gem_core.testing import checks
 from gem_core.testing.checks import estimators, tools
 from gem_core.testing.conformance import Result, results
@@ -57,6 +57,8 @@ def _results(
 ) -> Iterator[Result]:
     if kind == "environment":
         spec(id_).resolve()  # an import that fails is one message, not one for each check
+        if kwargs:
+            make(id_, **kwargs).close()  # so is a wrong argument
         played: dict[str, Any] = {"seeds": seeds, "backend": backend}
         subject = Subject(id_, kwargs, **{name: value for name, value in played.items() if value is not None})
         return results(subject, checks.FIRST, [*checks.OTHERS, *([checks.vector] if backend else [])])

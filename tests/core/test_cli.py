@@ -24,6 +24,7 @@ from gem_core.cli.app import app
 from gem_core.cli.doctor import examine
 from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import printable, say
+from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
 
@@ -124,6 +125,7 @@ def test_list_json() -> None:
         "distribution": "gem-core",
         "version": VERSION,
         "status": "ok",
+        "needs": None,
         "tags": ["game", "multi-turn", "tiny"],
     }
     game = next(row for row in document["plugins"] if row["plugin"] == "game")
@@ -374,8 +376,7 @@ def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert examine(True)
     rows = json.loads(capsys.readouterr().out)["frameworks"]
     assert [row["status"] for row in rows] == ["ok", "unsupported", "not installed", "broken"]
-    old = 'pip install "gem-core[old]", or in a clone pip install -e ".[old]"'
-    advice = [None, old, 'pip install "no-such-framework>=1,<2"']
+    advice = [None, install_line("old"), 'pip install "no-such-framework>=1,<2"']
     assert [row["next"] for row in rows[:3]] == advice
     assert "newest" in rows[3]["next"]
 

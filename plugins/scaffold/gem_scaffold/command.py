@@ -19,7 +19,7 @@ def new(
         Path | None, typer.Option(help="Where to write it: a new or empty folder. By default ./gem-NAME.")
     ] = None,
 ) -> None:
-    """Write a new distribution: an environment, a tool, an estimator, or a plugin with all of them."""
+    """Start an environment, tool, estimator or plugin of your own."""
     if kind not in KINDS:
         raise GemError(f"there is no kind {kind!r}.{near_matches(kind, KINDS)} Give one of: {', '.join(KINDS)}")
     project = Project(kind, name)
