@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import json
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: gem-core\nVersion: 9.0\n{REQUIRES}")
     monkeypatch.syspath_prepend(tmp_path)
-    importlib.metadata.MetadataPathFinder.invalidate_caches()
+    importlib.invalidate_caches()
     return info
 
 

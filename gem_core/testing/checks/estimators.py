@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
 
 import numpy as np
 
-from gem_core.advantages import compute_advantages
+from gem_core.advantages import Gather, compute_advantages
 from gem_core.errors import AdvantageError
 from gem_core.registry import advantage_spec
 from gem_core.turn_batch import FloatArray, TurnBatch
 
 _GROUPS, _EPISODES_PER_GROUP, _MOST_TURNS = 3, 4, 5
+_GAMMA = 0.9
 _CLOSE = 1e-6
 """Difference, relative and absolute, up to which sums in another order may differ."""
 
@@ -28,9 +28,13 @@ class EstimatorSubject:
 
     name: str
 
-    def compute(self, batch: TurnBatch, **options: Any) -> FloatArray:
-        """Its advantages of a batch, of which they are one finite number per turn. Raises `AdvantageError`."""
-        return compute_advantages(self.name, batch, gamma=0.9, **options)[0]
+    def compute(self, batch: TurnBatch) -> FloatArray:
+        """Its advantages of a batch on one rank: float (N,), finite. Raises `AdvantageError`."""
+        return compute_advantages(self.name, batch, gamma=_GAMMA)[0]
+
+    def compute_rank(self, batch: TurnBatch, gather: Gather) -> FloatArray:
+        """Its advantages on one of several ranks, without the metrics, for which `compute_advantages` gathers too."""
+        return np.asarray(advantage_spec(self.name).resolve()(batch, gamma=_GAMMA, gather=gather), dtype=np.float64)
 
     def batch(self, groups: Sequence[int] = range(_GROUPS)) -> TurnBatch:
         """Episodes of these groups, always the same, with what the spec says that the estimator needs and no more."""
@@ -147,7 +151,7 @@ class _Meeting:
 
 def _rank(subject: EstimatorSubject, meeting: _Meeting, rank: int, batch: TurnBatch) -> FloatArray | None:
     try:
-        return subject.compute(batch, gather=partial(meeting.gather, rank))
+        return subject.compute_rank(batch, partial(meeting.gather, rank))
     except _UnevenError:
         return None
     finally:
