@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from gem_core.cli.terminal import Row, plugins_at_work, print_json, print_table, printable, say
+from gem_core.cli.terminal import Row, plugins_at_work, print_json, print_table, say
 from gem_core.errors import GemError, near_matches
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, kind_of, make, make_tool, spec
@@ -83,11 +82,11 @@ def _with_progress(found: Iterator[Result]) -> Iterator[Result]:
     """The same results; a terminal shows how many there are so far."""
     from rich.console import Console
 
-    console = Console(file=sys.__stderr__)
+    console = Console(stderr=True)
     with console.status("checking ...") if console.is_terminal else contextlib.nullcontext() as status:
         for number, result in enumerate(found, 1):
             if status is not None:
-                status.update(f"{number} checks done, the last one: {printable(result.check)}")
+                status.update(f"{number} checks done, the last one: {result.check}")
             yield result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -167,5 +168,5 @@ def _first(advantages: FloatArray) -> str:
     return ", ".join(f"{one:g}" for one in advantages[:3])
 
 
-def _global_random() -> str:
-    return repr(np.random.get_state())
+def _global_random() -> bytes:
+    return pickle.dumps(np.random.get_state())
