@@ -272,3 +272,13 @@ def test_a_module_that_cannot_be_imported_is_one_line(tmp_path: Any, monkeypatch
     assert result.exit_code == 1
     [line] = result.stderr.splitlines()
     assert "checktest_broken.py:1: RuntimeError: the printer is on fire" in line
+
+
+def test_a_plugin_that_cannot_be_imported_is_one_line(site: Any, in_force: Any) -> None:
+    site.add("maze", "raise RuntimeError('the licence server is down')")
+    in_force()
+    result = run("maze:Fork-v0")
+    assert result.exit_code == 1
+    [line] = result.stderr.splitlines()
+    assert "gem-maze 1.0 (plugin 'maze') is broken" in line
+    assert "RuntimeError: the licence server is down" in line

@@ -19,18 +19,26 @@ _LONGEST = 30
 
 @dataclass(frozen=True)
 class Part:
-    """Something that a plugin declares, with its own files."""
+    """Something that a plugin declares: a module with its tests, and a hook in `plugin.py`."""
 
-    files: Mapping[str, str]
-    """Path in the distribution and the template that it is written from; a path may have placeholders, too."""
-    hook: str
-    """Template of its hook in `plugin.py`."""
+    name: str
+    """Of the module and of its templates."""
     contents: str
-    """What its first file has, for the README."""
+    """What the module has, for the README."""
     spec: str
     """Name of the class of its spec."""
     id: str
     """Template of its id."""
+
+    @property
+    def module(self) -> str:
+        """Template of the module's path."""
+        return f"$package/{self.name}.py"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The templates by the path in the distribution, which has placeholders, too."""
+        return {self.module: f"{self.name}.py", f"tests/test_{self.name}.py": f"test_{self.name}.py"}
 
 
 _COMMON = {
@@ -43,27 +51,9 @@ _COMMON = {
     "$package/py.typed": "py.typed",
     "tests/test_plugin.py": "test_plugin.py",
 }
-_ENV = Part(
-    {"$package/env.py": "env.py", "tests/test_env.py": "test_env.py"},
-    "hook_env.py",
-    "the environment",
-    "EnvSpec",
-    "$name:$title-v0",
-)
-_TOOL = Part(
-    {"$package/tool.py": "tool.py", "tests/test_tool.py": "test_tool.py"},
-    "hook_tool.py",
-    "the tool",
-    "ToolSpec",
-    "$name:$title",
-)
-_ESTIMATOR = Part(
-    {"$package/estimator.py": "estimator.py", "tests/test_estimator.py": "test_estimator.py"},
-    "hook_estimator.py",
-    "the advantage estimator",
-    "AdvantageSpec",
-    "$name:clipped",
-)
+_ENV = Part("env", "the environment", "EnvSpec", "$name:$title-v0")
+_TOOL = Part("tool", "the tool", "ToolSpec", "$name:$title")
+_ESTIMATOR = Part("estimator", "the advantage estimator", "AdvantageSpec", "$name:clipped")
 
 KINDS: Mapping[str, tuple[Part, ...]] = {
     "env": (_ENV,),
@@ -127,10 +117,10 @@ class Project:
     def _assembled(self) -> dict[str, str]:
         """The values that depend on the parts."""
         specs = sorted(part.spec for part in self._parts)
-        rows = [f"| `{self._filled(next(iter(part.files)))}` | {part.contents} |" for part in self._parts]
+        rows = [f"| `{self._filled(part.module)}` | {part.contents} |" for part in self._parts]
         return {
             "imports": ", ".join([*specs, "hookimpl"]),
-            "hooks": "\n\n".join(self._filled(_template(part.hook)) for part in self._parts).rstrip("\n"),
+            "hooks": "\n\n".join(self._filled(_template(f"hook_{part.name}.py")) for part in self._parts).rstrip("\n"),
             "rows": "\n".join(rows),
             "ids": "\n".join(f'        "{id_}",' for id_ in self.ids),
             "checks": "\n".join(f"gem-core check {id_}" for id_ in self.ids),
