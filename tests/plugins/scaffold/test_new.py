@@ -58,7 +58,7 @@ def test_a_plugin_passes_its_own_tests_and_the_checks_untouched(empty_folder: Pa
         checked = run("-m", "gem_core", "check", id_, site=site, folder=empty_folder)
         assert checked.returncode == 0, checked.stdout + checked.stderr
     listed = run("-m", "gem_core", "list", "word-maze", site=site, folder=empty_folder).stdout
-    assert [title for title in ("Environments", "Tools", "Estimators") if title in listed.splitlines()] != []
+    assert {"Environments", "Tools", "Estimators"} <= {*listed.splitlines()}
     assert all(id_ in listed for id_ in IDS.values())
 
 
