@@ -84,6 +84,18 @@ def advantage_spec(name: str) -> AdvantageSpec:
     return _find("gem_advantages", "advantage estimator", name).spec
 
 
+def kind_of(name: str) -> str:
+    """What has this id: an `environment`, a `tool` or an `advantage estimator`.
+
+    Raises:
+        NotFoundError, DuplicateIdError: see `spec`.
+    """
+    for what, hook in _KINDS.items():
+        if manager.find(hook, name) is not None:
+            return what
+    raise NotFoundError(_not_found([*_KINDS.values()], "environment, tool or advantage estimator", name))
+
+
 def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
     """Build an environment.
 
@@ -194,23 +206,26 @@ def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[
 def _find(hook: str, what: str, name: str) -> Registration[Any]:
     found = manager.find(hook, name)
     if found is None:
-        raise NotFoundError(_not_found(hook, what, name))
+        raise NotFoundError(_not_found([hook], what, name))
     return found
 
 
-def _not_found(hook: str, what: str, name: str) -> str:
+_KINDS = {"environment": "gem_envs", "tool": "gem_tools", "advantage estimator": "gem_advantages"}
+
+
+def _not_found(hooks: Sequence[str], what: str, name: str) -> str:
     namespace = namespace_of(name)
     plugins = manager.load(namespace) if namespace else []
     if unusable := [plugin for plugin in plugins if plugin.status != "ok"]:
         reasons = "; ".join(f"{plugin.provenance} is {plugin.status}: {plugin.reason}" for plugin in unusable)
         return f"no {what} {name!r}: {reasons}"
-    own = [one.spec.id for one in manager.registrations(hook, namespace)]
+    own = [one.spec.id for hook in hooks for one in manager.registrations(hook, namespace)]
     # An unknown namespace justifies loading every plugin: only then can the message name the right one.
-    known = own if plugins else [one.spec.id for one in manager.all_registrations(hook)]
+    known = own if plugins else [one.spec.id for hook in hooks for one in manager.all_registrations(hook)]
     hint = near_matches(name, known) or _same_name_elsewhere(name, known)
     if namespace and not plugins and not any(namespace_of(one) == namespace for one in own):
         hint += _no_such_namespace(namespace)
-    listing = "`gem-core list` shows them all." if hook == "gem_envs" else f"Known: {', '.join(known)}."
+    listing = "`gem-core list` shows them all." if "gem_envs" in hooks else f"Known: {', '.join(known)}."
     return f"no {what} {name!r}.{hint} {listing}"
 
 

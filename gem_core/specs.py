@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
+from gem_core.installation import install_line
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Spec:
             state = f"the installed package {package!r} does not have"
             remedy = f"install the version of {package!r} that this plugin was written for"
         if extra:
-            remedy = f'pip install "gem-core[{extra}]"'
+            remedy = install_line(extra)
         return MissingExtraError(f"{self.id} needs the module {name!r}{imported}, which {state}. Next: {remedy}")
 
 

@@ -132,7 +132,7 @@ def list_registrations(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the environments and tools of every plugin."""
+    """List the environments, tools and estimators of every plugin."""
     from gem_core.cli.listing import show_registrations
 
     show_registrations(pattern, tag or [], json)
@@ -156,6 +156,29 @@ def play(
     from gem_core.cli.play import ask, draw, parse_settings, play_episodes
 
     play_episodes(env_id, parse_settings(settings or []), draw if random else ask, seed, episodes, task=task)
+
+
+@app.command()
+def check(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="An environment, a tool or an advantage estimator.")],
+    backend: Annotated[
+        str | None,
+        typer.Option(help="Also play the environment in a vector of this backend: sync, thread, process or ray."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds of the environment to play, from 0. By default 5.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an argument. Repeat to set several.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check an environment, a tool or an estimator. Fails if it does not keep its contract."""
+    from gem_core.cli.check import show_verdict
+    from gem_core.cli.play import parse_settings
+
+    if not show_verdict(id_, parse_settings(settings or []), seeds, backend, json):
+        raise typer.Exit(1)
 
 
 @app.command()

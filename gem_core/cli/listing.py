@@ -1,22 +1,25 @@
-"""`gem-core list`: every environment and tool, and the plugins that are broken or disabled."""
+"""`gem-core list`: every environment, tool and estimator, and the plugins that are broken or disabled."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from gem_core.cli.terminal import Row, first_line, plugins_at_work, print_json, print_table, say, warn
 from gem_core.errors import GemError, near_matches
+from gem_core.installation import install_line, missing_from
 from gem_core.plugins import Plugin, Registration, manager
-from gem_core.specs import EnvSpec, ToolSpec
+from gem_core.specs import AdvantageSpec, EnvSpec, ToolSpec
 
-_HOOKS = {"environments": "gem_envs", "tools": "gem_tools"}
+_Listed = EnvSpec | ToolSpec | AdvantageSpec
+
+_HOOKS = {"environments": "gem_envs", "tools": "gem_tools", "estimators": "gem_advantages"}
 
 
 def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) -> None:
-    """Print the environments and tools that match, and every plugin that is broken or disabled."""
+    """Print the environments, tools and estimators that match, and every plugin that is broken or disabled."""
     everything = {what: _records(hook) for what, hook in _HOOKS.items()}
     for problem in manager.selection_problems():
         warn(problem)
@@ -27,11 +30,17 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
             found["environments"] = [one for one in _on_demand(pattern) if set(tags) <= set(one["tags"])]
         except GemError as error:  # the plugin of this namespace knows better than we do
             hint = f" {error}"
+    needed = sorted({record["needs"] for records in found.values() for record in records if record["needs"]})
+    lines = {extra: install_line(extra) for extra in needed}
     if as_json:
-        print_json({**found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
+        print_json({**found, "install": lines, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
         return
     for what, records in found.items():
-        print_table(what.capitalize(), [{**record, "tags": ", ".join(record["tags"])} for record in records])
+        print_table(what.capitalize(), [_row(record) for record in records])
+    for extra, line in lines.items():
+        say(f"needs [{extra}]: {line}")
+    if lines:
+        say()
     if not any(found.values()):
         known = [record["id"] for records in everything.values() for record in records]
         say("Nothing matches." + (hint or near_matches(pattern or "", known)))
@@ -41,17 +50,24 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
 def _records(hook: str) -> list[dict[str, Any]]:
     """Every registration of a collect hook, in the order of ids. Loads every plugin."""
     with plugins_at_work(manager):
-        registrations: list[Registration[EnvSpec | ToolSpec]] = manager.all_registrations(hook)
+        registrations: list[Registration[_Listed]] = manager.all_registrations(hook)
     claims = Counter(one.spec.id for one in registrations)
-    records = (_record(one, claims[one.spec.id]) for one in registrations)
+    absent = _absent(registrations)
+    records = (_record(one, claims[one.spec.id], absent) for one in registrations)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))
+
+
+def _absent(registrations: Iterable[Registration[_Listed]]) -> set[str]:
+    """The extras that these need and that are not installed."""
+    extras = {extra for one in registrations if (extra := getattr(one.spec, "extra", None))}
+    return {extra for extra in extras if missing_from(extra)}
 
 
 def _on_demand(env_id: str) -> list[dict[str, Any]]:
     """The environment of an id that a plugin finds only when it is asked for it. Raises as `manager.find`."""
     with plugins_at_work(manager):
-        registration: Registration[EnvSpec | ToolSpec] | None = manager.find("gem_envs", env_id)
-    return [] if registration is None else [_record(registration, claims=1)]
+        registration: Registration[_Listed] | None = manager.find("gem_envs", env_id)
+    return [] if registration is None else [_record(registration, claims=1, absent=_absent([registration]))]
 
 
 def plugin_record(plugin: Plugin) -> dict[str, str | None]:
@@ -72,15 +88,32 @@ def plugin_rows(plugins: Iterable[Plugin]) -> list[Row]:
     ]
 
 
-def _record(registration: Registration[EnvSpec | ToolSpec], claims: int) -> dict[str, Any]:
+def _record(registration: Registration[_Listed], claims: int, absent: Container[str]) -> dict[str, Any]:
+    extra: str | None = getattr(registration.spec, "extra", None)
     return {
         "id": registration.spec.id,
         "plugin": registration.provenance.plugin,
         "distribution": registration.provenance.distribution,
         "version": registration.provenance.version,
         "status": "duplicate" if claims > 1 else "ok",
-        "tags": list(registration.spec.tags),
+        "needs": extra if extra and extra in absent else None,
+        "tags": _tags(registration.spec),
     }
+
+
+def _tags(spec: _Listed) -> list[str]:
+    """Words to filter by; of an estimator what it needs."""
+    if isinstance(spec, AdvantageSpec):
+        needs = {"needs-groups": spec.needs_groups, "needs-values": spec.needs_values}
+        return [tag for tag, needed in needs.items() if needed]
+    return list(spec.tags)
+
+
+def _row(record: dict[str, Any]) -> Row:
+    """A record for a table. A missing extra stands for the status, but for a duplicate id."""
+    shown = {**record, "tags": ", ".join(record["tags"])}
+    needs = shown.pop("needs")
+    return {**shown, "status": f"needs [{needs}]"} if needs and shown["status"] == "ok" else shown
 
 
 def _fits(record: dict[str, Any], pattern: str | None, tags: Sequence[str]) -> bool:

@@ -27,7 +27,14 @@ Row: TypeAlias = Mapping[str, str | None]
 # Control characters except newline and tab, which could drive the terminal; bidirectional overrides, which could
 # disguise a line; lone surrogates, which no encoding can write.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_STATUS_COLOURS = {"ok": "green", "yes": "green", "broken": "red", "duplicate": "red", "disabled": "yellow"}
+_STATUS_COLOURS = {
+    "ok": "green",
+    "yes": "green",
+    "broken": "red",
+    "failed": "red",
+    "duplicate": "red",
+    "disabled": "yellow",
+}
 
 
 def printable(text: str) -> str:

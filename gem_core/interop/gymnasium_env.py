@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from gem_core.env import Env, Info, shown_text
 from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 from gem_core.registry import make
 
 try:
     gymnasium: Any = importlib.import_module("gymnasium")  # untyped, and missing where types are checked
 except ImportError as error:
     raise MissingExtraError(
-        'gem_core.interop needs Gymnasium for this, which is not installed. Next: pip install "gem-core[gym]"'
+        f"gem_core.interop needs Gymnasium for this, which is not installed. Next: {install_line('gym')}"
     ) from error
 
 MAX_LENGTH = 1 << 20

@@ -1,4 +1,4 @@
-"""The conformance kit: tests of the contract of `gem_core.Env`.
+"""The conformance kit: tests of the contracts of environments, tools and estimators.
 
     from gem_core.testing import EnvConformance
 
@@ -6,7 +6,8 @@
         env_id = "maze:Fork-v0"
 
 gives a package one pytest test per promise. `check_env("maze:Fork-v0")` checks all of them in one call, without
-pytest. Both report what happened, what was given and what to do.
+pytest. Both report what happened, what was given and what to do. `check_tool` and `check_estimator` do so for tools and
+advantage estimators, and `gem-core check ID` for any of the three.
 
 `check_hacking("maze:Fork-v0")` plays some hundred policies that solve nothing, and fails if one of them is paid;
 `audit_env` says what the best of them earns.
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from gem_core.testing.conformance import ConformanceError as ConformanceError
     from gem_core.testing.conformance import EnvConformance as EnvConformance
     from gem_core.testing.conformance import check_env as check_env
+    from gem_core.testing.conformance import check_estimator as check_estimator
+    from gem_core.testing.conformance import check_tool as check_tool
     from gem_core.testing.plugins import IsolatedPluginManager as IsolatedPluginManager
 
 _HOME = {
@@ -40,7 +43,9 @@ _HOME = {
     "IsolatedPluginManager": "plugins",
     "audit_env": "audit",
     "check_env": "conformance",
+    "check_estimator": "conformance",
     "check_hacking": "audit",
+    "check_tool": "conformance",
 }
 
 __all__ = [
@@ -52,7 +57,9 @@ __all__ = [
     "IsolatedPluginManager",
     "audit_env",
     "check_env",
+    "check_estimator",
     "check_hacking",
+    "check_tool",
 ]
 
 

@@ -1,18 +1,39 @@
-"""Checking an environment against the contract of `gem_core.Env`: in one call, or as pytest tests."""
+"""Checking environments, tools and estimators against their contracts: in one call, or as pytest tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from gem_core.registry import spec
+from gem_core.errors import MissingExtraError, described
+from gem_core.registry import advantage_spec, spec
 from gem_core.testing import checks
 from gem_core.testing.play import Subject
 
+_S = TypeVar("_S")
+
 
 class ConformanceError(AssertionError):
-    """An environment breaks the contract of `gem_core.Env`; the message lists every problem."""
+    """An environment, tool or estimator breaks its contract; the message lists every problem."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found."""
+
+    check: str
+    """Name of the check."""
+    problems: tuple[str, ...]
+    """A sentence each; empty where the promise is kept."""
+    seconds: float
+    """Duration, in seconds of wall time."""
+    error: BaseException | None = None
+    """What the environment, tool or estimator raised, if it ended the check."""
+    skipped: bool = False
+    """The check did not run, because one of the first found a problem."""
 
 
 def check_env(env_id: str, **kwargs: Any) -> None:
@@ -26,15 +47,65 @@ def check_env(env_id: str, **kwargs: Any) -> None:
         ConformanceError: the environment breaks the contract; one line per problem says what happened, what was given
             and what to do.
         NotFoundError, DuplicateIdError: as `gem_core.spec`.
+        MissingExtraError: something that the environment needs is not installed.
 
     Example:
         >>> from gem_core.testing import check_env
         >>> check_env("game:GuessTheNumber-v0-easy")
     """
-    subject = Subject(env_id, kwargs)
-    # If an environment cannot be reset and stepped, reports of the other checks are noise.
-    _ask(subject, checks.FIRST)
-    _ask(subject, [check for check in checks.CHECKS if check not in checks.FIRST])
+    spec(env_id)  # an unknown id is the caller's mistake, not the environment's
+    _require(env_id, "gem_core.Env", results(Subject(env_id, kwargs), checks.FIRST, checks.OTHERS))
+
+
+def check_tool(tool_id: str, **kwargs: Any) -> None:
+    """Check that a tool keeps the contract of `gem_core.tools.Tool`. Its resources must be there to be opened.
+
+    Args:
+        tool_id: an id that `gem_core.make_tool` knows.
+        kwargs: keyword arguments of its class.
+
+    Raises:
+        ConformanceError: as `check_env`.
+        NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, ToolError: as `gem_core.make_tool`.
+    """
+    from gem_core.testing.checks import tools
+
+    subject = tools.ToolSubject(tool_id, kwargs)
+    subject.make()
+    _require(tool_id, "gem_core.tools.Tool", results(subject, tools.FIRST, tools.OTHERS))
+
+
+def check_estimator(name: str) -> None:
+    """Check that an advantage estimator keeps the contract of `gem_core.advantages`, on one rank and on several.
+
+    Raises:
+        ConformanceError: as `check_env`.
+        NotFoundError, DuplicateIdError: as `gem_core.spec`.
+        MissingExtraError: something that the estimator needs is not installed.
+    """
+    from gem_core.testing.checks import estimators  # imports numpy
+
+    advantage_spec(name)
+    _require(
+        name, "gem_core.advantages", results(estimators.EstimatorSubject(name), estimators.FIRST, estimators.OTHERS)
+    )
+
+
+def results(
+    subject: _S, first: Iterable[Callable[[_S], Iterator[str]]], others: Iterable[Callable[[_S], Iterator[str]]] = ()
+) -> Iterator[Result]:
+    """Run checks one by one. If one of the first finds a problem, the others are skipped: they would report noise.
+
+    Raises:
+        MissingExtraError: something that the subject needs is not installed.
+    """
+    sound = True
+    for check in first:
+        result = _result(subject, check)
+        sound = sound and not result.problems
+        yield result
+    for check in others:
+        yield _result(subject, check) if sound else Result(check.__name__, (), 0.0, skipped=True)
 
 
 class EnvConformance:
@@ -54,7 +125,8 @@ class EnvConformance:
     def check(self, one: checks.Check) -> None:
         """Run one check. Raises `ConformanceError` as `check_env`."""
         __tracebackhide__ = True
-        _ask(Subject(self.env_id, dict(self.kwargs)), [one])
+        spec(self.env_id)
+        _require(self.env_id, "gem_core.Env", results(Subject(self.env_id, dict(self.kwargs)), [one]))
 
     def test_construction(self) -> None:
         """The constructor does no network access and starts no process or thread."""
@@ -133,20 +205,25 @@ class EnvConformance:
         self.check(checks.long)
 
 
-def _ask(subject: Subject, wanted: Iterable[checks.Check]) -> None:
-    __tracebackhide__ = True
-    spec(subject.env_id)  # an unknown id is the caller's mistake, not the environment's
+def _result(subject: _S, check: Callable[[_S], Iterator[str]]) -> Result:
     problems: list[str] = []
-    cause: BaseException | None = None
-    for check in wanted:
-        try:
-            for problem in check(subject):
-                problems.append(f"{check.__name__}: {problem}.")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # an environment may raise SystemExit, or pytest's Skipped
-            problems.append(f"{check.__name__}: raised {type(error).__name__}: {error}")
-            cause = cause or error
-    if problems:
-        listing = "\n".join(f"- {problem}" for problem in problems)
-        raise ConformanceError(f"{subject.env_id} does not keep the contract of gem_core.Env:\n{listing}") from cause
+    raised: BaseException | None = None
+    start = time.perf_counter()
+    try:
+        for problem in check(subject):
+            problems.append(f"{problem}.")
+    except (KeyboardInterrupt, MissingExtraError):
+        raise
+    except BaseException as error:  # an environment may raise SystemExit, or pytest's Skipped
+        problems.append(f"raised {described(error)}")
+        raised = error
+    return Result(check.__name__, tuple(problems), time.perf_counter() - start, raised)
+
+
+def _require(id_: str, contract: str, found: Iterable[Result]) -> None:
+    __tracebackhide__ = True
+    bad = [result for result in found if result.problems]
+    if bad:
+        listing = "\n".join(f"- {result.check}: {problem}" for result in bad for problem in result.problems)
+        cause = next((result.error for result in bad if result.error), None)
+        raise ConformanceError(f"{id_} does not keep the contract of {contract}:\n{listing}") from cause

@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from gem_core.errors import FrameworkVersionError
+from gem_core.installation import install_line
 from gem_core.specs import AdapterSpec
 
 
@@ -34,7 +35,7 @@ def remedy(spec: AdapterSpec) -> str:
         return f"git clone {spec.clone}, and put the folder on PYTHONPATH; see docs/{spec.id}.md for the commit"
     if spec.extra is None:
         return f'pip install "{spec.distribution}{spec.supported}"'
-    return f'pip install "gem-core[{spec.extra}]", or in a clone pip install -e ".[{spec.extra}]"'
+    return install_line(spec.extra)
 
 
 def require(spec: AdapterSpec) -> None:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind, MissingExtraError
+from gem_core.installation import install_line
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
 from gem_core.vector.autoreset import Autoreset
@@ -30,9 +31,7 @@ from gem_core.vector.worker import Home, Setup
 try:
     ray: Any = importlib.import_module("ray")  # untyped, and missing where types are checked
 except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "backend='ray' needs Ray, which is not installed. Next: pip install \"gem-core[ray]\""
-    ) from error
+    raise MissingExtraError(f"backend='ray' needs Ray, which is not installed. Next: {install_line('ray')}") from error
 
 NOBODY = -1
 """Stands for a slot in a question to the actor itself."""

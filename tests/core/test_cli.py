@@ -20,12 +20,14 @@ from waiting import wait_until
 import gem_core
 from gem_core import Env
 from gem_core.cli import app as app_module
+from gem_core.cli import listing
 from gem_core.cli.app import app
 from gem_core.cli.doctor import examine
 from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import printable, say
+from gem_core.installation import install_line
 from gem_core.plugins import manager
-from gem_core.specs import AdapterSpec
+from gem_core.specs import AdapterSpec, EnvSpec
 
 VERSION = importlib.metadata.version("gem-core")
 SCRIPT = Path(sys.executable).with_name("gem-core")
@@ -124,6 +126,7 @@ def test_list_json() -> None:
         "distribution": "gem-core",
         "version": VERSION,
         "status": "ok",
+        "needs": None,
         "tags": ["game", "multi-turn", "tiny"],
     }
     game = next(row for row in document["plugins"] if row["plugin"] == "game")
@@ -150,6 +153,28 @@ def test_list_of_nothing_shows_near_match() -> None:
     result = run("list", "game:Coridor-v0")
     assert result.exit_code == 0
     assert "Nothing matches. Did you mean 'game:Corridor-v0'" in result.stdout
+
+
+def test_list_shows_estimators_and_what_they_need() -> None:
+    found = json.loads(run("list", "--json", "--tag", "needs-groups").stdout)
+    assert [row["id"] for row in found["estimators"]] == ["drgrpo", "grpo", "rloo"]
+    assert found["environments"] == found["tools"] == []
+    assert "Estimators" in run("list", "rebn").stdout.splitlines()
+
+
+def test_list_says_which_extra_is_missing_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "missing_from", lambda extra: ["solver"] if extra == "solvers" else [])
+    manager.add("gem_envs", EnvSpec("clitest:Needy-v0", Rude, extra="solvers"))
+    manager.add("gem_envs", EnvSpec("clitest:Fine-v0", Rude, extra="data"))
+    rows = {line.split()[0]: line for line in run("list", "clitest:").stdout.splitlines() if line}
+    assert " needs [solvers] " in rows["clitest:Needy-v0"]
+    assert " ok " in rows["clitest:Fine-v0"]
+    assert rows["needs"] == f"needs [solvers]: {install_line('solvers')}"
+    document = json.loads(run("list", "--json", "clitest:Needy").stdout)
+    assert (document["environments"][0]["needs"], document["install"]) == (
+        "solvers",
+        {"solvers": install_line("solvers")},
+    )
 
 
 def test_list_shows_what_this_process_registered() -> None:
@@ -381,8 +406,7 @@ def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert examine(True)
     rows = json.loads(capsys.readouterr().out)["frameworks"]
     assert [row["status"] for row in rows] == ["ok", "unsupported", "not installed", "broken"]
-    old = 'pip install "gem-core[old]", or in a clone pip install -e ".[old]"'
-    advice = [None, old, 'pip install "no-such-framework>=1,<2"']
+    advice = [None, install_line("old"), 'pip install "no-such-framework>=1,<2"']
     assert [row["next"] for row in rows[:3]] == advice
     assert "newest" in rows[3]["next"]
 

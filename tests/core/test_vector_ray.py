@@ -22,6 +22,7 @@ import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
+from gem_core.installation import install_line
 from gem_core.records import read_episodes
 from gem_core.rollout import BatchCollector, Completion, RolloutSettings, recording
 from gem_core.seeding import derive_seed
@@ -294,7 +295,7 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(sys.modules, "gem_core.vector.ray")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        MissingExtraError, match=r"needs Ray, which is not installed. Next: pip install \"gem-core\[ray\]"
+        MissingExtraError, match=rf"needs Ray, which is not installed. Next: {re.escape(install_line('ray'))}"
     ):
         vector()
 

@@ -5,6 +5,7 @@ environments use. It is not a language model: without `warm_start` it cannot eve
 """
 
 from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 
 try:
     from gem_tiny.model import tiny_model
@@ -15,8 +16,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("torch", "transformers"):
         raise
     raise MissingExtraError(
-        f"a tiny model needs {error.name}, which comes with a training framework. "
-        'Next: pip install "gem-core[trl]", or in a clone pip install -e ".[trl]"'
+        f"a tiny model needs {error.name}, which comes with a training framework. Next: {install_line('trl')}"
     ) from error
 
 __all__ = ["saved_tiny_policy", "tiny_model", "tiny_policy", "tiny_tokenizer", "warm_start"]

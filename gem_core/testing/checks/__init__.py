@@ -31,11 +31,13 @@ from gem_core.testing.checks.repeatability import (
     threads,
 )
 from gem_core.testing.checks.robustness import adversarial, long
+from gem_core.testing.checks.vectors import vector
 from gem_core.testing.play import Subject
 
 __all__ = [
     "CHECKS",
     "FIRST",
+    "OTHERS",
     "Check",
     "adversarial",
     "closing",
@@ -56,14 +58,14 @@ __all__ = [
     "step",
     "success",
     "threads",
+    "vector",
 ]
 
 Check: TypeAlias = Callable[[Subject], Iterator[str]]
 
 FIRST: tuple[Check, ...] = (construction, keyword_arguments, reset, step)
 """The basis of all others. The first to build an environment is the one that watches it."""
-CHECKS: tuple[Check, ...] = (
-    *FIRST,
+OTHERS: tuple[Check, ...] = (
     order,
     info,
     success,
@@ -80,4 +82,6 @@ CHECKS: tuple[Check, ...] = (
     adversarial,
     long,
 )
-"""All checks, in order."""
+"""The rest, in order."""
+CHECKS: tuple[Check, ...] = (*FIRST, *OTHERS)
+"""All checks of every environment, in order. `vector` is for who asks for a backend."""

@@ -22,9 +22,6 @@ from gem_core.testing.play import (
 )
 from gem_core.testing.watch import watched
 
-EPISODES = 5
-"""Episodes of random play if one is not enough."""
-
 _INFO_TYPES = {
     "success": bool,
     "invalid_action": bool,
@@ -80,7 +77,7 @@ def reset(subject: Subject) -> Iterator[str]:
 def step(subject: Subject) -> Iterator[str]:
     """`step` gives a text, a finite number, two flags and a dict."""
     env = subject.make()
-    for seed in range(EPISODES):
+    for seed in range(subject.seeds):
         env.reset(seed=seed)
         for action in random_actions(env):
             result: Any = env.step(action)
@@ -121,7 +118,7 @@ def info(subject: Subject) -> Iterator[str]:
     """Infos are JSON and never change later, and the keys that the engine reads have their types."""
     env = subject.make()
     problems: dict[str, None] = {}
-    for seed in range(EPISODES):
+    for seed in range(subject.seeds):
         infos = [env.reset(seed=seed)[1]]
         given = [as_json(infos[0])]
         for action in random_actions(env):
@@ -154,7 +151,7 @@ def info_problems(info: dict[str, Any]) -> Iterator[str]:
 def success(subject: Subject) -> Iterator[str]:
     """The last info of an episode says whether the task was solved."""
     env = subject.make()
-    for seed in range(EPISODES):
+    for seed in range(subject.seeds):
         env.reset(seed=seed)
         for action in random_actions(env):
             *_, terminated, truncated, info = env.step(action)
@@ -172,7 +169,7 @@ def success(subject: Subject) -> Iterator[str]:
 def random_action(subject: Subject) -> Iterator[str]:
     """`sample_random_action` gives valid actions in every state, the same ones under one seed."""
     env, twin = subject.make(), subject.make()
-    for seed in range(EPISODES):
+    for seed in range(subject.seeds):
         env.reset(seed=seed)
         twin.reset(seed=seed)
         for turn in range(1, MAX_TURNS + 1):

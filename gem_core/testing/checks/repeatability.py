@@ -38,7 +38,7 @@ EPISODES_PER_THREAD = 5
 def seeding(subject: Subject) -> Iterator[str]:
     """One seed and one list of actions give one episode, and the unseeded one after it."""
     used = subject.make()
-    for seed in SEEDS:
+    for seed in dict.fromkeys([*SEEDS, *range(subject.seeds)]):
         # Actions are drawn in advance: another check finds out whether drawing them is reproducible.
         actions, later = actions_of(play(used, seed)), actions_of(play(used, None))
         expected = play(subject.make(), seed, actions)

@@ -15,6 +15,7 @@ import msgspec
 
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import Played, Result
 from gem_evaluation.results import RESULTS, Episodes, Summary, summary_of
@@ -29,7 +30,7 @@ try:
     tool: Any = importlib.import_module("inspect_ai.tool")
 except ModuleNotFoundError as error:
     raise MissingExtraError(
-        'this export needs inspect-ai, which is not installed. Run: pip install "gem-core[inspect]"'
+        f"this export needs inspect-ai, which is not installed. Run: {install_line('inspect')}"
     ) from error
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from gem_core.env import Env
 from gem_core.errors import MissingExtraError, TemplateError, described
+from gem_core.installation import install_line
 from gem_core.rollout import ChatTemplate
 from gem_evaluation.conversation import Prompt, Reply, Usage
 from gem_evaluation.engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
@@ -163,7 +164,7 @@ class LocalModel:
         except ModuleNotFoundError as error:
             extra = "vllm" if self._engine_name == "vllm" else "eval-local"
             raise MissingExtraError(
-                f'a local model needs {error.name}, which is not installed. Run: pip install "gem-core[{extra}]"'
+                f"a local model needs {error.name}, which is not installed. Run: {install_line(extra)}"
             ) from error
         except Exception as error:  # these libraries raise what they like
             raise ModelSetupError(f"the model {self._path} cannot be loaded: {described(error)}") from error

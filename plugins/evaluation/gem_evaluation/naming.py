@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from gem_core.errors import MissingExtraError, described
+from gem_core.installation import install_line
 from gem_evaluation.baselines import HumanModel, RandomModel
 from gem_evaluation.endpoints import DEFAULT_FILE, DEFAULT_KEY, Endpoint, find_endpoint
 from gem_evaluation.engines import EngineName
@@ -96,7 +97,7 @@ def check_extra() -> None:
     """Raises `MissingExtraError` where the extra `eval` is not installed."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f'evaluation needs {" and ".join(missing)}. Run: pip install "gem-core[eval]"')
+        raise MissingExtraError(f"evaluation needs {' and '.join(missing)}. Run: {install_line('eval')}")
 
 
 def _object(module: str, attribute: str, concurrency: int | None) -> Model:

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any
 
 from gem_core.errors import EnvError, MissingExtraError
+from gem_core.installation import install_line
 
 EVERYDAY_LENGTHS = range(3, 8)
 LARGE_LENGTHS = range(3, 21)
@@ -148,5 +149,5 @@ def _installed(name: str) -> bool:
 
 def _missing(name: str) -> MissingExtraError:
     return MissingExtraError(
-        f'the word games need the module {name!r}, which is not installed. Next: pip install "gem-core[games]"'
+        f"the word games need the module {name!r}, which is not installed. Next: {install_line('games')}"
     )

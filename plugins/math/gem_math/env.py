@@ -7,6 +7,7 @@ import os
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 from gem_questions import checks
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
 from gem_questions.extraction import last_box
@@ -83,8 +84,7 @@ class MathEnv(QuestionEnv):
         needed = "math_verify" if published else "mpmath"
         if importlib.util.find_spec(needed) is None:
             raise MissingExtraError(
-                f"grading mathematics needs the module {needed!r}, which is not installed. "
-                'Next: pip install "gem-core[math]"'
+                f"grading mathematics needs the module {needed!r}, which is not installed. Next: {install_line('math')}"
             )
         self.published, self.timeout = published, checks.seconds("timeout", timeout)
 

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from gem_core.errors import EnvError, MissingExtraError, near_matches
+from gem_core.installation import install_line
 
 Row: TypeAlias = Mapping[str, Any]
 """One question: its columns by name."""
@@ -245,7 +246,7 @@ def _need_datasets(source: Source) -> None:
     if importlib.util.find_spec("datasets") is None:
         raise MissingExtraError(
             f"reading {source} needs the module 'datasets', which is not installed. "
-            'Next: pip install "gem-core[data]", or give a .jsonl, .json or .csv file, which need nothing'
+            f"Next: {install_line('data')}, or give a .jsonl, .json or .csv file, which need nothing"
         )
 
 

@@ -17,6 +17,7 @@ import typer
 
 from gem_core.cli.terminal import say
 from gem_core.errors import MissingExtraError, ToolError
+from gem_core.installation import install_line
 
 if TYPE_CHECKING:
     from gem_search.retriever import Retriever
@@ -99,7 +100,7 @@ def extra(name: str) -> Generator[None]:
         yield
     except ModuleNotFoundError as error:
         missing = f"this needs the module {error.name!r}, which is not installed"
-        raise MissingExtraError(f'{missing}. Next: pip install "gem-core[{name}]"') from error
+        raise MissingExtraError(f"{missing}. Next: {install_line(name)}") from error
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from gem_core.episode import Episode, Source
 from gem_core.hookspecs import hookimpl
+from gem_core.installation import install_line
 
 _log = logging.getLogger("gem_trackers")
 
@@ -98,7 +99,7 @@ class Tracking:
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             if isinstance(error, ModuleNotFoundError):
-                reason = f'the module {error.name!r} is not installed. Next: pip install "gem-core[{self._name}]"'
+                reason = f"the module {error.name!r} is not installed. Next: {install_line(self._name)}"
             _log.error(
                 "%s %s; %s %s goes on without it: %s",
                 self._name,

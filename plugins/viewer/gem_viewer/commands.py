@@ -10,6 +10,7 @@ import typer
 
 from gem_core.cli.terminal import say, warn
 from gem_core.errors import MissingExtraError
+from gem_core.installation import install_line
 
 _LARGE = 60_000_000  # bytes; what mail and chats hardly take
 
@@ -66,4 +67,4 @@ def _check_extra() -> None:
     missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         needed = f"the viewer's server needs {' and '.join(missing)}"
-        raise MissingExtraError(f'{needed}. Run: pip install "gem-core[view]". --export FILE.html needs neither')
+        raise MissingExtraError(f"{needed}. Run: {install_line('view')}. --export FILE.html needs neither")

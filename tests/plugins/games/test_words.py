@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 
 import gem_core
 from gem_core.errors import EnvError, MissingExtraError
+from gem_core.installation import install_line
 from gem_games import words
 from gem_games.hangman import Hangman
 from gem_games.word_search import WordSearch
@@ -87,14 +89,14 @@ def test_make_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     gem_core.register("wordtest:Game-v0", game, kwargs=kwargs)
-    with pytest.raises(MissingExtraError, match=rf"{missing}.*pip install \"gem-core\[games\]\""):
+    with pytest.raises(MissingExtraError, match=rf"{missing}.*{re.escape(install_line('games'))}"):
         gem_core.make("wordtest:Game-v0")
 
 
 def test_reading_a_list_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "english_words", None)
     words.word_list.cache_clear()
-    with pytest.raises(MissingExtraError, match=r"english_words.*pip install \"gem-core\[games\]\""):
+    with pytest.raises(MissingExtraError, match=rf"english_words.*{re.escape(install_line('games'))}"):
         words.word_list(hardcore=True)
 
 

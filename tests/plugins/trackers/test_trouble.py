@@ -11,6 +11,7 @@ from conftest import Run
 from tracked_training import TRAINED
 
 from gem_core.episode import Source
+from gem_core.installation import install_line
 from gem_trackers.tracking import Tracking
 
 
@@ -28,7 +29,7 @@ def test_a_package_that_is_not_installed(
     ended = train(name)
     assert said(ended, name) == [
         f"{name} could not begin; training {TRAINED} goes on without it: the module '{name}' is not installed. "
-        f'Next: pip install "gem-core[{name}]"'
+        f"Next: {install_line(name)}"
     ]
     assert "Traceback" not in ended.stderr
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 3

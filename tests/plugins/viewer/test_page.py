@@ -17,6 +17,7 @@ from made_up import Plan, damage_episode, write_run
 from typer.testing import CliRunner
 
 from gem_core.cli.app import app
+from gem_core.installation import install_line
 from gem_core.records import open_records
 from gem_viewer.folder import MARK
 from gem_viewer.page import names_of, write_page
@@ -176,7 +177,7 @@ def test_exports_need_no_server(run: Path, tmp_path: Path) -> None:
     assert page.exists()
     served = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert served.returncode == 1
-    assert 'pip install "gem-core[view]"' in served.stderr
+    assert install_line("view") in served.stderr
 
 
 def test_what_is_no_file_is_one_line(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""`gem-core new`: a complete, tested distribution to start from."""
