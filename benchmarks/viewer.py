@@ -121,7 +121,7 @@ def measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     sizes = {
         "records": sum(one.stat().st_size for one in run.rglob("*") if one.is_file()),
         "page": page.stat().st_size,
-        "folder": sum(one.stat().st_size for path in written[1:] for one in path.iterdir()),
+        "folder": sum(one.stat().st_size for path in written.paths[1:] for one in path.iterdir()),
     }
     figures = {name: round(size / 1e6, 1) for name, size in sizes.items()}
     episodes = [records.summaries[index].id for index in (5, len(records.summaries) - 7, len(records.summaries) // 2)]

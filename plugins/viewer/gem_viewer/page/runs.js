@@ -115,7 +115,7 @@ class Runs {
     const { run, index } = this.rows[row];
     const { block } = this.source;
     const packed = await this.source.part(run, Math.floor(index / block), 2 + (index % block));
-    return decodedNumbers(packed.length ? await inflated(packed) : packed, await this.details(row));
+    return decodedNumbers(packed.size ? await inflated(packed) : new Uint8Array(), await this.details(row));
   }
 }
 
