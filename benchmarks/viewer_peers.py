@@ -127,7 +127,7 @@ def inspect_view(browser: Browser, run: Path, folder: Path) -> dict[str, Any]:
     with started([BIN / "inspect", "view", "--log-dir", logs, "--port", str(port)]):
         address = f"http://127.0.0.1:{port}/"
         server = answered(address)
-        shown = viewed(browser, f"{address}#/logs/log.eval/samples", ".ag-row")
+        shown = viewed(browser, f"{address}#/logs/log.eval/samples", ".sample-input")
     return {"write_s": wrote, "mb": size(logs / "log.eval"), "server_s": server, **shown}
 
 

@@ -188,7 +188,8 @@ class RecordSource:
     gaps: Sequence[str] = ()
     """What is missing, a sentence each."""
     entry_of: Callable[[Mapping[str, Any]], str] | None = None
-    """What the episode of a line was played as, where that is more than its id; gets the line's object."""
+    """What the episode of a line was played as, where that is more than its id. Gets the line's object, and raises
+    `msgspec.DecodeError` for one that has it not."""
 
 
 def namespace_of(name: str) -> str:

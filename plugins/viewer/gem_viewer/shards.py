@@ -16,9 +16,9 @@ sampled, in UTF-16 units as JavaScript counts.
 
 The numbers of an episode are arrays of 4 bytes each, which follow each other: the sampler's log-probability of each
 sampled token, turn by turn; then, for each update that trained on it, the trainer's, minus those, in turns that have
-them, and the entropies, in turns that have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7.
-The three largest values stand for what is not finite. The bytes of each array, and of the tokens, are shuffled: first
-the lowest bytes of all elements, and so on. Both make the streams small.
+them, and the entropies, in turns that have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...),
+so their error is at most 5e-7. The three largest values stand for what is not finite. The bytes of each array, and of
+the tokens, are shuffled: first the lowest bytes of all elements, and so on. Both make the streams small.
 """
 
 from __future__ import annotations
