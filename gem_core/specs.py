@@ -189,7 +189,7 @@ class RecordSource:
     """What is missing, a sentence each."""
     entry_of: Callable[[Mapping[str, Any]], str] | None = None
     """What the episode of a line was played as, where that is more than its id. Gets the line's object, and raises
-    `msgspec.DecodeError` for one that has it not."""
+    `msgspec.DecodeError` for one that does not say it."""
 
 
 def namespace_of(name: str) -> str:
