@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import CDPSession, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "plugins" / "viewer"))
 
@@ -121,7 +121,7 @@ def measured(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     sizes = {
         "records": sum(one.stat().st_size for one in run.rglob("*") if one.is_file()),
         "page": page.stat().st_size,
-        "folder": sum(one.stat().st_size for path in written[1:] for one in path.iterdir()),
+        "folder": sum(one.stat().st_size for path in written.paths[1:] for one in path.iterdir()),
     }
     figures = {name: round(size / 1e6, 1) for name, size in sizes.items()}
     episodes = [records.summaries[index].id for index in (5, len(records.summaries) - 7, len(records.summaries) // 2)]
@@ -157,12 +157,12 @@ def browsed(page: Path, episodes: list[str]) -> dict[str, Any]:
         tab.wait_for_selector(".long-table tbody tr:not(.space)")
         figures["longest_task_scrolling"] = round(tab.evaluate(SCROLL))
         figures["filter"] = round(tab.evaluate(TYPE, ["update", "3..40"])[0])
+        collector = context.new_cdp_session(tab)
         figures["renderer_pss_busy"] = round(renderer_memory() / 1e6)
-        time.sleep(5)  # the browser cleans up
-        figures["renderer_pss"] = round(renderer_memory() / 1e6)
+        figures["renderer_pss"] = settled(collector)
         figures["search"], found = tab.evaluate(TYPE, ["text", RARE])
-        time.sleep(5)
-        figures["renderer_pss_after_search"] = round(renderer_memory() / 1e6)
+        figures["renderer_pss_search"] = round(renderer_memory() / 1e6)
+        figures["renderer_pss_after_search"] = settled(collector)
         browser.close()
     return {**figures, "search": round(figures["search"]), "found": found, "failures": failures}
 
@@ -177,6 +177,13 @@ def until(tab: Page, expression: str) -> float:
 def opened(tab: Page, episode: str, mode: str) -> float:
     """Milliseconds until an episode is shown."""
     return tab.evaluate(OPEN, [f"#episode/run/{episode}", episode, mode])
+
+
+def settled(session: CDPSession) -> int:
+    """MB of the renderer after a garbage collection. The browser does one itself, some 20 s after the last action."""
+    session.send("HeapProfiler.collectGarbage")
+    time.sleep(1)  # it gives pages back to the system afterwards
+    return round(renderer_memory() / 1e6)
 
 
 def renderer_memory() -> int:

@@ -192,6 +192,9 @@ class RecordSource:
     """Versions of the distributions that took part."""
     gaps: Sequence[str] = ()
     """What is missing, a sentence each."""
+    entry_of: Callable[[Mapping[str, Any]], str] | None = None
+    """What the episode of a line was played as, where that is more than its id. Gets the line's object, and raises
+    `msgspec.DecodeError` for one that does not say it."""
 
 
 def namespace_of(name: str) -> str:

@@ -30,6 +30,8 @@ class RecordedSummary(msgspec.Struct, frozen=True):
     """What the rollout was for: `train`, `eval`, or empty if unknown."""
     update: int | None = None
     """The first update that trained on it, counted from 1; `None` if none did."""
+    entry: str = ""
+    """What it was played as: an evaluation may have several entries with the same environment. Empty: its id."""
 
     @property
     def id(self) -> str:
@@ -75,13 +77,13 @@ def summary_fields(episode: Episode) -> dict[str, Any]:
     return {**fields, **texts, "error": error, "task": episode.task}
 
 
-def summary_of(fields: dict[str, Any], split: str) -> RecordedSummary:
+def summary_of(fields: dict[str, Any], split: str, entry: str = "") -> RecordedSummary:
     """The summary of plain data.
 
     Raises:
         msgspec.ValidationError, KeyError: a field is missing or of another type.
     """
-    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["task"], split)
+    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["task"], split, entry=entry)
 
 
 def packed_episode(episode: Episode, *, full: bool) -> bytes:

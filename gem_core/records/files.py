@@ -188,7 +188,7 @@ class LineFile:
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
-                return _decoded(file.read(size))
+                return _episode(msgspec.json.decode(file.read(size), type=dict[str, Any]))
         except (OSError, msgspec.DecodeError) as error:
             raise RecordsError(f"{self.path} has changed: {error}") from error
 
@@ -205,7 +205,9 @@ class LineFile:
     def _take(self, line: bytes) -> None:
         self._lines += 1
         try:
-            summary = summary_of(summary_fields(_decoded(line)), self.source.split)
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            entry = self.source.entry_of(record) if self.source.entry_of else ""
+            summary = summary_of(summary_fields(_episode(record)), self.source.split, entry)
         except msgspec.DecodeError as error:
             self._bad[self._lines] = str(error)
         else:
@@ -214,8 +216,7 @@ class LineFile:
         self._end += len(line)
 
 
-def _decoded(line: bytes) -> Episode:
-    record = msgspec.json.decode(line, type=dict[str, Any])
+def _episode(record: dict[str, Any]) -> Episode:
     inner = record.get("episode")
     return restored(msgspec.convert(inner, dict[str, Any]) if isinstance(inner, dict) else record)
 

@@ -129,8 +129,18 @@ def record_source(folder: Path) -> RecordSource | None:
     except EvaluationError as error:
         gaps = [str(error)]
     return RecordSource(
-        "evaluation", folder / EPISODES, "eval", settings=identity, versions=identity.get("versions", {}), gaps=gaps
+        "evaluation",
+        folder / EPISODES,
+        "eval",
+        settings=identity,
+        versions=identity.get("versions", {}),
+        gaps=gaps,
+        entry_of=_entry_of,
     )
+
+
+def _entry_of(record: Mapping[str, Any]) -> str:
+    return msgspec.convert(record.get("key"), Key).entry
 
 
 def read_results(folder: Path) -> Iterator[Result]:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from gem_core.records import RecordedSummary
 
 _CHOICES: dict[str, Callable[[RecordedSummary], str | None]] = {
-    "env": lambda one: one.summary.env_id,
+    "env": lambda one: one.entry or one.summary.env_id,
+    "env_id": lambda one: one.summary.env_id,
     "split": lambda one: one.split,
     "stop": lambda one: one.summary.stop_reason.value,
     "error": lambda one: one.summary.error,

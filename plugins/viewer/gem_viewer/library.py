@@ -10,7 +10,7 @@ import msgspec
 
 from gem_core.errors import RecordsError
 from gem_viewer.columns import columns
-from gem_viewer.page import described, names_of
+from gem_viewer.page import described, metric_columns, metric_lines, names_of
 from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, shard
 
@@ -27,6 +27,7 @@ class Seen(NamedTuple):
 
     episodes: Annotated[int, msgspec.Meta(ge=0)]
     changes: Annotated[int, msgspec.Meta(ge=0)]
+    metrics: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Run:
@@ -43,6 +44,9 @@ class Run:
         self._updates: list[int | None] = []
         self._changes: list[tuple[int, int]] = []
         """Place and update of episodes that were trained on after they were first seen."""
+        self._metrics: dict[float | None, dict[str, float | None]] = {}
+        self._steps: list[float | None] = []
+        """The step of each line of metrics that came or changed, in that order."""
         self._failure: str | None = None
         self._unreadable: dict[int, str] = {}
         self._shards: dict[int, list[bytes]] = {}
@@ -59,15 +63,24 @@ class Run:
             self._shards.clear()  # episodes may have been trained on meanwhile
             self.table.texts = self._records.texts
             self._take()
+        self._take_metrics()  # they have a file of their own
 
     def news(self, seen: Seen) -> dict[str, Any]:
-        """What is not seen yet: the run's description, `columns` of later episodes, `changes` of earlier ones."""
+        """What is not seen yet: the run's description, `columns` of later episodes, `changes` of earlier ones, and
+        `metrics` of the updates that came or changed.
+        """
         summaries = self._records.summaries
         news = described(self._records, self._name)
         news["gaps"] += [*([self._failure] if self._failure else []), *unreadable_gaps(self._unreadable)]
         changes = [one for one in self._changes[seen.changes :] if one[0] < seen.episodes]
-        now = Seen(len(summaries), len(self._changes))
-        return {**news, "columns": columns(summaries[seen.episodes :]), "changes": changes, "seen": now}
+        steps = dict.fromkeys(self._steps[seen.metrics :])
+        return {
+            **news,
+            "columns": columns(summaries[seen.episodes :]),
+            "changes": changes,
+            "metrics": metric_columns([self._metrics[step] for step in steps]),
+            "seen": Seen(len(summaries), len(self._changes), len(self._steps)),
+        }
 
     def shard(self, block: int) -> list[bytes]:
         """The parts of a shard. Raises `LookupError` where there is none."""
@@ -88,6 +101,13 @@ class Run:
                 self._changes.append((place, one.update))
         self._updates += [one.update for one in summaries[len(self._updates) :]]
 
+    def _take_metrics(self) -> None:
+        for line in metric_lines(self._records):
+            step = line["step"]
+            if self._metrics.get(step) != line:
+                self._metrics[step] = line
+                self._steps.append(step)
+
 
 class Library:
     """All runs. Threads may call it.
@@ -105,7 +125,7 @@ class Library:
         with self._lock:
             for run in self._runs:
                 run.refresh()
-            padded = [*seen, *[Seen(0, 0)] * (len(self._runs) - len(seen))]
+            padded = [*seen, *[Seen(0, 0, 0)] * (len(self._runs) - len(seen))]
             return [run.news(one) for run, one in zip(self._runs, padded, strict=False)]
 
     def part(self, run: int, block: int, part: int) -> bytes:

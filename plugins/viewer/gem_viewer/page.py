@@ -51,7 +51,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 def described(records: Records, name: str) -> dict[str, Any]:
-    """What the page shows of a run besides its episodes, as plain data.
+    """What the page shows of a run besides its episodes and metrics, as plain data.
 
     Args:
         records: the run.
@@ -66,9 +66,19 @@ def described(records: Records, name: str) -> dict[str, Any]:
         "settings": {key: _shown(value) for key, value in settings.items()},
         "kwargs": _env_kwargs(settings),
         "versions": dict(records.versions),
-        "metrics": _metric_columns(records.metrics),
         "gaps": list(records.gaps),
     }
+
+
+def metric_lines(records: Records) -> list[dict[str, float | None]]:
+    """The metrics of each update, with its number as `step`; `None` for what is not finite."""
+    return [{name: _or_none(value) for name, value in line.items()} for line in records.metrics]
+
+
+def metric_columns(lines: Sequence[Mapping[str, float | None]]) -> dict[str, list[float | None]]:
+    """A list of each metric's values by line; `None` where it is missing."""
+    names = dict.fromkeys(name for line in lines for name in line)
+    return {name: [line.get(name) for line in lines] for name in names}
 
 
 def names_of(opened: Sequence[Records]) -> list[str]:
@@ -139,6 +149,7 @@ def _written(opened: Sequence[Records], path: Path, folder: ShardFolder | None, 
             about = described(records, name)
             about["gaps"] += unreadable_gaps(unreadable)
             gaps += [f"{name}: {gap}" for gap in unreadable_gaps(unreadable)]
+            about["metrics"] = metric_columns(metric_lines(records))
             runs.append({**about, "columns": columns(records.summaries), "sizes": sizes})
             tables.append(table.entries())
         boot = {"source": "embedded", "folder": "", "block": BLOCK}
@@ -246,23 +257,13 @@ def _shown(value: object) -> str:
 
 
 def _env_kwargs(settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Arguments of the environments as `gem-core play --set` takes them: by id, or for all under an empty text."""
-    environments: Any = settings.get("environments")  # of an evaluation
-    played: list[Any] = list(environments.values()) if environments else [{"id": "", **settings}]
-    found: dict[str, dict[str, str]] = {}
-    for one in played:
-        fields: dict[str, Any] = {"id": "", "env_kwargs": {}, **one}
-        shown = {str(key): _shown(value) for key, value in dict(fields["env_kwargs"] or {}).items()}
-        if found.setdefault(fields["id"], shown) != shown:
-            found[fields["id"]] = {}  # one id was played in several ways, and which one is not known
-    return found
+    """Arguments of the environments as `gem-core play --set` takes them: by entry, or for all under an empty text."""
+    played: Mapping[str, Mapping[str, Any]] = settings.get("environments") or {"": settings}  # of an evaluation, or not
+    return {
+        entry: {str(key): _shown(value) for key, value in dict(fields.get("env_kwargs") or {}).items()}
+        for entry, fields in played.items()
+    }
 
 
-def _metric_columns(lines: Sequence[Mapping[str, float]]) -> dict[str, list[float | None]]:
-    """A list of each metric's values by update; `None` where it is missing or not finite."""
-    names = dict.fromkeys(name for line in lines for name in line)
-    return {name: [_or_none(line.get(name)) for line in lines] for name in names}
-
-
-def _or_none(number: float | None) -> float | None:
-    return number if number is not None and number - number == 0 else None
+def _or_none(number: float) -> float | None:
+    return number if number - number == 0 else None

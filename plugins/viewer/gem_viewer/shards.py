@@ -14,11 +14,11 @@ at a time. A text that the tokens have is not stored again. `[start, end]` inste
 texts of the tokens between the last response and this one, and instead of a response a slice of those that were
 sampled, in UTF-16 units as JavaScript counts.
 
-The numbers of an episode are up to three arrays of 4 bytes each, which follow each other: the sampler's log-probability
-of each sampled token, turn by turn; the trainer's, minus those, in turns that have them; and the entropies, in turns
-that have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...), so their error is at most 5e-7.
-The three largest values stand for what is not finite. The bytes of each array, and of the tokens, are shuffled: first
-the lowest bytes of all elements, and so on. Both make the streams small.
+The numbers of an episode are arrays of 4 bytes each, which follow each other: the sampler's log-probability of each
+sampled token, turn by turn; then, for each update that trained on it, the trainer's, minus those, in turns that have
+them, and the entropies, in turns that have them. They are whole multiples of 1e-6 in zigzag order (0, -1, 1, -2, ...),
+so their error is at most 5e-7. The three largest values stand for what is not finite. The bytes of each array, and of
+the tokens, are shuffled: first the lowest bytes of all elements, and so on. Both make the streams small.
 """
 
 from __future__ import annotations
@@ -125,17 +125,16 @@ def _packed_numbers(one: RecordedEpisode | Unreadable, level: int) -> bytes:
 def _details(one: RecordedEpisode | Unreadable, table: TokenTable) -> dict[str, Any]:
     if isinstance(one, Unreadable):
         lists: dict[str, Any] = {"turns": [], "sequences": [], "updates": []}
-        nothing = {"final": "", "error": None, "provenance": "", "trained": None}
+        nothing = {"final": "", "error": None, "provenance": ""}
         return {**lists, **nothing, "unreadable": one.reason}
-    episode, trained = one.episode, one.trained
+    episode = one.episode
     return {
         "turns": _turns(episode, table),
         "final": episode.final_observation,
         "error": episode.error,
         "provenance": episode.provenance,
         "sequences": [len(sequence.ids) for sequence in episode.sequences],
-        "trained": None if trained is None else _trained(episode, trained),
-        "updates": [update.update for update in one.updates],
+        "updates": [_trained(episode, trained) for trained in one.updates],
     }
 
 
@@ -213,10 +212,10 @@ def _per_turn(episode: Episode, arrays: Sequence[array[float] | None]) -> list[a
 
 
 def _numbers(one: RecordedEpisode) -> bytes:
-    episode, trained = one.episode, one.trained
+    episode = one.episode
     sampled = [_units(episode.sequences[turn.sequence].logprobs[turn.start : turn.end]) for turn in episode.turns]
     arrays = [_joined([_codes(own) for own in sampled])]
-    if trained is not None:
+    for trained in one.updates:
         theirs = _per_turn(episode, trained.logprobs)
         pairs = zip(theirs, sampled, strict=True)
         arrays.append(_joined([_codes(_units(other), base) for other, base in pairs if other is not None]))

@@ -73,6 +73,18 @@ def test_records_of_an_evaluation(tmp_path: Path) -> None:
     assert "run.json cannot be read" in damaged.gaps[0]
 
 
+def test_records_say_which_entry_an_episode_belongs_to(tmp_path: Path) -> None:
+    corridor = {size: {"name": f"length {size}", "env_kwargs": {"length": size}} for size in (3, 5)}
+    entries = [Entry(id="game:Corridor-v0", tasks=2, **settings) for settings in corridor.values()]
+    evaluate(entries, load_model("random"), output=tmp_path)
+    assert sorted(one.entry for one in open_records(tmp_path).summaries) == ["length 3"] * 2 + ["length 5"] * 2
+    lines = (tmp_path / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "episodes.jsonl").write_text("".join([lines[0].replace('"key"', '"kee"', 1), *lines[1:]]))
+    damaged = open_records(tmp_path)
+    assert len(damaged.summaries) == 3
+    assert "line 1" in damaged.gaps[0]
+
+
 def test_all_rows_of_a_data_set_and_no_more() -> None:
     results = evaluate("qa:Sample", FunctionModel(lambda messages: "no", "no"))
     assert results["qa:Sample"].tasks == gem_core.make("qa:Sample").num_tasks == 40

@@ -68,7 +68,7 @@ def test_wrong_questions_are_refused(tmp_path: Path) -> None:
         {"run": 0, "block": 1, "part": 0},
     ):
         assert asked(server, "/api/part", **query).status_code == 404
-    for seen in ("{", "[3]", "[[1e999,0]]", "[[-1,0]]", "[[0.5,0]]", "[" * 5000):
+    for seen in ("{", "[3]", "[[1e999,0,0]]", "[[-1,0,0]]", "[[0.5,0,0]]", "[[0,0]]", "[" * 5000):
         assert asked(server, "/api/news", seen=seen).status_code == 404
     assert asked(server, "/api/nothing").status_code == 404
 
@@ -93,6 +93,25 @@ def test_a_run_is_followed_while_it_is_written(recorder: RunRecorder, tmp_path: 
     assert (third["columns"]["id"], third["changes"]) == ([], [])
     (everything,) = asked(server, "/api/news").json()
     assert everything["columns"]["update"] == [1, 1, None, None]
+
+
+def test_only_new_metrics_are_sent(recorder: RunRecorder, tmp_path: Path) -> None:
+    server = client(tmp_path / "run")
+    (empty,) = asked(server, "/api/news").json()
+    assert empty["metrics"] == {}
+    lines = [{"step": step, "loss": 1 / step} for step in (1, 2)]
+    file = tmp_path / "run" / "metrics.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (first,) = asked(server, "/api/news", seen=json.dumps([empty["seen"]])).json()
+    assert first["metrics"] == {"step": [1, 2], "loss": [1, 0.5]}
+    with file.open("a") as appended:
+        appended.write('{"step": 1, "eval": 0.5}\n{"step": 3, "loss": NaN}\n')
+    (second,) = asked(server, "/api/news", seen=json.dumps([first["seen"]])).json()
+    assert second["metrics"] == {"step": [1, 3], "loss": [1, None], "eval": [0.5, None]}
+    (third,) = asked(server, "/api/news", seen=json.dumps([second["seen"]])).json()
+    assert third["metrics"] == {}
+    (everything,) = asked(server, "/api/news").json()
+    assert everything["metrics"]["loss"] == [1, 0.5, None]
 
 
 def test_an_episode_keeps_its_place_when_another_process_writes(recorder: RunRecorder, tmp_path: Path) -> None:

@@ -108,13 +108,15 @@ def test_numbers_that_are_unknown_or_not_finite() -> None:
     one = msgspec.structs.replace(one, updates=[trained])
     details, _, numbers = map(inflated, shard([one], TokenTable({})))
     (found,) = json.loads(details)["episodes"]
-    assert found["trained"] == {
-        "update": 1,
-        "advantages": [1.5, None, "Infinity"],
-        "returns": [0.0, None, "NaN"],
-        "logprobs": [True, False, True],
-        "entropies": [False, False, False],  # one number does not belong to a turn of several tokens
-    }
+    assert found["updates"] == [
+        {
+            "update": 1,
+            "advantages": [1.5, None, "Infinity"],
+            "returns": [0.0, None, "NaN"],
+            "logprobs": [True, False, True],
+            "entropies": [False, False, False],  # one number does not belong to a turn of several tokens
+        }
+    ]
     count = sum(sizes)
     codes = unshuffled(numbers[: 4 * count], 4)
     assert math.isnan(number(codes[0]))

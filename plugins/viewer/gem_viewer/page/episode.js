@@ -6,18 +6,21 @@ class EpisodeView {
     this.runs = app.runs;
     this.mode = "chat";
     this.measure = "logprob";
+    this.update = 0; // which of the updates that trained on the episode
     this.element = el("div", { class: "episode" });
   }
 
   async show(row, turn) {
     const own = (this._showing = {});
+    if (row !== this.row) this.update = 0;
     this.row = row;
     const details = await this.runs.details(row);
-    const tokens = this.mode === "tokens" && details.sequences.length ? await this.runs.numbers(row) : null;
+    const tokens = this.mode === "tokens" && details.sequences.length ? await this.runs.numbers(row, this.update) : null;
     if (own !== this._showing) return; // another episode was opened meanwhile
     this.details = details;
+    this.trained = details.updates[this.update] ?? null;
     this.turn = turn === null ? null : Math.max(0, Math.min(details.turns.length - 1, turn));
-    const body = tokens ? new TokensView(tokens, details, this.measure, (name) => { this.measure = name; }).element : this._chat();
+    const body = tokens ? new TokensView(tokens, details, this.trained, this.measure, (name) => { this.measure = name; }).element : this._chat();
     this.element.replaceChildren(this._head(), el("div", { class: "columns" }, body, this._side()));
     this._drawChart();
     if (!document.querySelector("header").contains(document.activeElement)) this.element.querySelector("h1").focus({ preventScroll: true });
@@ -45,8 +48,23 @@ class EpisodeView {
         button("← Previous", "Key k", () => this.step(-1), at <= 0),
         el("span", { class: "faint" }, at < 0 ? "not in the selection" : `${integer(at + 1)} of ${integer(rows.length)}`),
         button("Next →", "Key j", () => this.step(1), at < 0 || at >= rows.length - 1),
+        this._updates(),
         button(`Group of ${group.length}`, "Key g", () => this.app.openGroup(this.row)),
         button("Copy link", "A permanent link to this episode and turn", (event) => copy(location.href.split("#")[0] + this.address(), event.target))));
+  }
+
+  // Which update's numbers are shown, where several trained on it.
+  _updates() {
+    const { updates } = this.details;
+    if (updates.length < 2) return null;
+    const options = updates.map(({ update }, at) => [String(at), String(update)]);
+    const field = select(options, String(this.update), async (at) => {
+      this.update = Number(at);
+      await this.show(this.row, this.turn);
+      this.element.querySelector(".update-choice")?.focus({ preventScroll: true });
+    });
+    field.className = "update-choice";
+    return labelled("Numbers of update", field);
   }
 
   address() {
@@ -70,11 +88,11 @@ class EpisodeView {
 
   _chat() {
     const list = el("ol", { class: "chat", "aria-label": "Conversation" });
-    const { turns, trained, final, error, unreadable } = this.details;
+    const { turns, final, error, unreadable } = this.details;
     if (unreadable) return el("p", { class: "failure", role: "alert" }, visible(unreadableText(this.details)));
     let result = null; // what a tool answered is the next observation
     for (const [at, turn] of turns.entries()) {
-      list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn, trained),
+      list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn),
         message("environment", result ? "tool's answer" : "observation", turn.observation, { folded: result }),
         message("policy", turn.tool ? "response with a tool call" : "response", turn.response, { folded: turn.tool ? `Tool call, ${turn.tool}` : null, notes: notesOf(turn) }),
         turn.info ? el("details", { class: "info" }, el("summary", {}, "What the environment reported"), textBlock(turn.info, { class: "mono" })) : null));
@@ -94,7 +112,8 @@ class EpisodeView {
     for (const one of this.element.querySelectorAll("details")) one.open = open;
   }
 
-  _turnHead(at, turn, trained) {
+  _turnHead(at, turn) {
+    const { trained } = this;
     const facts = [`reward ${number(asNumber(turn.reward))}`];
     if (trained) {
       if (trained.returns.length) facts.push(`return ${number(asNumber(trained.returns[at]))}`);
@@ -109,25 +128,19 @@ class EpisodeView {
   _side() {
     const facts = [["Run", "run"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
       ["Return", "return"], ["Turns", "turns"], ["Sampled tokens", "tokens"], ["Invalid actions", "invalid"], ["Truncated responses", "truncated"],
-      ["Tool calls", "tool_calls"]].map(([title, name]) => [title, name === "update" ? this._update() : this._value(name)]);
+      ["Tool calls", "tool_calls"]].map(([title, name]) => [title, name === "update" ? this.details.updates.map((one) => one.update).join(", ") : this._value(name)]);
     facts.push(["Offered by", this.details.provenance]);
     const shown = facts.filter(([, value]) => value !== null && value !== "");
     const list = el("dl", {}, ...shown.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, typeof value === "number" ? number(value) : visible(value))]));
-    const play = playLine(this.runs.run(this.row), this._value("env"), this._value("seed"), this._value("task"));
+    const play = playLine(this.runs.run(this.row), ...["env", "env_id", "seed", "task"].map((name) => this._value(name)));
     this.chart = el("div", { class: "turn-chart", role: "img", "aria-label": "Rewards, returns and advantages per turn; the numbers are beside each turn" });
     return el("aside", {}, this.details.turns.length ? this.chart : null, list,
       el("h3", {}, "Play the same seed and task"), el("div", { class: "copy-line" }, el("code", {}, visible(play)),
         el("button", { type: "button", title: "Key c", class: "copy", onclick: (event) => copy(play, event.target) }, "Copy")));
   }
 
-  // The page has the numbers of the first update that trained on it.
-  _update() {
-    const { updates } = this.details;
-    return updates.length > 1 ? `${updates[0]}, the first of ${updates.length}; its numbers are shown` : this._value("update");
-  }
-
   _drawChart() {
-    const { turns, trained } = this.details;
+    const { trained, details: { turns } } = this;
     if (!turns.length) return;
     const rewards = turns.map((turn) => asNumber(turn.reward));
     const returns = trained?.returns.length ? trained.returns.map(asNumber) : toGo(rewards);
@@ -200,10 +213,10 @@ function toGo(rewards) {
   return returns;
 }
 
-// A line for a POSIX shell.
-function playLine(run, env, seed, task) {
-  const words = ["gem-core", "play", env, "--seed", seed];
+// A line for a POSIX shell. An evaluation has arguments for each of its entries.
+function playLine(run, entry, id, seed, task) {
+  const words = ["gem-core", "play", id, "--seed", seed];
   if (task !== null) words.push("--task", String(task));
-  for (const [name, value] of Object.entries(run.kwargs[env] ?? run.kwargs[""] ?? {})) words.push("--set", `${name}=${value}`);
+  for (const [name, value] of Object.entries(run.kwargs[entry] ?? run.kwargs[""] ?? {})) words.push("--set", `${name}=${value}`);
   return words.map((word) => (/^[\w:.,=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 }

@@ -48,8 +48,8 @@ class EpisodesView {
 
   _cell(name, row) {
     const value = this.runs.value(row, name);
-    if (name === "success") return value ? badge("solved", "good") : badge("no", "quiet");
-    if (name === "stop") return badge(END_WORDS[value] ?? value, value === "env_error" ? "bad" : "quiet");
+    if (name === "success") return value ? { text: "solved", kind: "good" } : { text: "no", kind: "quiet" };
+    if (name === "stop") return { text: END_WORDS[value] ?? value, kind: value === "env_error" ? "bad" : "quiet" };
     if (name === "error" || name === "env" || name === "run") return shownText(preview(value ?? "", 70));
     if (name === "seed") return value;
     return typeof value === "string" ? shownText(value) : number(value);

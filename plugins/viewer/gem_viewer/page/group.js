@@ -21,10 +21,13 @@ class GroupView {
     const value = (name) => this.runs.value(row, name);
     const task = value("task") === null ? "" : `, task ${value("task")}`;
     const texts = details.some((one) => one.turns.some((own) => own.observation || own.response));
-    this.element.replaceChildren(el("h1", {}, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}`)),
+    const before = document.activeElement;
+    const reading = this.element.querySelector(".side-by-side")?.contains(before);
+    this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}`)),
       el("p", { class: "faint" }, this._said(rows, branches, turns, texts)),
       el("div", { class: "side-by-side", tabindex: 0, role: "region", "aria-label": "Episodes of the group" },
         el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Turn"), ...heads)), el("tbody", {}, ...lines))));
+    if (!document.querySelector("header").contains(before)) this.element.querySelector(reading ? ".side-by-side" : "h1").focus({ preventScroll: true });
   }
 
   _said(rows, branches, turns, texts) {
@@ -52,7 +55,7 @@ class GroupView {
     const cells = rows.map((row, at) => {
       const one = details[at].turns[turn];
       if (!one) return el("td", { class: "over" });
-      const trained = details[at].trained;
+      const trained = details[at].updates[0];
       const advantage = trained ? ` · advantage ${number(asNumber(trained.advantages[turn]))}` : "";
       return el("td", { class: `branch-${branches[turn][at] % 8}` },
         el("div", { class: "cell-head" }, el("span", { class: "branch" }, letter(branches[turn][at])),

@@ -51,11 +51,11 @@ class Runs {
       const run = this.runs[number];
       for (const [index, update] of one.changes) run.columns.update[index] = update;
       const grown = one.columns.id.length > 0 || one.changes.length > 0;
-      const said = (about) => JSON.stringify([about.metrics, about.gaps]);
-      changed ||= grown || said(one) !== said(run);
-      for (const name of ["metrics", "gaps", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
+      changed ||= grown || one.metrics.step?.length > 0 || JSON.stringify(one.gaps) !== JSON.stringify(run.gaps);
+      for (const name of ["gaps", "settings", "versions", "kwargs", "seen"]) run[name] = one[name];
       if (grown) this._blocks.forget(`${number}-`);
       this._append(run, one.columns);
+      addMetrics(run.metrics, one.metrics);
     }
     return changed;
   }
@@ -110,13 +110,26 @@ class Runs {
     return withTexts(episodes[index % block]);
   }
 
-  // The numbers of its sampled tokens, turn by turn; NaN: unknown.
-  async numbers(row) {
+  // The numbers of its sampled tokens, turn by turn, in one of the updates that trained on it; NaN: unknown.
+  async numbers(row, update) {
     const { run, index } = this.rows[row];
     const { block } = this.source;
     const packed = await this.source.part(run, Math.floor(index / block), 2 + (index % block));
-    return decodedNumbers(packed.length ? await inflated(packed) : packed, await this.details(row));
+    return decodedNumbers(packed.size ? await inflated(packed) : new Uint8Array(), await this.details(row), update);
   }
+}
+
+// Puts lines of metrics in the place of those of the same steps, or between the others.
+function addMetrics(metrics, lines) {
+  const steps = (metrics.step ??= []);
+  (lines.step ?? []).forEach((step, at) => {
+    let place = steps.findLastIndex((one) => one <= step);
+    if (steps[place] !== step) {
+      place++;
+      for (const values of Object.values(metrics)) values.splice(place, 0, null);
+    }
+    for (const [name, values] of Object.entries(lines)) (metrics[name] ??= new Array(steps.length).fill(null))[place] = values[at];
+  });
 }
 
 // Puts texts in the place of slices of the tokens' texts, see shards.py.
@@ -146,7 +159,7 @@ const UNIT = 1e-6;
 const NOT_FINITE = [Infinity, -Infinity, NaN]; // the codes from FIRST_NOT_FINITE on
 const FIRST_NOT_FINITE = 0xfffffffd;
 
-function decodedNumbers(bytes, { turns, trained, sequences }) {
+function decodedNumbers(bytes, { turns, updates, sequences }, update) {
   const sizes = turns.map(({ at: [, start, end] }) => (sequences.length ? end - start : 0));
   const starts = [];
   let sampled = 0;
@@ -172,8 +185,12 @@ function decodedNumbers(bytes, { turns, trained, sequences }) {
     });
     return numbers;
   };
-  const trainer = spread(trained?.logprobs ?? [], logprobs);
-  const entropies = spread(trained?.entropies ?? [], null);
+  let trainer = spread([], null);
+  let entropies = trainer;
+  for (const trained of updates.slice(0, update + 1)) {
+    trainer = spread(trained.logprobs, logprobs);
+    entropies = spread(trained.entropies, null);
+  }
   return { logprobs, trainer, entropies, starts };
 }
 

@@ -2,16 +2,20 @@
 
 const KEPT_SHARDS = 6;
 
+// What an element of the page has as JSON. It is read once: its text would stay in memory.
 function embedded(id) {
-  return JSON.parse(document.getElementById(id).textContent);
+  const element = document.getElementById(id);
+  const value = JSON.parse(element.textContent);
+  element.remove();
+  return value;
 }
 
 const fromBase64 = Uint8Array.fromBase64
   ? (text) => Uint8Array.fromBase64(text)
   : (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
-async function inflated(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+async function inflated(blob) {
+  const stream = blob.stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -37,11 +41,11 @@ class Kept {
   }
 }
 
-// Shards in base64, of which only the wanted part is decoded.
+// Shards as blobs, which browsers keep outside the page's memory; only the wanted part is read.
 class ShardSource {
-  constructor(boot, base64Of) {
+  constructor(boot, blobOf) {
     this.block = boot.block;
-    this.base64Of = base64Of;
+    this.blobOf = blobOf;
     this.runs = embedded("runs");
     this.tables = null;
   }
@@ -54,11 +58,9 @@ class ShardSource {
   async part(run, block, part) {
     const sizes = this.runs[run].sizes[block];
     const start = sizes.slice(0, part).reduce((sum, size) => sum + size, 0);
-    const skipped = start % 3;
-    const from = ((start - skipped) / 3) * 4;
-    const to = Math.ceil((start + sizes[part]) / 3) * 4;
-    const text = await this.base64Of(`${run}-${block}`);
-    return fromBase64(text.slice(from, to)).subarray(skipped, skipped + sizes[part]);
+    const blob = await this.blobOf(`${run}-${block}`);
+    if (blob.size < start + sizes[part]) throw new Error("a part of this page is missing: it was not written or copied whole");
+    return blob.slice(start, start + sizes[part]);
   }
 
   async table(run) {
@@ -67,22 +69,48 @@ class ShardSource {
   }
 }
 
+const SHARD = "script[id^=shard-]";
+const PAUSE = 20; // milliseconds
+
+// Takes the shards out of the page while it is being parsed, a few at a time.
 function embeddedShards() {
-  return async (place) => {
-    let element = document.getElementById(`shard-${place}`);
-    // The next shard's beginning, or the end of the page, says that this one is complete.
-    while (document.readyState === "loading" && !(element && element.nextElementSibling)) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      element = document.getElementById(`shard-${place}`);
+  const blobs = new Map();
+  const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
+  let left = true;
+  const takeSome = () => {
+    const parsing = document.readyState === "loading";
+    const until = performance.now() + PAUSE / 2;
+    let one = document.querySelector(SHARD);
+    // The next element, or the end of the page, says that a shard is complete.
+    while (one && (one.nextElementSibling || !parsing) && performance.now() < until) {
+      blobs.set(one.id.slice("shard-".length), decodedShard(one.textContent));
+      one.remove();
+      one = document.querySelector(SHARD);
     }
-    return element.textContent;
+    return parsing || one !== null;
   };
+  const take = async () => {
+    while ((left = takeSome())) await pause();
+  };
+  take();
+  return async (place) => {
+    while (left && !blobs.has(place)) await pause();
+    return blobs.get(place) ?? new Blob();
+  };
+}
+
+function decodedShard(text) {
+  try {
+    return new Blob([fromBase64(text)]);
+  } catch {
+    return new Blob(); // the file ends within it
+  }
 }
 
 // A page from a file may not read other files, but may run them as scripts: each hands over its shard.
 function shardsBeside(folder) {
   const waiting = new Map();
-  window.gemShard = (place, text) => waiting.get(place)?.(text);
+  window.gemShard = (place, text) => waiting.get(place)?.(new Blob([fromBase64(text)]));
   const load = (place) =>
     new Promise((resolve, reject) => {
       waiting.set(place, resolve);
@@ -120,7 +148,7 @@ class ServerSource {
   }
 
   async part(run, block, part) {
-    return new Uint8Array(await (await this._ask("part", { run, block, part })).arrayBuffer());
+    return (await this._ask("part", { run, block, part })).blob();
   }
 
   async table(run, largest) {

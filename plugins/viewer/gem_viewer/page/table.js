@@ -1,10 +1,11 @@
 // A table that draws only the rows that can be seen.
 
 const ROW_HEIGHT = 28; // pixels, as in style.css
-const SPARE_ROWS = 12;
+const SPARE_ROWS = 6;
 
 class LongTable {
-  // columns: [{name, title, cell(row) -> text or node, number}]; open(row) is called by a click or Enter.
+  // columns: [{name, title, cell(row) -> text, node, or {text, kind} of a badge, number}]; open(row) is called by a click
+  // or Enter.
   constructor(columns, { sort, open, label }) {
     this.open = open;
     this.sort = sort;
@@ -91,10 +92,7 @@ class LongTable {
     line.toggleAttribute("aria-selected", false);
     if (at === this.current) line.setAttribute("aria-selected", "true");
     this.columns.forEach((column, position) => {
-      const place = line.children[position];
-      const content = column.cell(this.rows[at]);
-      if (typeof content === "string" && place.firstChild instanceof Text) place.firstChild.data = content;
-      else place.replaceChildren(content);
+      fillCell(line.children[position], column.cell(this.rows[at]));
     });
   }
 
@@ -116,6 +114,15 @@ class LongTable {
     if (top < this.element.scrollTop) this.element.scrollTop = top;
     else if (top > this.element.scrollTop + height) this.element.scrollTop = top - height;
   }
+}
+
+// What is the same stays: laying it out again is garbage by the megabyte while scrolling.
+function fillCell(place, content) {
+  const kept = place.firstChild;
+  if (content.kind) {
+    if (kept?.textContent !== content.text || kept.className !== `badge ${content.kind}`) place.replaceChildren(badge(content.text, content.kind));
+  } else if (typeof content !== "string" || !(kept instanceof Text)) place.replaceChildren(content);
+  else if (kept.data !== content) kept.data = content;
 }
 
 function spacer() {

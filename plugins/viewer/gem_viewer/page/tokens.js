@@ -1,13 +1,13 @@
 // The token sequences of an episode as the policy saw them, coloured by a measure.
 
-// value(tokens, at, turn): of the sampled token `at`; shade(value): from -1 to 1, where negative is the other colour.
+// value(tokens, at, turn, trained): of the sampled token `at`; shade(value): from -1 to 1, where negative is the other colour.
 const MEASURES = {
   logprob: { title: "Log-probability (sampler)", value: (t, at) => t.logprobs[at], shade: (v) => Math.min(1, -v / 4), ends: ["0", "−4 and less"] },
   trainer: { title: "Log-probability (trainer)", value: (t, at) => t.trainer[at], shade: (v) => Math.min(1, -v / 4), ends: ["0", "−4 and less"] },
   ratio: { title: "Ratio, exp(trainer − sampler)", value: (t, at) => Math.exp(t.trainer[at] - t.logprobs[at]),
     shade: (v) => clamp(Math.log(v) / Math.log(1.25)), ends: ["0.8 and less", "1.25 and more"], signed: true },
   entropy: { title: "Entropy (trainer)", value: (t, at) => t.entropies[at], shade: (v) => Math.min(1, v / 3), ends: ["0", "3 nats and more"] },
-  advantage: { title: "Advantage of the turn", value: (t, at, turn, details) => asNumber(details.trained?.advantages[turn] ?? NaN),
+  advantage: { title: "Advantage of the turn", value: (t, at, turn, trained) => asNumber(trained?.advantages[turn] ?? NaN),
     shade: (v, scale) => clamp(v / scale), ends: ["negative", "positive"], signed: true },
   mask: { title: "Sampled or not", value: () => 1, shade: () => 0.5, ends: null },
 };
@@ -20,21 +20,22 @@ function clamp(value) {
 }
 
 // The measures that an episode has numbers for.
-function knownMeasures(tokens, details) {
+function knownMeasures(tokens, trained) {
   const some = (values) => values.some((value) => !Number.isNaN(value));
   const known = { logprob: some(tokens.logprobs), trainer: some(tokens.trainer), entropy: some(tokens.entropies),
-    ratio: some(tokens.trainer) && some(tokens.logprobs), advantage: Boolean(details.trained), mask: true };
+    ratio: some(tokens.trainer) && some(tokens.logprobs), advantage: Boolean(trained), mask: true };
   return Object.keys(MEASURES).filter((name) => known[name]);
 }
 
 class TokensView {
-  constructor(tokens, details, measure, onmeasure) {
+  constructor(tokens, details, trained, measure, onmeasure) {
     this.tokens = tokens;
     this.details = details;
-    this.known = knownMeasures(tokens, details);
+    this.trained = trained;
+    this.known = knownMeasures(tokens, trained);
     this.measure = this.known.includes(measure) ? measure : this.known[0];
     this.onmeasure = onmeasure;
-    this.scale = Math.max(1e-9, ...(details.trained?.advantages ?? []).map((one) => Math.abs(asNumber(one))).filter(Number.isFinite));
+    this.scale = Math.max(1e-9, ...(trained?.advantages ?? []).map((one) => Math.abs(asNumber(one))).filter(Number.isFinite));
     this.spans = [];
     this.readout = el("output", { class: "readout", "aria-live": "polite" }, "Point at a token, or move with the arrow keys.");
     this.body = el("div", { class: "token-body", tabindex: 0, role: "region", "aria-label": "Tokens, left and right arrow keys",
@@ -116,7 +117,7 @@ class TokensView {
 
   _class({ sampled, turn }) {
     const { value, shade } = MEASURES[this.measure];
-    const found = value(this.tokens, sampled, turn, this.details);
+    const found = value(this.tokens, sampled, turn, this.trained);
     if (Number.isNaN(found)) return "unknown";
     const level = Math.round(shade(found, this.scale) * LEVELS) || 0;
     return level < 0 ? `cold-${-level}` : `hot-${level}`;
@@ -143,7 +144,7 @@ class TokensView {
     else {
       facts.push(`turn ${turn + 1}`);
       for (const name of this.known) {
-        if (name !== "mask") facts.push(`${SHORT[name]} ${number(MEASURES[name].value(this.tokens, sampled, turn, this.details), 6)}`);
+        if (name !== "mask") facts.push(`${SHORT[name]} ${number(MEASURES[name].value(this.tokens, sampled, turn, this.trained), 6)}`);
       }
     }
     this.readout.replaceChildren(el("code", {}, visible(JSON.stringify(text ?? null))), ` ${facts.join("  ·  ")}`);

@@ -15,7 +15,7 @@ from showing import exported, played, served
 from waiting import wait_until
 
 from gem_core.episode import Run
-from gem_core.records import RunRecorder, open_records
+from gem_core.records import RunRecorder, open_records, read_episodes
 from gem_viewer.page import write_page
 
 SAID = "tokens and texts"
@@ -194,11 +194,51 @@ def test_several_updates_on_one_episode(open_page: Any, tmp_path: Path) -> None:
     recorder = RunRecorder(tmp_path / "run", tokenizer=Plan().vocabulary)
     one = played(0)
     recorder.gem_episode_end(one)
-    for number in (3, 4):
-        recorder.gem_update(update_of(number, [one], np.random.default_rng(0)))
+    for number, advantage in ((3, -0.25), (4, 0.75)):
+        update = update_of(number, [one], np.random.default_rng(number))
+        update.advantage[:] = advantage
+        recorder.gem_update(update)
     recorder.close()
+    (recorded,) = read_episodes(tmp_path / "run")
+    trainer = [update.logprobs[0] for update in recorded.updates]
     with open_page(exported(tmp_path / "run", tmp_path / "page.html"), "#episode") as tab:
-        tab.wait("aside dd", "3, the first of 2")
+
+        def told() -> float:
+            tab.page.locator("#tokens-0 .sampled-tokens span").first.click()
+            return float(tab.text(".readout").replace("\u2212", "-").split("trainer ")[1].split()[0])
+
+        tab.wait("aside dd", "3, 4")
+        tab.wait(".turn-head .facts", "advantage \u22120.25")
+        tab.press("t")
+        tab.wait(".token-body")
+        first = told()
+        tab.page.get_by_label("Numbers of update").select_option("4")
+        wait_until(lambda: tab.value("document.activeElement.className") == "update-choice")
+        assert [first, told()] == [pytest.approx(numbers[0], abs=2e-6) for numbers in trainer]
+        assert abs(first - told()) > 1e-5
+        tab.page.get_by_role("button", name="Conversation").click()
+        tab.wait(".turn-head .facts", "advantage 0.75")
+
+
+def test_focus_stays_in_a_group_that_is_drawn_again(open_page: Any, page: Path) -> None:
+    with open_page(page, "#group") as tab:
+        tab.wait(".group h1")
+        assert tab.value("document.activeElement.tagName") == "H1"
+        tab.page.locator(".side-by-side tbody a").first.focus()
+        before = tab.text(".group h1")
+        tab.press("j")
+        wait_until(lambda: tab.text(".group h1") != before)
+        assert tab.value("document.activeElement.className") == "side-by-side"
+
+
+def test_a_page_that_was_not_copied_whole(open_page: Any, page: Path, tmp_path: Path) -> None:
+    whole = page.read_bytes()
+    cut = tmp_path / "cut.html"
+    shards = whole.index(b'<script type="text/plain"')
+    for end in (shards, shards + 101, shards + 102, shards + 103, shards + 104):
+        cut.write_bytes(whole[:end])
+        with open_page(cut, "#episode") as tab:
+            tab.wait(".failure", "it was not written or copied whole")
 
 
 def test_a_group_without_texts(open_page: Any, tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def test_a_run_is_followed_while_it_trains(open_page: Any, tmp_path: Path) -> No
         tab.wait(".count", "4 episodes, 50 % solved")
         recorder.gem_episode_end(played(4))
         tab.wait(".count", "5 episodes")
+        tab.press("1")
+        for steps in ((2,), (3, 1)):  # a line may belong between those that the page has
+            with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+                file.writelines(f'{{"step": {step}, "loss": {step / 8}}}\n' for step in steps)
+            chart = tab.wait(".chart", "loss")
+
+        def at_the_left() -> list[str]:
+            chart.locator(".u-over").hover(position={"x": 3, "y": 40})
+            return chart.locator(".u-value").all_text_contents()
+
+        assert wait_until(lambda: at_the_left() == ["1", "0.125"])
         tab.screenshot("following")
         recorder.close()
 
@@ -152,6 +163,25 @@ def test_summaries_alone(open_page: Any, tmp_path: Path) -> None:
         tab.press("4")
         tab.wait(".chat", "This run recorded no texts")
         assert tab.page.get_by_role("button", name="Tokens").is_disabled()
+
+
+def test_entries_of_an_evaluation_with_the_same_environment(open_page: Any, tmp_path: Path) -> None:
+    entry = '[[entries]]\nid = "game:Corridor-v0"\nname = "length {0}"\nenv_kwargs = {{ length = {0} }}\n'
+    suite = tmp_path / "suite.toml"
+    suite.write_text("".join(entry.format(length) for length in (3, 5)))
+    folder = tmp_path / "evaluation"
+    options = ["--suite", str(suite), "--model", "random", "--tasks", "2", "--output", str(folder)]
+    subprocess.run([sys.executable, "-m", "gem_core", "eval", *options], check=True, capture_output=True, timeout=120)
+    with open_page(exported(folder, tmp_path / "page.html")) as tab:
+        assert sorted(tab.texts(".facts-table a")) == ["length 3", "length 5"]
+        tab.page.locator(".facts-table a", has_text="length 5").click()
+        tab.wait(".count", "2 of 4 episodes")
+        tab.page.locator(".long-table tr:not(.space) td").first.click()
+        tab.wait(".copy-line code", "gem-core play game:Corridor-v0")
+        assert tab.text(".copy-line code").endswith("--set length=5")
+        tab.press("g")
+        tab.wait(".group h1", "length 5")
+        assert tab.page.locator(".side-by-side thead th").count() == 1 + 1
 
 
 def test_the_folder_of_an_evaluation(open_page: Any, tmp_path: Path) -> None:
