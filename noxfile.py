@@ -44,7 +44,7 @@ OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["textarena"]
+HUBS = ["gym", "textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
@@ -154,8 +154,15 @@ def trackers(session: nox.Session) -> None:
 @nox.session
 def hubs(session: nox.Session) -> None:
     """Environments of other projects, with the extras that bring them."""
-    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test"])
+    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
     run(session, python, "-m", "pytest", *(f"tests/plugins/{hub}" for hub in HUBS), *session.posargs)
+
+
+@nox.session
+def trl_gym(session: nox.Session) -> None:
+    """An environment of Gymnasium trains in TRL's own loop; minutes and large, so not part of `tests`."""
+    python = environment(session, "trl", ADAPTER_PYTHON, ["trl", "gym"], ["test"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "tests/adapters/trl/gymnasium_learning.py", *session.posargs)
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""An environment of Gymnasium trains in TRL's own loop."""
+"""An environment of Gymnasium trains in TRL's own loop: `nox -s trl_gym`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from conftest import QUIET
-
-pytest.importorskip("gymnasium")
 
 from gem_tiny import tiny_policy
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
