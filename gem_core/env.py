@@ -29,9 +29,9 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, near_matches
+from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, hint_for
 
 if TYPE_CHECKING:
     from gem_core.specs import EnvSpec
@@ -86,6 +86,10 @@ class Env(ABC):
     """For environments over a data set: the engine calls `reset(seed=..., task=k)`. `k` counts the episodes of a run.
     Each number is used once over all environments and processes (and once per group), so that no row repeats before
     all rows were used."""
+
+    instead_of: ClassVar[Mapping[str, str]] = {"seed": "reset(seed=...), or make_vec(seed=...)"}
+    """For arguments and reset options of other names, what to use: the error about an unknown argument says so. Names
+    that an earlier version or another library had belong here."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE
@@ -211,7 +215,7 @@ class Env(ABC):
         for name in options:
             if name not in known:
                 raise EnvKwargsError(
-                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{near_matches(name, known)} "
+                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{hint_for(name, known, self.instead_of)} "
                     f"It takes: {', '.join(known)}"
                 )
 

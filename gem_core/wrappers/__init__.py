@@ -1,7 +1,16 @@
 """Wrappers that change what an environment shows, counts or allows."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from gem_core.upstream import no_attribute
 from gem_core.wrappers.history import HistoryMode, ObservationHistory
 from gem_core.wrappers.statistics import EpisodeStatistics
 from gem_core.wrappers.turn_limit import TurnLimit
 
 __all__ = ["EpisodeStatistics", "HistoryMode", "ObservationHistory", "TurnLimit"]
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name)
