@@ -75,6 +75,21 @@ class QuestionEnv(Env):
     """
 
     takes_task = True
+    instead_of: ClassVar[Mapping[str, str]] = {
+        "dataset_name": "dataset=...",
+        "question_key": "question=...",
+        "answer_key": "answer=...",
+        "test_key": "answer=...",
+        "image_key": "images=...",
+        "extract_boxed": "boxed=...",
+        "seed": "shuffle_seed=... for the order of the questions, and reset(seed=...) for a drawn one",
+        "eval": "shuffle_seed=None for the order of the data",
+        "idx": "index=...",
+        "use_mp": "nothing: answers are graded in a process of their own",
+        "max_workers": "nothing: programs share the places of the sandbox",
+        "load_from_cache_file": "nothing: templates are applied as questions are asked",
+        "sandbox_type": "backend=...",
+    }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""
 
