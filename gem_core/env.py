@@ -214,8 +214,9 @@ class Env(ABC):
         known = _option_names(type(self))
         for name in options:
             if name not in known:
+                hint = hint_for(name, known, self.instead_of)
                 raise EnvKwargsError(
-                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{hint_for(name, known, self.instead_of)} "
+                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{hint} "
                     f"It takes: {', '.join(known)}"
                 )
 

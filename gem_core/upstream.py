@@ -14,8 +14,8 @@ _NAMES = {
         "utils": "gem_core.compat.utils",
     },
     "gem_core.wrappers": {
-        "wrapper_factory": "ToolEnv, ObservationHistory and EpisodeStatistics by functools.partial, or get_wrapper_fns of "
-        "gem_core.compat.wrappers.wrapper_factory",
+        "wrapper_factory": "ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
+        "get_wrapper_fns of gem_core.compat.wrappers.wrapper_factory",
         "ObservationWrapper": "ObservationHistory(env, mode, last=..., tokenizer=...)",
         "EpisodeTrackingWrapper": "EpisodeStatistics(env)",
     },

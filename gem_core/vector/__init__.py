@@ -48,6 +48,7 @@ __all__ = [
     "weights_of",
 ]
 
+
 def __getattr__(name: str) -> Any:
     raise no_attribute(__name__, name)
 
@@ -59,8 +60,8 @@ BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
 @strict(
     {
         "async_mode": "backend='thread' for environments that wait, backend='process' for those that compute",
-        "vec_kwargs": "env_kwargs={...} for all environments, or env_kwargs={id: {...}} for those of an id; a list with "
-        "arguments for each place is known to gem_core.compat only",
+        "vec_kwargs": "env_kwargs={...} for all environments, or env_kwargs={id: {...}} for those of an id; "
+        "gem_core.compat.make_vec takes a list with those of each place",
     },
     "Arguments of the environments go into env_kwargs={...}.",
 )

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from upstream_probes import EASY, HARD, PROBES
+from upstream_probes import PROBES
 
 import gem_core
 import gem_core.compat

@@ -29,7 +29,9 @@ _RENAMED = {
     "seed": ("shuffle_seed", "data_seed"),
 }
 """Arguments of upstream's environments, and the names that they may have here."""
-_IDLE = frozenset({"load_from_cache_file", "max_workers", "only_real_words", "sandbox_type", "seed", "use_mp", "verbose"})
+_IDLE = frozenset(
+    {"load_from_cache_file", "max_workers", "only_real_words", "sandbox_type", "seed", "use_mp", "verbose"}
+)
 """Arguments that change nothing here: answers and programs are always confined, and games are seeded by `reset`."""
 
 

@@ -17,8 +17,6 @@ class SearchTool(RegisteredTool):
 
     tool_type = "search"
 
-    def __init__(
-        self, num_workers: int = 1, search_url: str | None = None, topk: int = 3, timeout: float = 5
-    ) -> None:
+    def __init__(self, num_workers: int = 1, search_url: str | None = None, topk: int = 3, timeout: float = 5) -> None:
         super().__init__("search:Passages", url=search_url, topk=topk, timeout=float(timeout))
         self.num_workers = num_workers

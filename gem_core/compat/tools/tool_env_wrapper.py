@@ -15,9 +15,9 @@ class ToolEnvWrapper(Wrapper):
     """Offers a response to each tool in turn, and to the environment where none of them finds a call in it.
 
     The first tool whose call succeeds answers, or else the first that found one. A tool turn never ends the episode.
-    `info` has `tool_use_counter` and `tool_success_counter`; with `prev_ep_` before their names on a reset, those of the
-    last episode; and on a tool turn `use_tool`, `tool_type`, `parsed_action`, and the `prefix` and `suffix` that the
-    environment showed last.
+    `info` has `tool_use_counter` and `tool_success_counter`; on a reset those of the last episode, too, with `prev_ep_`
+    before their names; and on a tool turn `use_tool`, `tool_type`, `parsed_action`, and the `prefix` and `suffix` that
+    the environment showed last.
 
     Args:
         env: the environment to wrap.

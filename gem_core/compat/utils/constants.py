@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TERMINAL_STATE = "<｜TERMINAL_STATE｜>"
+TERMINAL_STATE = "<\uff5cTERMINAL_STATE\uff5c>"
 """What upstream shows after the answer to a question. Environments of this project show an empty text."""
 
 
