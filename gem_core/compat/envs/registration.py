@@ -111,7 +111,7 @@ def make_vec(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     ids = [env_ids] if isinstance(env_ids, str) else list(env_ids)
-    own = [{} for _ in ids] if vec_kwargs is None else [dict(one) for one in vec_kwargs]
+    own: list[dict[str, Any]] = [{} for _ in ids] if vec_kwargs is None else [dict(one) for one in vec_kwargs]
     if len(own) != len(ids):
         raise ValueError(f"got {len(own)} vec_kwargs for {len(ids)} environments; give one for each")
     builders = [

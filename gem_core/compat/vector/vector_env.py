@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from gem_core.env import Env, Info
 from gem_core.errors import EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.seeding import fresh_seed
-from gem_core.vector import Autoreset
+from gem_core.vector import Autoreset, Fault
 from gem_core.vector import VectorEnv as Engine
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.tasks import TaskPlan, is_whole_number
@@ -70,9 +70,11 @@ class VectorEnv(ABC):
         plan = TaskPlan(self.env_ids, self.num_envs, fresh_seed() if seed is None else seed)
         settings = {
             "autoreset": Autoreset.SAME_STEP if same_step else Autoreset.DISABLED,
-            "failures": FailurePolicy(then=ErrorAction.RAISE),
+            "failures": FailurePolicy(),
         }
         self._engine = self._built(hosted, plan, settings)
+        # Names given here need not be registered, so no plugin is asked about them.
+        self._engine.on_failure = _stop
 
     @abstractmethod
     def _built(self, hosted: list[HostedEnv], plan: TaskPlan, settings: dict[str, Any]) -> Engine:
@@ -89,8 +91,9 @@ class VectorEnv(ABC):
             EnvFailure: an environment failed.
         """
         self._ended.clear()
-        seeds = [seed + slot for slot in range(self.num_envs)] if is_whole_number(seed) else seed  # pyright: ignore
-        return self._engine.reset(seed=seeds)
+        if is_whole_number(seed):
+            seed = [cast("int", seed) + slot for slot in range(self.num_envs)]
+        return self._engine.reset(seed=seed)
 
     def step(self, actions: Sequence[str] | Mapping[int, str]) -> Steps:
         """Play one turn in every environment, or in those that the mapping names.
@@ -145,6 +148,10 @@ class VectorEnv(ABC):
             self.envs[slot] = self.env_fns[slot]()
         self._used.add(slot)
         return self.envs[slot]
+
+
+def _stop(fault: Fault) -> ErrorAction:
+    return ErrorAction.RAISE
 
 
 def _by_slot(actions: Sequence[str] | Mapping[int, str]) -> Mapping[int, str]:
