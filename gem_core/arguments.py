@@ -16,7 +16,7 @@ def strict(instead_of: Mapping[str, str], otherwise: str = "") -> Callable[[Call
     """Have a function refuse keyword arguments that it does not name.
 
     Args:
-        instead_of: for arguments of other names, what to use: `{"async_mode": "backend='thread'"}`.
+        instead_of: what the error says about an argument, as `Env.instead_of`.
         otherwise: a sentence for arguments that resemble none.
 
     Returns:

@@ -87,9 +87,9 @@ class Env(ABC):
     Each number is used once over all environments and processes (and once per group), so that no row repeats before
     all rows were used."""
 
-    instead_of: ClassVar[Mapping[str, str]] = {"seed": "reset(seed=...), or make_vec(seed=...)"}
-    """For arguments and reset options of other names, what to use: the error about an unknown argument says so. Names
-    that an earlier version or another library had belong here."""
+    instead_of: ClassVar[Mapping[str, str]] = {"seed": "Use reset(seed=...), or make_vec(seed=...)"}
+    """What the error about an unknown argument or reset option says, by its name: `{"idx": "Use index=..."}`. For names
+    that an earlier version or another library has."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE

@@ -181,8 +181,8 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
 
 
 def hint_for(name: str, known: Iterable[str], instead_of: Mapping[str, str]) -> str:
-    """`" Use <replacement>."` for a name that has one, otherwise as `near_matches`."""
-    return f" Use {instead_of[name]}." if name in instead_of else near_matches(name, known)
+    """What `instead_of` says about a name, as a sentence; otherwise as `near_matches`."""
+    return f" {instead_of[name]}." if name in instead_of else near_matches(name, known)
 
 
 @contextmanager

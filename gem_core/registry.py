@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gem_core.tool import Tool
 
 
-@strict({"id": "env_id"}, "Arguments of the environment go into kwargs={...}.")
+@strict({"id": "Use env_id"}, "Arguments of the environment go into kwargs={...}.")
 def register(
     env_id: str,
     entry_point: str | Callable[..., Env],

@@ -99,7 +99,7 @@ class Tool(ABC):
     run in a separate thread or task, and are abandoned at the limit."""
 
     instead_of: ClassVar[Mapping[str, str]] = {}
-    """For arguments of other names, what to use; as `Env.instead_of`."""
+    """What the error about an unknown argument says, as `Env.instead_of`."""
 
     keeps_state: bool = False
     """Whether a call may depend on earlier calls of its episode, so that copies of an environment cannot continue

@@ -9,8 +9,10 @@ from pathlib import Path
 from gem_core.compat.alias import answer_to
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or not Path(sys.argv[1]).is_file():
-        sys.exit(f"usage: python -m gem_core.compat program.py [arguments...]; no such program: {sys.argv[1:2]}")
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m gem_core.compat program.py [arguments...]")
+    if not Path(sys.argv[1]).is_file():
+        sys.exit(f"there is no program {sys.argv[1]!r}. usage: python -m gem_core.compat program.py [arguments...]")
     answer_to("gem")
     del sys.argv[0]
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)

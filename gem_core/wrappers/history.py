@@ -58,11 +58,11 @@ class ObservationHistory(Wrapper):
 
     @strict(
         {
-            "max_history_length": "last=n+1: it counts observations, the newest among them, where upstream's n counts "
-            "earlier ones",
-            "include_action": "mode='concat_with_action', or 'concat' without actions",
-            "include_chat_template": "mode='concat_chat'",
-            "apply_chat_template_on_reset": "mode='concat_chat_on_reset'",
+            "max_history_length": "Use last=n+1: it counts observations and the newest is one of them, where upstream "
+            "counts earlier ones",
+            "include_action": "Use mode='concat_with_action', or 'concat' without actions",
+            "include_chat_template": "Use mode='concat_chat'",
+            "apply_chat_template_on_reset": "Use mode='concat_chat_on_reset'",
         }
     )
     def __init__(

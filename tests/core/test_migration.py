@@ -118,7 +118,7 @@ def test_every_id_of_the_page_exists() -> None:
         (lambda: gem_core.register("a:B-v0", "a:B", size=3), "go into kwargs="),
         (lambda: gem_core.make(EASY, seed=3), "Use reset(seed=...)"),
         (lambda: gem_core.make("math:Sample", dataset_name="x"), "Use dataset=..."),
-        (lambda: gem_core.make("math:Sample", use_mp=False), "Use nothing: answers are graded"),
+        (lambda: gem_core.make("math:Sample", use_mp=False), "Leave it out: answers are graded"),
         (lambda: gem_core.make("math:Sample").reset(idx=3), "Use index=..."),
         (lambda: gem_core.make("game:Sokoban-v0-easy", room_size=(6, 6)), "Use dim_room="),
         (lambda: gem_core.make("rg:arc_1d", seed=3), "Use data_seed=..."),

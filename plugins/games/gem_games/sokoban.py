@@ -44,7 +44,7 @@ class Sokoban(Game):
     """
 
     ACTION = re.compile(r"\\boxed\{(up|down|left|right)\}", re.IGNORECASE)
-    instead_of: ClassVar[Mapping[str, str]] = {**Game.instead_of, "room_size": "dim_room=(rows, columns)"}
+    instead_of: ClassVar[Mapping[str, str]] = {**Game.instead_of, "room_size": "Use dim_room=(rows, columns)"}
     FORM = f"{boxed('up')}, {boxed('down')}, {boxed('left')} or {boxed('right')}"
 
     def __init__(

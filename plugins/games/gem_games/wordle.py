@@ -37,7 +37,7 @@ class Wordle(Game):
     FORM = boxed("WORD")
     instead_of: ClassVar[Mapping[str, str]] = {
         **Game.instead_of,
-        "only_real_words": "nothing: the hidden word is always a real one",
+        "only_real_words": "Leave it out: the hidden word is always a real one",
     }
 
     def __init__(self, word_length: int | None = 5, max_turns: int | None = 20) -> None:

@@ -40,12 +40,12 @@ class MCPTool(Tool):
     """
 
     instead_of: ClassVar[Mapping[str, str]] = {
-        "config": "servers=...",
-        "execution_timeout": "timeout=...",
-        "validate_on_init": "nothing: the first reset connects",
-        "headers": "servers={name: {'url': ..., 'headers': ...}}",
-        "auth": "servers={name: {'url': ..., 'headers': {'Authorization': ...}}}",
-        "num_workers": "nothing, or max_concurrent=... of a Toolbox",
+        "config": "Use servers=...",
+        "execution_timeout": "Use timeout=...",
+        "validate_on_init": "Leave it out: the first reset connects",
+        "headers": "Use servers={name: {'url': ..., 'headers': ...}}",
+        "auth": "Use servers={name: {'url': ..., 'headers': {'Authorization': ...}}}",
+        "num_workers": "Leave it out, or use max_concurrent=... of a Toolbox",
     }
 
     def __init__(

@@ -41,8 +41,8 @@ class PythonTool(Tool):
 
     keeps_time = True
     instead_of: ClassVar[Mapping[str, str]] = {
-        "sandbox_type": "backend=...",
-        "keep_error_last_line": "last_error_line=...",
+        "sandbox_type": "Use backend=...",
+        "keep_error_last_line": "Use last_error_line=...",
     }
 
     def __init__(

@@ -76,19 +76,12 @@ class QuestionEnv(Env):
 
     takes_task = True
     instead_of: ClassVar[Mapping[str, str]] = {
-        "dataset_name": "dataset=...",
-        "question_key": "question=...",
-        "answer_key": "answer=...",
-        "test_key": "answer=...",
-        "image_key": "images=...",
-        "extract_boxed": "boxed=...",
-        "seed": "shuffle_seed=... for the order of the questions, and reset(seed=...) for a drawn one",
-        "eval": "shuffle_seed=None for the order of the data",
-        "idx": "index=...",
-        "use_mp": "nothing: answers are graded in a process of their own",
-        "max_workers": "nothing: programs share the places of the sandbox",
-        "load_from_cache_file": "nothing: templates are applied as questions are asked",
-        "sandbox_type": "backend=...",
+        "dataset_name": "Use dataset=...",
+        "question_key": "Use question=...",
+        "answer_key": "Use answer=...",
+        "seed": "Use shuffle_seed=... for the order of the questions, and reset(seed=...) for a drawn one",
+        "eval": "Use shuffle_seed=None for the order of the data",
+        "idx": "Use index=...",
     }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""

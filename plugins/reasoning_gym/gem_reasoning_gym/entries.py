@@ -54,7 +54,7 @@ class Definition:
         known = [field.name for field in dataclasses.fields(DATASETS[name][1]) if field.name not in _OURS]
         for key in settings:
             if key not in known:
-                instead = hint_for(key, known, {"seed": "data_seed=..."})
+                instead = hint_for(key, known, {"seed": "Use data_seed=..."})
                 raise EnvKwargsError(
                     f"rg:{name} has no argument {key!r} (given {settings[key]!r}).{instead} "
                     f"It takes: {', '.join(['data_seed', 'size', 'published', *known])}"

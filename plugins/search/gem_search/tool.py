@@ -53,8 +53,8 @@ class SearchTool(Tool):
     """
 
     instead_of: ClassVar[Mapping[str, str]] = {
-        "search_url": "url=...",
-        "num_workers": "nothing, or max_concurrent=... of a Toolbox",
+        "search_url": "Use url=...",
+        "num_workers": "Leave it out, or use max_concurrent=... of a Toolbox",
     }
 
     def __init__(
