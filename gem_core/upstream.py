@@ -6,33 +6,34 @@
 from __future__ import annotations
 
 _NAMES = {
+    "gem_core.compat": {"multiagent": "There is nothing for several agents yet"},
     "gem_core": {
-        "print_envs": "`gem-core list`, or gem_core.compat.print_envs()",
-        "core": "gem_core.Env, and gem_core.Wrapper for EnvWrapper",
-        "envs": "gem_core.make(id), gem_core.register and gem_core.spec",
-        "multiagent": "nothing yet: gem-core has no environments for several agents",
-        "utils": "gem_core.compat.utils",
+        "print_envs": "Use `gem-core list`, or gem_core.compat.print_envs()",
+        "core": "Use gem_core.Env, and gem_core.Wrapper for EnvWrapper",
+        "envs": "Use gem_core.make(id), gem_core.register and gem_core.spec",
+        "multiagent": "There is nothing for several agents yet",
+        "utils": "Use gem_core.compat.utils",
     },
     "gem_core.wrappers": {
-        "wrapper_factory": "ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
+        "wrapper_factory": "Use ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
         "get_wrapper_fns of gem_core.compat.wrappers.wrapper_factory",
-        "ObservationWrapper": "ObservationHistory(env, mode, last=..., tokenizer=...)",
-        "EpisodeTrackingWrapper": "EpisodeStatistics(env)",
+        "ObservationWrapper": "Use ObservationHistory(env, mode, last=..., tokenizer=...)",
+        "EpisodeTrackingWrapper": "Use EpisodeStatistics(env)",
     },
     "gem_core.tools": {
-        "ToolEnvWrapper": "ToolEnv(env, tools)",
-        "tool_env_wrapper": "gem_core.tools.ToolEnv(env, tools)",
-        "base_tool": "gem_core.tools.Tool, or gem_core.tools.FunctionTool for a function of yours",
-        "python_code_tool": "gem_core.make_tool('python:Interpreter')",
-        "search_tool": "gem_core.make_tool('search:Passages')",
-        "mcp_tool": "gem_core.make_tool('mcp:Servers', servers=...)",
+        "ToolEnvWrapper": "Use ToolEnv(env, tools)",
+        "tool_env_wrapper": "Use gem_core.tools.ToolEnv(env, tools)",
+        "base_tool": "Use gem_core.tools.Tool, or gem_core.tools.FunctionTool for a function of yours",
+        "python_code_tool": "Use gem_core.make_tool('python:Interpreter')",
+        "search_tool": "Use gem_core.make_tool('search:Passages')",
+        "mcp_tool": "Use gem_core.make_tool('mcp:Servers', servers=...)",
     },
     "gem_core.vector": {
-        "AutoresetMode": "Autoreset",
-        "AsyncVectorEnv": "make_vec(..., backend='thread')",
-        "async_vector_env": "gem_core.make_vec(..., backend='thread')",
-        "sync_vector_env": "gem_core.make_vec(...)",
-        "vector_env": "gem_core.vector.VectorEnv and gem_core.vector.Autoreset",
+        "AutoresetMode": "Use Autoreset",
+        "AsyncVectorEnv": "Use make_vec(..., backend='thread')",
+        "async_vector_env": "Use gem_core.make_vec(..., backend='thread')",
+        "sync_vector_env": "Use gem_core.make_vec(...)",
+        "vector_env": "Use gem_core.vector.VectorEnv and gem_core.vector.Autoreset",
     },
 }
 
@@ -40,5 +41,5 @@ _NAMES = {
 def no_attribute(module: str, name: str) -> AttributeError:
     """The error about a name that a module does not have, with what to use for one of upstream's."""
     instead = _NAMES[module].get(name)
-    hint = f". Use {instead}; see docs/migration.md" if instead else ""
+    hint = f". {instead}; see docs/migration.md" if instead else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")

@@ -12,7 +12,7 @@ a call goes to the tools, every other response to the environment.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gem_core.tool import CallContext, Function, Tool, ToolResult
 from gem_core.tools.env import ToolEnv
@@ -24,5 +24,7 @@ from gem_core.upstream import no_attribute
 __all__ = ["CallContext", "Function", "FunctionTool", "Tool", "ToolEnv", "ToolResult", "ToolSession", "Toolbox"]
 
 
-def __getattr__(name: str) -> Any:
-    raise no_attribute(__name__, name)
+if not TYPE_CHECKING:  # a type checker finds the names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_core.arguments import strict
 from gem_core.env import Env
@@ -49,8 +49,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    raise no_attribute(__name__, name)
+if not TYPE_CHECKING:  # a type checker finds the names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name)
 
 
 Backend = Literal["sync", "thread", "process", "ray"]

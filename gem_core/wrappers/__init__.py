@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gem_core.upstream import no_attribute
 from gem_core.wrappers.history import HistoryMode, ObservationHistory
@@ -12,5 +12,7 @@ from gem_core.wrappers.turn_limit import TurnLimit
 __all__ = ["EpisodeStatistics", "HistoryMode", "ObservationHistory", "TurnLimit"]
 
 
-def __getattr__(name: str) -> Any:
-    raise no_attribute(__name__, name)
+if not TYPE_CHECKING:  # a type checker finds the names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name)

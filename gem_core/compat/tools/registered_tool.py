@@ -9,7 +9,7 @@ from gem_core.compat.tools.base_tool import BaseTool
 from gem_core.registry import make_tool
 from gem_core.tools import Toolbox, ToolSession
 from gem_core.tools.calls import find_call
-from gem_core.tools.env import instructions
+from gem_core.tools.env import listed
 
 
 class RegisteredTool(BaseTool):
@@ -32,7 +32,7 @@ class RegisteredTool(BaseTool):
 
     def instruction_string(self) -> str:
         """How a model calls the tool. Raises `ToolError` where it cannot be opened."""
-        return instructions(self._session.functions, None)
+        return "\n".join(listed(self._session.functions))
 
     def execute_action(self, action: str) -> tuple[bool, bool, str, str]:
         """Answer the first call in a response. Raises `ToolError` where the tool cannot be opened."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from gem_core.compat.tools.base_tool import BaseTool
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
-
-_LAST_USE = "That was the last tool call of this episode. Answer now without tools."
+from gem_core.tools.env import LAST_USE
 
 
 class ToolEnvWrapper(Wrapper):
@@ -62,7 +61,7 @@ class ToolEnvWrapper(Wrapper):
         self.tool_use_counter += 1
         self.tool_success_counter += not failed
         if self.tool_use_counter == self.max_tool_uses:
-            observation = f"{observation.rstrip()}\n\n{_LAST_USE}"
+            observation = f"{observation.rstrip()}\n\n{LAST_USE}"
         reward = self.tool_reward + (0.0 if failed else self.tool_success_reward)
         info = {**self._frame, **self._counters(), "use_tool": True, "tool_type": tool_type, "parsed_action": parsed}
         return observation, reward, False, False, info
