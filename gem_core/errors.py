@@ -182,7 +182,10 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
 
 def hint_for(name: str, known: Iterable[str], instead_of: Mapping[str, str]) -> str:
     """What `instead_of` says about a name, as a sentence; otherwise as `near_matches`."""
-    return f" {instead_of[name]}." if name in instead_of else near_matches(name, known)
+    if name not in instead_of:
+        return near_matches(name, known)
+    sentence = instead_of[name]
+    return f" {sentence}" if sentence.endswith(".") else f" {sentence}."
 
 
 @contextmanager
