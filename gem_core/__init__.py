@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from gem_core import advantages as advantages
+    from gem_core import compat as compat
     from gem_core import errors as errors
     from gem_core import plugins as plugins
     from gem_core import registry as registry
@@ -94,7 +95,9 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != full_name:
             raise
-    raise AttributeError(f"module 'gem_core' has no attribute {name!r}")
+    from gem_core.upstream import no_attribute
+
+    raise no_attribute("gem_core", name)
 
 
 def __dir__() -> list[str]:

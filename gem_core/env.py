@@ -29,9 +29,9 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, near_matches
+from gem_core.errors import EnvError, EnvKwargsError, ResetNeededError, hint_for
 
 if TYPE_CHECKING:
     from gem_core.specs import EnvSpec
@@ -86,6 +86,10 @@ class Env(ABC):
     """For environments over a data set: the engine calls `reset(seed=..., task=k)`. `k` counts the episodes of a run.
     Each number is used once over all environments and processes (and once per group), so that no row repeats before
     all rows were used."""
+
+    instead_of: ClassVar[Mapping[str, str]] = {"seed": "Use reset(seed=...), or make_vec(seed=...)"}
+    """What the error about an unknown argument or reset option says, by its name: `{"idx": "Use index=..."}`. For names
+    that an earlier version or another library has."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE
@@ -210,8 +214,9 @@ class Env(ABC):
         known = _option_names(type(self))
         for name in options:
             if name not in known:
+                hint = hint_for(name, known, self.instead_of)
                 raise EnvKwargsError(
-                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{near_matches(name, known)} "
+                    f"{self!r} has no reset option {name!r} (given {options[name]!r:.200}).{hint} "
                     f"It takes: {', '.join(known)}"
                 )
 

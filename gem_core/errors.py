@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from enum import Enum
 
@@ -178,6 +178,14 @@ def near_matches(name: str, known: Iterable[str], *, limit: int = 3) -> str:
     """`" Did you mean 'a' or 'b'?"` for the known names closest to `name`, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=limit, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(match) for match in close)}?" if close else ""
+
+
+def hint_for(name: str, known: Iterable[str], instead_of: Mapping[str, str]) -> str:
+    """What `instead_of` says about a name, as a sentence; otherwise as `near_matches`."""
+    if name not in instead_of:
+        return near_matches(name, known)
+    sentence = instead_of[name]
+    return f" {sentence}" if sentence.endswith(".") else f" {sentence}."
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from gem_core.arguments import strict
 from gem_core.env import Env
 from gem_core.errors import (
     EnvError,
@@ -18,6 +19,7 @@ from gem_core.errors import (
     ToolError,
     boundary,
     described,
+    hint_for,
     near_matches,
 )
 from gem_core.plugins import Registration, manager
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gem_core.tool import Tool
 
 
+@strict({"id": "Use env_id"}, "Arguments of the environment go into kwargs={...}.")
 def register(
     env_id: str,
     entry_point: str | Callable[..., Env],
@@ -194,11 +197,12 @@ def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[
     parameters = inspect.signature(constructor).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
+    instead_of: Mapping[str, str] = getattr(constructor, "instead_of", {})
     for name in kwargs:
         if name not in parameters:
             accepted = ", ".join(parameters) or "none"
             raise EnvKwargsError(
-                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{near_matches(name, parameters)} "
+                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, parameters, instead_of)} "
                 f"It takes: {accepted}"
             )
 

@@ -98,6 +98,9 @@ class Tool(ABC):
     """Whether calls end by themselves at `context.timeout`. Such calls run in the caller's thread. Calls of other tools
     run in a separate thread or task, and are abandoned at the limit."""
 
+    instead_of: ClassVar[Mapping[str, str]] = {}
+    """What the error about an unknown argument says, as `Env.instead_of`."""
+
     keeps_state: bool = False
     """Whether a call may depend on earlier calls of its episode, so that copies of an environment cannot continue
     separately."""

@@ -10,10 +10,21 @@ limits; a `ToolSession` is one environment's use of a toolbox. `ToolEnv` wraps a
 a call goes to the tools, every other response to the environment.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from gem_core.tool import CallContext, Function, Tool, ToolResult
 from gem_core.tools.env import ToolEnv
 from gem_core.tools.functions import FunctionTool
 from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
+from gem_core.upstream import no_attribute
 
 __all__ = ["CallContext", "Function", "FunctionTool", "Tool", "ToolEnv", "ToolResult", "ToolSession", "Toolbox"]
+
+
+if not TYPE_CHECKING:  # a type checker finds the names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name)

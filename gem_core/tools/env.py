@@ -15,7 +15,8 @@ from gem_core.tools.calls import Call, Form, find_call, written
 from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
 
-_LAST_USE = "That was the last tool call of this episode. Answer now without tools."
+LAST_USE = "That was the last tool call of this episode. Answer now without tools."
+"""What follows the result of the last call."""
 
 
 class ToolEnv(Wrapper):
@@ -164,7 +165,7 @@ class ToolEnv(Wrapper):
         self._successes += not result.error
         observation = self._reply(call).replace("{}", result.text, 1)
         if self._uses == self.max_tool_uses:
-            observation = f"{observation.rstrip()}\n\n{_LAST_USE}"
+            observation = f"{observation.rstrip()}\n\n{LAST_USE}"
         info: Info = {**result.info, **self._frame, **self._counters()}
         info |= {"use_tool": True, "tool_type": call.function, "parsed_action": action[: call.end]}
         info |= {"tool_error": result.text} if result.error else {}
@@ -193,13 +194,18 @@ def _frame(info: Info) -> Info:
 def instructions(functions: Sequence[Function], max_uses: int | None) -> str:
     """Which tools there are and how to call them, for a model that knows nothing of this."""
     uses = "any number of times" if max_uses is None else f"at most {max_uses} times"
-    lines = [f"You may use tools, {uses} in all. End your reply with one call, and its result is the next message."]
-    lines += [_described(function) for function in functions if function.tag]
+    how = f"You may use tools, {uses} in all. End your reply with one call, and its result is the next message."
+    return "\n".join([how, *listed(functions)]) + "\n"
+
+
+def listed(functions: Sequence[Function]) -> list[str]:
+    """Lines that say how each function is called."""
+    lines = [_described(function) for function in functions if function.tag]
     if others := [function for function in functions if not function.tag]:
         lines += ["A function is called by its name and its arguments as JSON, for example:"]
         lines += ['<tool_call>{"name": "...", "arguments": {"...": "..."}}</tool_call>', "The functions are:"]
         lines += [msgspec.json.encode(function.schema["function"]).decode() for function in others]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _described(function: Function) -> str:

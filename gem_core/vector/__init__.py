@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from gem_core.arguments import strict
 from gem_core.env import Env
 from gem_core.errors import EnvFailure, FailureKind, boundary, described, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
+from gem_core.upstream import no_attribute
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Transition
@@ -46,10 +48,25 @@ __all__ = [
     "weights_of",
 ]
 
+
+if not TYPE_CHECKING:  # a type checker finds the names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        raise no_attribute(__name__, name)
+
+
 Backend = Literal["sync", "thread", "process", "ray"]
 BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
 
 
+@strict(
+    {
+        "async_mode": "Use backend='thread' for environments that wait, backend='process' for those that compute",
+        "vec_kwargs": "Use env_kwargs={...} for all environments, or env_kwargs={id: {...}} for those of an id; "
+        "gem_core.compat.make_vec takes a list with those of each place",
+    },
+    "Arguments of the environments go into env_kwargs={...}.",
+)
 def make_vec(
     env_ids: EnvIds,
     num_envs: int | None = None,

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
@@ -17,6 +17,10 @@ from gem_core.vector.faults import Fault, cut_off, decide_alone, log_failure
 from gem_core.vector.slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.tasks import Task, TaskPlan, is_whole_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class VectorEnv(ABC):
@@ -107,11 +111,12 @@ class VectorEnv(ABC):
 
     def step(
         self, actions: Sequence[str] | Mapping[int, str]
-    ) -> tuple[list[str], list[float], list[bool], list[bool], list[Info]]:
+    ) -> tuple[list[str], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[Info]]:
         """Play one turn in every environment, or in those that the mapping names, and wait for all of them.
 
         Returns:
-            Observations, rewards, terminated, truncated and infos, each a list in the order of `actions`.
+            Observations, rewards, terminated, truncated and infos in the order of `actions`: rewards are an array of
+            float64 and flags are arrays of bool, each of shape (number of actions,); the others are lists.
 
         Raises:
             ClosedError: the vector is closed.
@@ -132,10 +137,7 @@ class VectorEnv(ABC):
         else:
             self.send(actions)
         results = self._wait_for(len(actions), None)
-        if not results:
-            return [], [], [], [], []
-        observations, rewards, terminated, truncated, infos = zip(*[results[slot] for slot in actions], strict=True)
-        return list(observations), list(rewards), list(terminated), list(truncated), list(infos)
+        return _stacked([results[slot] for slot in actions])
 
     def send(self, actions: Mapping[int, str]) -> None:
         """Start one turn in the environments named. Raises as `step`."""
@@ -428,6 +430,21 @@ class VectorEnv(ABC):
         more = f" and {len(counts) - 3} more ids" if len(counts) > 3 else ""
         state = "closed" if self._closed else f"{len(self.pending)} at work"
         return f"<{type(self).__name__} {shown}{more}, {self.autoreset.value}, {state}>"
+
+
+def _stacked(
+    transitions: Sequence[Transition],
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[Info]]:
+    import numpy as np  # rollouts use `send` and `recv`, and need none of it
+
+    count = len(transitions)
+    return (
+        [one[0] for one in transitions],
+        np.fromiter([one[1] for one in transitions], np.float64, count),
+        np.fromiter([one[2] for one in transitions], np.bool_, count),
+        np.fromiter([one[3] for one in transitions], np.bool_, count),
+        [one[4] for one in transitions],
+    )
 
 
 def _seeds(seed: Any, count: int) -> int | list[int] | None:

@@ -10,6 +10,7 @@ from collections import deque
 from enum import Enum
 from typing import Any, Protocol
 
+from gem_core.arguments import strict
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import TemplateError
@@ -55,6 +56,15 @@ class ObservationHistory(Wrapper):
         TemplateError: a chat mode without a tokenizer.
     """
 
+    @strict(
+        {
+            "max_history_length": "Use last=n+1: it counts observations and the newest is one of them, where upstream "
+            "counts earlier ones",
+            "include_action": "Use mode='concat_with_action', or 'concat' without actions",
+            "include_chat_template": "Use mode='concat_chat'",
+            "apply_chat_template_on_reset": "Use mode='concat_chat_on_reset'",
+        }
+    )
     def __init__(
         self,
         env: Env,

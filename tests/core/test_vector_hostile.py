@@ -589,9 +589,9 @@ def test_a_lie_is_a_failure_of_its_own_turn(how: str, backend: str) -> None:
     failures = FailurePolicy(max_failure_share=None)
     with make("demo-hostile:Liar-v0", 1, backend, failures=failures, env_kwargs={"how": how}) as vec:
         vec.reset()
-        assert vec.step(["a"])[3] == [False]
-        assert vec.step(["a"])[3] == [True]
-        assert vec.step(["a"])[3] == [False]
+        assert vec.step(["a"])[3].tolist() == [False]
+        assert vec.step(["a"])[3].tolist() == [True]
+        assert vec.step(["a"])[3].tolist() == [False]
         [statistics] = vec.statistics.values()
         assert (statistics.failed, statistics.failures) == (1, 1)
 

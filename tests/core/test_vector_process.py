@@ -168,7 +168,7 @@ def test_an_info_that_cannot_travel_is_a_failure_of_that_turn(autoreset: str, wh
     with told(2, autoreset=autoreset) as vec:
         for ending in (f"{what} end", what):
             _, _, _, truncated, infos = vec.step([ending, "walk on"])
-            assert truncated == [True, False]
+            assert truncated.tolist() == [True, False]
             error = infos[0].get("final_info", infos[0])["error"]
             assert error.startswith("its info cannot be sent between processes: ")
             if autoreset == "disabled":
@@ -176,7 +176,7 @@ def test_an_info_that_cannot_travel_is_a_failure_of_that_turn(autoreset: str, wh
             expected = Walk()
             expected.reset(seed=seed_of(0, vec.statistics["demo-process:Told-v0"].episodes, 2))
             expected.rng.random()
-            assert vec.step({0: "walk on"})[3] == [False]
+            assert vec.step({0: "walk on"})[3].tolist() == [False]
 
 
 def test_infos_and_texts_travel_as_they_are() -> None:
@@ -197,7 +197,7 @@ def test_actions_are_texts_of_any_class_and_nothing_else(backend: str) -> None:
             with pytest.raises(ValueError, match=r"action for slot 1 is .* not a string"):
                 vec.step(["walk b", wrong])  # type: ignore[list-item]
         assert not vec.pending
-        assert vec.step(["walk b", "walk b"])[3] == [False, False]
+        assert vec.step(["walk b", "walk b"])[3].tolist() == [False, False]
 
 
 def test_printing_reaches_the_terminal_and_disturbs_nothing(capfd: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +283,7 @@ def test_plugins_decide_in_a_worker_as_they_do_here(
     gem_core.register("demo-process:Walk-v0", Walk)
     with make("demo-process:Walk-v0", 2, "process", env_kwargs={"longest": 40}) as vec:
         vec.reset()
-        assert vec.step(["a", "b"])[2] == [True, True]
+        assert vec.step(["a", "b"])[2].tolist() == [True, True]
     assert noted(tmp_path / "heard") == [1, 1]
     manager.configure({"what": threading.Lock()})
     with pytest.raises(EnvError, match=r"what plugins were told of the run cannot be sent to a worker.*lock"):
@@ -438,7 +438,7 @@ def test_a_forked_process_takes_none_of_the_worker_s_messages() -> None:
     with told(2) as vec:
         for turn in range(5):
             assert vec.step(["fork-exit", f"walk {turn}"])[0][0] == "forked"
-            assert vec.step(["walk x", "walk y"])[3] == [False, False]
+            assert vec.step(["walk x", "walk y"])[3].tolist() == [False, False]
 
 
 def test_a_forked_copy_of_the_vector_ends_no_worker() -> None:

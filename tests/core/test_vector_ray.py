@@ -207,7 +207,7 @@ def test_raising_and_unsendable_infos_cost_their_own_episodes_only(undisturbed: 
     with vector(autoreset="disabled") as vec:
         vec.reset()
         shown, _, _, truncated, infos = vec.step(["raise", "a", "unsendable", "a"])
-        assert truncated == [True, False, True, False]
+        assert truncated.tolist() == [True, False, True, False]
         assert infos[0]["error"] == "OSError: gone"
         assert "cannot be sent" in infos[2]["error"]
         assert [shown[1], shown[3]] == undisturbed[1][1::2]
@@ -219,7 +219,7 @@ def test_neighbours_of_a_lost_member_go_on(trouble: str, error: str, undisturbed
         _, infos = vec.reset()
         first = observations(vec, 2)
         shown, _, _, truncated, after = vec.step(["a", trouble, "a", "a"])
-        assert truncated == [False, True, False, False]
+        assert truncated.tolist() == [False, True, False, False]
         assert after[1]["error"].startswith(error)
         others = [0, 2, 3]
         actions = dict.fromkeys(others, "a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from gem_code.running import Test, run_tests
 from gem_core.env import Info
@@ -52,6 +52,12 @@ class CodeEnv(QuestionEnv):
     answer_form = (
         'tests: {"inputs": [...], "outputs": [...]} of equal length, or a list of {"input": ..., "output": ...}'
     )
+    instead_of: ClassVar[Mapping[str, str]] = {
+        **QuestionEnv.instead_of,
+        "test_key": "Use answer=...",
+        "max_workers": "Leave it out: programs share the places of the sandbox",
+        "sandbox_type": "Use backend=...",
+    }
     tests: list[Test]
 
     def __init__(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from gem_core.errors import EnvError
 from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
@@ -43,6 +44,7 @@ class Sokoban(Game):
     """
 
     ACTION = re.compile(r"\\boxed\{(up|down|left|right)\}", re.IGNORECASE)
+    instead_of: ClassVar[Mapping[str, str]] = {**Game.instead_of, "room_size": "Use dim_room=(rows, columns)"}
     FORM = f"{boxed('up')}, {boxed('down')}, {boxed('left')} or {boxed('right')}"
 
     def __init__(

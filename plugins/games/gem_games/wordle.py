@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 from gem_games.words import check_limits, other_word, require, words_of
@@ -33,6 +35,10 @@ class Wordle(Game):
 
     ACTION = re.compile(r"\\boxed\{([a-zA-Z]+(?:\s+[a-zA-Z]+)*)\}")
     FORM = boxed("WORD")
+    instead_of: ClassVar[Mapping[str, str]] = {
+        **Game.instead_of,
+        "only_real_words": "Leave it out: the hidden word is always a real one",
+    }
 
     def __init__(self, word_length: int | None = 5, max_turns: int | None = 20) -> None:
         self._drawn = to_be_drawn(word_length=word_length, max_turns=max_turns)

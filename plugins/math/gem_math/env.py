@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Mapping
+from typing import ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
@@ -54,6 +56,11 @@ class MathEnv(QuestionEnv):
     Raises:
         MissingExtraError: math-verify is not installed, or mpmath, which comes with it.
     """
+
+    instead_of: ClassVar[Mapping[str, str]] = {
+        **QuestionEnv.instead_of,
+        "use_mp": "Leave it out: answers are graded in a process of their own",
+    }
 
     def __init__(
         self,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import EnvError
@@ -25,6 +26,8 @@ class GeometryEnv(MathEnv):
 
     The others, and the errors: see `MathEnv`.
     """
+
+    instead_of: ClassVar[Mapping[str, str]] = {**MathEnv.instead_of, "image_key": "Use images=..."}
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from mcp import types
 
@@ -38,6 +38,15 @@ class MCPTool(Tool):
     Raises:
         ToolError: an invalid description of servers, or an invalid time limit.
     """
+
+    instead_of: ClassVar[Mapping[str, str]] = {
+        "config": "Use servers=...",
+        "execution_timeout": "Use timeout=...",
+        "validate_on_init": "Leave it out: the first reset connects",
+        "headers": "Use servers={name: {'url': ..., 'headers': ...}}",
+        "auth": "Use servers={name: {'url': ..., 'headers': {'Authorization': ...}}}",
+        "num_workers": "Leave it out, or use max_concurrent=... of a Toolbox",
+    }
 
     def __init__(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from gem_core.tools import CallContext, Function, Tool, ToolResult
 from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, SandboxError, Session
@@ -40,6 +40,10 @@ class PythonTool(Tool):
     """
 
     keeps_time = True
+    instead_of: ClassVar[Mapping[str, str]] = {
+        "sandbox_type": "Use backend=...",
+        "keep_error_last_line": "Use last_error_line=...",
+    }
 
     def __init__(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from gem_qa.verdicts import is_right, is_right_in_squad
 from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
@@ -43,6 +44,12 @@ class QaEnv(QuestionEnv):
     The others, and the errors: see `gem_questions.env.QuestionEnv`. The answer column holds a text, a number, or a list
     of them.
     """
+
+    instead_of: ClassVar[Mapping[str, str]] = {
+        **QuestionEnv.instead_of,
+        "extract_boxed": "Use boxed=...",
+        "load_from_cache_file": "Leave it out: templates are applied as questions are asked",
+    }
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 import numpy
 from reasoning_gym import factory  # pyright: ignore[reportMissingTypeStubs]
 
-from gem_core.errors import EnvError, EnvKwargsError, near_matches
+from gem_core.errors import EnvError, EnvKwargsError, hint_for, near_matches
 from gem_reasoning_gym.ordered import ORDERED
 
 BLOCK = 500
@@ -29,7 +29,8 @@ DATASETS = cast("dict[str, tuple[Any, Any]]", factory.DATASETS)  # pyright: igno
 """Class and class of the configuration, by name."""
 
 _one_at_a_time = threading.Lock()
-_OURS = {"seed": "data_seed=...", "size": "nothing: the entries never end"}
+_OURS = ("seed", "size")
+"""Fields of every configuration that are arguments of the environment, the first one by another name."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class Definition:
         known = [field.name for field in dataclasses.fields(DATASETS[name][1]) if field.name not in _OURS]
         for key in settings:
             if key not in known:
-                instead = f" Give {_OURS[key]}." if key in _OURS else near_matches(key, known)
+                instead = hint_for(key, known, {"seed": "Use data_seed=..."})
                 raise EnvKwargsError(
                     f"rg:{name} has no argument {key!r} (given {settings[key]!r}).{instead} "
-                    f"It takes: {', '.join(['data_seed', 'published', *known])}"
+                    f"It takes: {', '.join(['data_seed', 'size', 'published', *known])}"
                 )
         definition = cls(name, pickle.dumps(sorted(settings.items())))
         definition.config(0)

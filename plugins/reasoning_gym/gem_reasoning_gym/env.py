@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
@@ -31,7 +32,7 @@ class ReasoningGym(Env):
 
     | `reset(...)` | entry of the data set |
     | --- | --- |
-    | `task=k`, as the engine calls it | number `k`; they never end |
+    | `task=k`, as the engine calls it | number `k`; they never end, or begin anew after `size` entries |
     | `seed=s` | drawn |
     | nothing | the next number |
     | `index=k` | number `k`, for evaluation |
@@ -69,24 +70,36 @@ class ReasoningGym(Env):
     Args:
         dataset: its name in reasoning-gym.
         data_seed: the data set's own seed; another one gives other entries.
+        size: number of entries, to ask the same ones again and again; `None` never ends.
         published: pay what reasoning-gym does, also where an answer that solves nothing earns it.
         settings: fields of the data set's configuration, for example its difficulty.
 
     Raises:
         EnvKwargsError: the data set has no such setting; the message names the near match.
-        EnvError: it refuses a value.
+        EnvError: it refuses a value, or `size` is no number of entries.
     """
 
     takes_task = True
+    instead_of: ClassVar[Mapping[str, str]] = {"idx": "Use index=..."}
 
-    def __init__(self, dataset: str, *, data_seed: int = 42, published: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, dataset: str, *, data_seed: int = 42, size: int | None = None, published: bool = False, **settings: Any
+    ) -> None:
         if not 0 <= data_seed < HIGHEST:
             raise EnvError(f"data_seed must be from 0 to {HIGHEST - 1}, not {data_seed!r}")
+        if size is not None and not (type(size) is int and 1 <= size <= HIGHEST):
+            raise EnvError(f"size must be a number of entries from 1 to {HIGHEST}, or None, not {size!r}")
+        self._size = size
         self._definition = Definition.of(dataset, settings)
         self._grader = function_name(self._definition, published)
         self._data_seed = data_seed
         self._next = 0
         self._entry: Entry = {"question": "", "answer": None}
+
+    @property
+    def num_tasks(self) -> int | None:
+        """`size`."""
+        return self._size
 
     def reset(
         self, seed: int | None = None, *, task: int | None = None, index: int | None = None, **options: Any
@@ -97,12 +110,13 @@ class ReasoningGym(Env):
             EnvError: there is no entry of that number.
         """
         super().reset(seed=seed, **options)
-        number = task if index is None else index
-        if number is None and seed is not None:
-            self._entry = drawn(self._definition, self._data_seed, self.rng)
+        if index is not None:
+            self._entry = entry(self._definition, self._data_seed, self._checked(index))
+        elif task is None and seed is not None:
+            self._entry = self._drawn()
         else:
-            self._entry = entry(self._definition, self._data_seed, self._next if number is None else number)
-        self._next += number is None and seed is None
+            self._entry = self._asked(self._next if task is None else task)
+            self._next += task is None
         return self._entry["question"], {}
 
     def step(self, action: str) -> StepResult:
@@ -125,6 +139,19 @@ class ReasoningGym(Env):
     def render(self) -> str:
         """The question."""
         return self._entry["question"]
+
+    def _checked(self, index: int) -> int:
+        if self._size is not None and index >= self._size:
+            raise EnvError(f"{self!r} has no entry {index}: size={self._size}, and entries are numbered from 0")
+        return index
+
+    def _drawn(self) -> Entry:
+        if self._size is None:
+            return drawn(self._definition, self._data_seed, self.rng)
+        return entry(self._definition, self._data_seed, self.rng.randrange(self._size))
+
+    def _asked(self, number: int) -> Entry:
+        return entry(self._definition, self._data_seed, number if self._size is None else number % self._size)
 
     def _score(self, answer: str) -> tuple[float, str | None]:
         if len(answer) > LONGEST:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 import msgspec
@@ -51,6 +51,11 @@ class SearchTool(Tool):
     Raises:
         ToolError: an invalid argument; and on opening, a missing or invalid address.
     """
+
+    instead_of: ClassVar[Mapping[str, str]] = {
+        "search_url": "Use url=...",
+        "num_workers": "Leave it out, or use max_concurrent=... of a Toolbox",
+    }
 
     def __init__(
         self, url: str | None = None, *, topk: int = 3, timeout: float = 5.0, retries: int = 2, cache: int = 1024

@@ -100,15 +100,24 @@ def test_settings_of_the_data_set_are_passed_on() -> None:
         assert len(hard.reset(index=number)[0]) > len(easy.reset(index=number)[0])
 
 
-@pytest.mark.parametrize(
-    ("argument", "hint"), [("min_wordz", "min_words"), ("seed", "data_seed"), ("size", "never end")]
-)
+@pytest.mark.parametrize(("argument", "hint"), [("min_wordz", "min_words"), ("seed", "data_seed"), ("sizes", "size")])
 def test_an_unknown_setting_is_an_error_with_a_hint(argument: str, hint: str) -> None:
     with pytest.raises(EnvKwargsError, match=hint):
         opened("letter_counting", **{argument: 1})
 
 
-@pytest.mark.parametrize("settings", [{"min_words": -5}, {"min_words": 9, "max_words": 3}, {"data_seed": -1}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"min_words": -5},
+        {"min_words": 9, "max_words": 3},
+        {"data_seed": -1},
+        {"size": 0},
+        {"size": 2.0},
+        {"size": True},
+    ],
+    ids=str,
+)
 def test_values_that_make_no_data_set_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(EnvError):
         opened("letter_counting", **settings)
@@ -198,6 +207,19 @@ def test_seeds_draw_from_many() -> None:
 def test_another_data_seed_gives_other_entries() -> None:
     one, other = opened("chain_sum", data_seed=1), opened("chain_sum", data_seed=5000)
     assert all(one.reset(index=number)[0] != other.reset(index=number)[0] for number in range(5))
+
+
+@pytest.mark.parametrize("name", ["letter_counting", "chain_sum"])
+def test_a_data_set_of_some_size_begins_anew(name: str) -> None:
+    env, endless = opened(name, size=3), opened(name)
+    entries = [endless.reset(index=number)[0] for number in range(3)]
+    assert (env.num_tasks, endless.num_tasks) == (3, None)
+    assert [env.reset()[0] for _ in range(6)] == entries * 2
+    assert [env.reset(seed=1, task=number)[0] for number in range(3, 6)] == entries
+    assert {env.reset(seed=seed)[0] for seed in range(40)} == {*entries}
+    assert env.reset(index=2)[0] == entries[2]
+    with pytest.raises(EnvError, match="no entry 3: size=3"):
+        env.reset(index=3)
 
 
 @pytest.mark.parametrize("number", [-1, 2**31])

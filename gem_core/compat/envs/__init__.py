@@ -1,0 +1,1 @@
+"""Upstream's environments: by id with `make`, and as functions with the names of its classes."""

@@ -1,0 +1,45 @@
+"""Names that gem-llm has and this project has under another name, for the errors about names that do not exist.
+
+`gem_core.compat` has all of them; docs/migration.md has the whole table.
+"""
+
+from __future__ import annotations
+
+_NAMES = {
+    "gem_core.compat": {"multiagent": "There is nothing for several agents yet"},
+    "gem_core": {
+        "print_envs": "Use `gem-core list`, or gem_core.compat.print_envs()",
+        "core": "Use gem_core.Env, and gem_core.Wrapper for EnvWrapper",
+        "envs": "Use gem_core.make(id), gem_core.register and gem_core.spec",
+        "multiagent": "There is nothing for several agents yet",
+        "utils": "Use gem_core.compat.utils",
+    },
+    "gem_core.wrappers": {
+        "wrapper_factory": "Use ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
+        "get_wrapper_fns of gem_core.compat.wrappers.wrapper_factory",
+        "ObservationWrapper": "Use ObservationHistory(env, mode, last=..., tokenizer=...)",
+        "EpisodeTrackingWrapper": "Use EpisodeStatistics(env)",
+    },
+    "gem_core.tools": {
+        "ToolEnvWrapper": "Use ToolEnv(env, tools)",
+        "tool_env_wrapper": "Use gem_core.tools.ToolEnv(env, tools)",
+        "base_tool": "Use gem_core.tools.Tool, or gem_core.tools.FunctionTool for a function of yours",
+        "python_code_tool": "Use gem_core.make_tool('python:Interpreter')",
+        "search_tool": "Use gem_core.make_tool('search:Passages')",
+        "mcp_tool": "Use gem_core.make_tool('mcp:Servers', servers=...)",
+    },
+    "gem_core.vector": {
+        "AutoresetMode": "Use Autoreset",
+        "AsyncVectorEnv": "Use make_vec(..., backend='thread')",
+        "async_vector_env": "Use gem_core.make_vec(..., backend='thread')",
+        "sync_vector_env": "Use gem_core.make_vec(...)",
+        "vector_env": "Use gem_core.vector.VectorEnv and gem_core.vector.Autoreset",
+    },
+}
+
+
+def no_attribute(module: str, name: str) -> AttributeError:
+    """The error about a name that a module does not have, with what to use for one of upstream's."""
+    instead = _NAMES[module].get(name)
+    hint = f". {instead}; see docs/migration.md" if instead else ""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
