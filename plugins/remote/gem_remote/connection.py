@@ -118,7 +118,7 @@ def _attempt(url: str) -> ClientConnection:
             ping_interval=KEEPALIVE,
             ping_timeout=KEEPALIVE,
             close_timeout=_CLOSE_SECONDS,
-        )
+        ).__enter__()  # closed by `Connection.close`
     except InvalidStatus as error:
         said = (error.response.body or b"").decode(errors="replace").strip() or f"HTTP {error.response.status_code}"
         if error.response.status_code == _BUSY:

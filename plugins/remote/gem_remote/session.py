@@ -19,6 +19,7 @@ from gem_remote.messages import (
     Failed,
     Open,
     Render,
+    Request,
     Reset,
     Sample,
     Step,
@@ -49,7 +50,7 @@ class Session:
         """The reply to a message. Raises nothing, whatever the client sends and the environment does."""
         with self._turn:
             try:
-                request = decoded_request(data)
+                request = _request(data)
                 result = self._opened(request) if isinstance(request, Open) else self._called(request)
             except _Refused as refused:
                 self.over = True
@@ -110,6 +111,13 @@ class Session:
 
 class _Refused(Exception):
     """The session is over, for the reason that is said to the client."""
+
+
+def _request(data: bytes) -> Request:
+    try:
+        return decoded_request(data)
+    except ValueError as error:
+        raise _Refused(str(error)) from error
 
 
 def _failed(error: BaseException) -> Failed:
