@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import socket
 import weakref
 from collections.abc import Callable, Mapping
@@ -19,7 +19,6 @@ MOST_BYTES = 64 << 20
 """Of one reply; more is no answer of an environment."""
 _BUSY = 503
 _CLOSE_SECONDS = 2.0
-_log = logging.getLogger("gem_remote")
 T = TypeVar("T")
 
 
@@ -74,7 +73,8 @@ class Socket:
             Lost: the connection has ended.
         """
         try:
-            self._connection.send(message)
+            with contextlib.suppress(ConnectionClosed):  # what the server said before it closed is still to be read
+                self._connection.send(message)
             reply = self._connection.recv(decode=False)
         except ConnectionClosed as error:
             self.close()
@@ -119,7 +119,5 @@ def _reason(error: ConnectionClosed) -> str:
 
 
 def _abandoned(connection: ClientConnection) -> None:
-    try:
+    with contextlib.suppress(OSError):  # it is closed already
         connection.socket.shutdown(socket.SHUT_RDWR)
-    except OSError:  # it is closed already
-        _log.debug("a session had ended before it was abandoned")
