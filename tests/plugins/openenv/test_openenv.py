@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
 import shutil
 import socket
 import subprocess
@@ -90,8 +91,9 @@ def test_an_exported_id_has_the_same_transitions(url: str, env_id: str) -> None:
     with make(env_id) as here, served(url, env_id) as there:
         for seed in range(20):
             assert there.reset(seed=seed) == here.reset(seed=seed)
+            drawn = random.Random(seed)
             for _ in range(TURNS):
-                action = here.sample_random_action()
+                action = here.draw_action(drawn)
                 transition = here.step(action)
                 assert there.step(action) == transition
                 if transition[2] or transition[3]:
