@@ -6,7 +6,7 @@ import json
 import random
 import string
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 _OWN = frozenset({"done", "reward", "metadata", "terminated", "truncated", "info"})
 """Fields that say more than the observation."""
@@ -31,9 +31,9 @@ class Fields:
     """
 
     def __init__(self, schemas: Mapping[str, Any], action: str | None, observation: str | None) -> None:
-        self._action = schemas.get("action") or {}
+        self._action: dict[str, Any] = schemas.get("action") or {}
         self.action = _field(self._action, action, "action")
-        self.observation = _field(schemas.get("observation") or {}, observation, "observation")
+        self.observation = _field(cast("dict[str, Any]", schemas.get("observation") or {}), observation, "observation")
         self.instruction = "" if self.action else f"Reply with a JSON object of this schema: {_shown(self._action)}\n"
         """What a policy that writes JSON has to know."""
 
@@ -51,7 +51,7 @@ class Fields:
             value = None
         if not isinstance(value, dict):
             raise BadAction("An action is a JSON object.")
-        return value
+        return cast("dict[str, Any]", value)
 
     def text_of(self, observation: Mapping[str, Any]) -> str:
         """What a policy is shown of an observation."""
@@ -76,8 +76,9 @@ def _field(schema: Mapping[str, Any], wanted: str | None, of: str) -> str | None
 
 
 def _shown(schema: Mapping[str, Any]) -> str:
-    fields = {name: value for name, value in (schema.get("properties") or {}).items() if name not in _OWN}
-    return json.dumps({**schema, "properties": fields}, ensure_ascii=False)
+    fields: dict[str, Any] = schema.get("properties") or {}
+    shown = {name: value for name, value in fields.items() if name not in _OWN}
+    return json.dumps({**schema, "properties": shown}, ensure_ascii=False)
 
 
 def _drawn(schema: Mapping[str, Any], root: Mapping[str, Any], rng: random.Random, depth: int = 0) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import ResetResult, StepResult
 from gem_core.errors import EnvError
@@ -34,7 +34,7 @@ def _schemas(url: str) -> dict[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{url}/schema", timeout=_SECONDS) as answer:
-            schemas = json.load(answer)
+            schemas: Any = json.load(answer)
     except urllib.request.HTTPError as error:
         raise EnvError(f"what answers at {url} is no OpenEnv server: its /schema is HTTP {error.code}") from error
     except OSError as error:
@@ -43,7 +43,7 @@ def _schemas(url: str) -> dict[str, Any]:
         raise EnvError(f"what answers at {url} is no OpenEnv server: its /schema is no JSON") from error
     if not isinstance(schemas, dict):
         raise EnvError(f"what answers at {url} is no OpenEnv server: its /schema is no object")
-    return schemas
+    return cast("dict[str, Any]", schemas)
 
 
 class OpenEnvSession:
@@ -105,7 +105,8 @@ class OpenEnvSession:
                 return self._invalid("The action does not fit its schema.")
             raise self._failure(data)
         observation, done = data["observation"], bool(data.get("done"))
-        truncated = bool(observation.get("truncated", (data.get("metadata") or {}).get("truncated", False)))
+        metadata: dict[str, Any] = data.get("metadata") or {}
+        truncated = bool(observation.get("truncated", metadata.get("truncated", False)))
         # Servers that keep the two apart say both; of others a `done` is all there is.
         terminated = bool(observation.get("terminated", done and not truncated))
         reward = float(data.get("reward") or 0.0)
@@ -140,7 +141,8 @@ class OpenEnvSession:
 
 
 def _message(data: bytes) -> tuple[str, dict[str, Any]]:
-    message = json.loads(data)
-    if not isinstance(message, dict) or not isinstance(message.get("data"), dict):
+    message: Any = json.loads(data)
+    parts: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    if not isinstance(parts.get("data"), dict):
         raise ValueError("it is no message of OpenEnv")
-    return str(message.get("type")), message["data"]
+    return str(parts.get("type")), parts["data"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import zlib
 from abc import abstractmethod
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.errors import EnvError
@@ -62,7 +62,8 @@ class EnvElsewhere(Env):
         except Lost:  # in the time between two episodes: nothing is lost
             self._session = None
             result = self._asked(call)
-        self._played, self._shown = [call], _digest(0, result)
+        self._played.append(call)
+        self._shown = _digest(0, result)
         return result
 
     def step(self, action: str) -> StepResult:
@@ -133,5 +134,5 @@ class EnvElsewhere(Env):
 
 def _digest(previous: int, result: Any) -> int:
     """A checksum over what an episode has shown, its infos aside, one turn at a time."""
-    shown = result[:-1] if isinstance(result, tuple) else result
-    return zlib.crc32(repr(shown).encode("utf-8", "surrogatepass"), previous)
+    shown = repr(cast("Any", result)[:-1] if isinstance(result, tuple) else result)
+    return zlib.crc32(shown.encode("utf-8", "surrogatepass"), previous)

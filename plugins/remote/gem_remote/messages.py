@@ -20,7 +20,7 @@ KEEPALIVE = 20.0
 """Seconds between pings, and until a side that answers none counts as gone."""
 
 
-class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     pass
 
 

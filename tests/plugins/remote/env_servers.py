@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -57,10 +56,3 @@ def serving(*arguments: str, port: int = 0, token: str = "") -> Iterator[Server]
     finally:
         if server.process.poll() is None:
             server.end()
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

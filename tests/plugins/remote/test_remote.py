@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import random
+import socket
 from collections.abc import Iterator
 
 import pytest
-from env_servers import Server, free_port, serving
+from env_servers import Server, serving
 
 from gem_core import make, make_vec
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
@@ -158,9 +159,11 @@ def test_what_a_user_may_get_wrong(server: Server, monkeypatch: pytest.MonkeyPat
         make("remote:")
     with pytest.raises(EnvError, match=f"'game:GuessTheNumber' is not served. Did you mean '{GUESS}'"):
         remote(server, "game:GuessTheNumber").reset()
-    nowhere = make(f"remote:{GUESS}", url=f"ws://127.0.0.1:{free_port()}", patience=0.0)
-    with pytest.raises(EnvError, match="no server answers at ws://127"):
-        nowhere.reset()
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and nobody listens
+        nowhere = make(f"remote:{GUESS}", url=f"ws://127.0.0.1:{nobody.getsockname()[1]}", patience=0.0)
+        with pytest.raises(EnvError, match="no server answers at ws://127"):
+            nowhere.reset()
     monkeypatch.setenv("GEM_REMOTE_URL", server.url)
     with make(f"remote:{GUESS}") as env:
         env.reset()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env_servers import Server, free_port, serving
+from env_servers import Server, serving
 from waiting import wait_until
 
 from gem_core import Env, make, make_vec
@@ -26,6 +26,19 @@ TOKEN = "GEM_SERVE_TOKEN"
 
 def remote(server: Server, env_id: str = "demo:Odd-v0") -> Env:
     return make(f"remote:{env_id}", url=server.url, patience=0.0)
+
+
+def opened(env: Env) -> None:
+    """Reset, on however busy a machine: limits of a second may end a session before it begins."""
+
+    def reset() -> bool:
+        try:
+            env.reset(seed=1)
+        except EnvError:
+            return False
+        return True
+
+    wait_until(reset)
 
 
 def played(vector: VectorEnv, turns: int) -> list[Any]:
@@ -144,18 +157,18 @@ def test_a_full_server_says_so_and_has_room_again() -> None:
 
 def test_a_call_that_takes_too_long_ends_the_session() -> None:
     with serving("demo:Odd-v0", "--call-seconds", "0.5") as server, remote(server) as env:
-        env.reset(seed=1)
+        opened(env)
         with pytest.raises(EnvError, match=r"the call took more than 0\.5 seconds"):
             env.step("hang")
-        assert server.health()["closing"] == 1  # the environment still hangs
-        env.reset(seed=1)
+        assert server.health()["closing"] >= 1  # the environment still hangs
+        opened(env)
         server.process.terminate()
         server.process.wait(60)  # though a thread never ends
 
 
 def test_a_session_without_calls_ends() -> None:
     with serving("demo:Odd-v0", "--idle-seconds", "1") as server, remote(server) as env:
-        env.reset(seed=1)
+        opened(env)
         wait_until(lambda: server.sessions == 0)
         with pytest.raises(EnvError, match="closed the session: nothing was asked for 1 seconds"):
             env.step("on")
@@ -224,5 +237,5 @@ def test_what_cannot_be_served_is_said_before_the_first_client_comes() -> None:
     assert f"set {TOKEN}".lower() in refusal(GUESS, "--host", "0.0.0.0").lower()
     assert "Did you mean" in refusal("game:GuessTheNumber")
     assert "no argument 'turns'" in refusal(GUESS, "--set", "turns=3")
-    with serving(GUESS, port=free_port()) as server:
+    with serving(GUESS) as server:
         assert "Next: another --port" in refusal(GUESS, "--port", str(server.port))
