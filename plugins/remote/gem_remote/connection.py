@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Sequence
 from typing import Any
 
 from gem_core.errors import EnvError
 from gem_remote.errors import error_of
 from gem_remote.messages import PROTOCOL, TOKEN, Answer, Open, Request, decoded_reply, encoded
-from gem_remote.sockets import Lost, Socket, patiently
+from gem_remote.sockets import Lost, NotNow, Socket, patiently
+
+_CHOICE = random.SystemRandom()  # an episode must not move any generator
 
 
 class Connection:
     """A session with a `gem-core serve`. Opening it waits for a server that is starting or full.
 
     Args:
-        url: of the server.
+        urls: of equal servers; the session is with one of them.
         env_id: the environment to play.
         patience: seconds to go on trying.
 
@@ -23,15 +27,13 @@ class Connection:
         EnvError: no session can be had; the message says why.
     """
 
-    def __init__(self, url: str, env_id: str, patience: float) -> None:
-        self._where = f"{env_id} at {url}"
-        token = os.environ.get(TOKEN, "")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._socket = patiently(lambda: Socket(url, headers), patience)
+    def __init__(self, urls: Sequence[str], env_id: str, patience: float) -> None:
+        self._socket = patiently(lambda: _socket(urls), patience)
+        self._where = f"{env_id} at {self._socket.url}"
         try:
             (self.takes_task,) = self.ask(Open(PROTOCOL, env_id))
         except Lost as error:
-            raise EnvError(f"no session with {url}: {error}") from error
+            raise EnvError(f"no session with {self._socket.url}: {error}") from error
 
     def ask(self, request: Request) -> Any:
         """What the environment returns.
@@ -60,3 +62,16 @@ class Connection:
     def close(self) -> None:
         """End the session."""
         self._socket.close()
+
+
+def _socket(urls: Sequence[str]) -> Socket:
+    """A connection to one of the servers that have room, in random order so that they get equal shares."""
+    token = os.environ.get(TOKEN, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    refusals: list[str] = []
+    for url in _CHOICE.sample(urls, len(urls)):
+        try:
+            return Socket(url, headers)
+        except NotNow as error:
+            refusals.append(str(error))
+    raise NotNow("; ".join(refusals))

@@ -13,7 +13,7 @@ from gem_remote.elsewhere import EnvElsewhere
 from gem_remote.messages import Draw, NumTasks, Render, Sample
 
 URL = "GEM_REMOTE_URL"
-"""Environment variable with the server's address, for environments that are given none."""
+"""Environment variable with the address of the server or servers, for environments that are given none."""
 
 
 class RemoteEnv(EnvElsewhere):
@@ -21,16 +21,18 @@ class RemoteEnv(EnvElsewhere):
 
     Args:
         env_id: the environment, as the server names it.
-        url: `ws://host:port` or `wss://...`; by default the environment variable `GEM_REMOTE_URL`.
+        url: `ws://host:port` or `wss://...`; by default the environment variable `GEM_REMOTE_URL`. With several
+            addresses, separated by spaces, each session is with one of these servers that has room.
         patience: seconds for which `reset()` tries to reach a server that is starting or full.
     """
 
     def __init__(self, env_id: str, url: str | None = None, *, patience: float = 30.0) -> None:
         super().__init__()
-        self._url = url or os.environ.get(URL, "")
-        if not self._url.startswith(("ws://", "wss://")):
+        given = url or os.environ.get(URL, "")
+        self._urls = given.split()
+        if not self._urls or not all(one.startswith(("ws://", "wss://")) for one in self._urls):
             raise EnvError(
-                f"remote:{env_id} needs the address of its server, not {self._url!r}: give url='ws://host:port', or "
+                f"remote:{env_id} needs the address of its server, not {given!r}: give url='ws://host:port', or "
                 f"set {URL}. `gem-core serve {env_id}` prints it"
             )
         self._env_id = env_id
@@ -38,7 +40,7 @@ class RemoteEnv(EnvElsewhere):
         self._takes_task: bool | None = None
 
     def _opened(self) -> Connection:
-        return Connection(self._url, self._env_id, self._patience)
+        return Connection(self._urls, self._env_id, self._patience)
 
     @property
     def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -39,7 +39,7 @@ def patiently(attempt: Callable[[], T], patience: float) -> T:
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(NotNow),
         stop=tenacity.stop_after_delay(patience),
-        wait=tenacity.wait_random_exponential(0.1, max=2),  # many environments may have lost the same server
+        wait=tenacity.wait_exponential(0.1, max=2),  # no jitter, which would draw from the global generator
         reraise=True,
     )
     try:
@@ -61,7 +61,7 @@ class Socket:
     """
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        self._url = url
+        self.url = url
         self._connection = _connected(url, headers or {})
         # Without this, the thread of the connection would keep an abandoned one open.
         self._abandon = weakref.finalize(self, _abandoned, self._connection)
@@ -78,7 +78,7 @@ class Socket:
             reply = self._connection.recv(decode=False)
         except ConnectionClosed as error:
             self.close()
-            raise Lost(f"the server at {self._url} {_reason(error)}") from error
+            raise Lost(f"the server at {self.url} {_reason(error)}") from error
         except BaseException:  # Ctrl-C in between: the next reply would be that of another message
             self.close()
             raise

@@ -155,6 +155,20 @@ def test_a_full_server_says_so_and_has_room_again() -> None:
         second.reset(seed=1)
 
 
+def test_sessions_are_shared_by_servers() -> None:
+    full = ("demo:Odd-v0", "--max-sessions", "2")
+    with serving(*full) as one, serving(*full) as other:
+        url = f"{one.url} {other.url}"
+        envs = [make("remote:demo:Odd-v0", url=url, patience=0.0) for _ in range(4)]
+        assert len({env.reset(seed=1)[0] for env in envs}) == 1
+        assert (one.sessions, other.sessions) == (2, 2)
+        one.end()
+        for env in envs:
+            env.close()
+        wait_until(lambda: other.sessions == 0)
+        envs[0].reset(seed=1)
+
+
 def test_a_call_that_takes_too_long_ends_the_session() -> None:
     with serving("demo:Odd-v0", "--call-seconds", "0.5") as server, remote(server) as env:
         opened(env)
