@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import weakref
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ MOST_BYTES = 64 << 20
 """Of one reply; more is no answer of an environment."""
 _BUSY = 503
 _CLOSE_SECONDS = 2.0
+_UNHEARD = logging.getLogger("gem_remote.sockets")  # what it has to say is raised as well
+_UNHEARD.setLevel(logging.CRITICAL)
 T = TypeVar("T")
 
 
@@ -102,6 +105,7 @@ def _connected(url: str, headers: Mapping[str, str]) -> ClientConnection:
             ping_interval=KEEPALIVE,
             ping_timeout=KEEPALIVE,
             close_timeout=_CLOSE_SECONDS,
+            logger=_UNHEARD,
         ).__enter__()  # closed by `Socket.close`
     except InvalidStatus as error:
         said = (error.response.body or b"").decode(errors="replace").strip() or f"HTTP {error.response.status_code}"
