@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from functools import partial
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -41,13 +42,14 @@ def serve(
     if not token and not _is_loopback(host):
         raise EnvError(
             f"anybody who reaches {host} could play. Set {TOKEN} to a secret, here and where the clients run, for "
-            f'example: export {TOKEN}="$({sys.executable} -c "import secrets; print(secrets.token_urlsafe())")"'
+            f'example: export {TOKEN}="$(python3 -c "import secrets; print(secrets.token_urlsafe())")"'
         )
-    try:
-        from gem_remote.server import EnvServer, Limits
-    except ModuleNotFoundError as error:
-        missing = f"this needs the module {error.name!r}, which is not installed"
-        raise MissingExtraError(f'{missing}. Next: pip install "gem-core[serve]"') from error
+    if missing := [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]:
+        raise MissingExtraError(
+            f'this needs {" and ".join(missing)}, which is not installed. Next: pip install "gem-core[serve]"'
+        )
+    from gem_remote.server import EnvServer, Limits
+
     kwargs = parse_settings(settings or [])
     with plugins_at_work(manager):
         builders = {env_id: partial(build, _playable(env_id, kwargs), kwargs) for env_id in env_ids}

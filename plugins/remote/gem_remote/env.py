@@ -31,9 +31,10 @@ class RemoteEnv(EnvElsewhere):
         given = url or os.environ.get(URL, "")
         self._urls = given.split()
         if not self._urls or not all(one.startswith(("ws://", "wss://")) for one in self._urls):
+            instead = f", not {given!r}" if given else ""
             raise EnvError(
-                f"remote:{env_id} needs the address of its server, not {given!r}: give url='ws://host:port', or "
-                f"set {URL}. `gem-core serve {env_id}` prints it"
+                f"remote:{env_id} needs the address of its server{instead}: give url='ws://host:port', or set {URL}. "
+                f"`gem-core serve {env_id}` prints it"
             )
         self._env_id = env_id
         self._patience = patience

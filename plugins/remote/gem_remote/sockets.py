@@ -22,6 +22,8 @@ _BUSY = 503
 _CLOSE_SECONDS = 2.0
 _UNHEARD = logging.getLogger("gem_remote.sockets")  # what it has to say is raised as well
 _UNHEARD.setLevel(logging.CRITICAL)
+_log = logging.getLogger("gem_remote")
+_told: set[str] = set()
 T = TypeVar("T")
 
 
@@ -43,12 +45,21 @@ def patiently(attempt: Callable[[], T], patience: float) -> T:
         retry=tenacity.retry_if_exception_type(NotNow),
         stop=tenacity.stop_after_delay(patience),
         wait=tenacity.wait_exponential(0.1, max=2),  # no jitter, which would draw from the global generator
+        before_sleep=lambda state: _tell(state, patience),
         reraise=True,
     )
     try:
         return attempts(attempt)
     except NotNow as error:
         raise EnvError(f"{error}. It was tried for {patience:g} seconds. Next: is the server running there?") from error
+
+
+def _tell(state: tenacity.RetryCallState, patience: float) -> None:
+    """Log why there is a wait; each reason once, as many environments may wait for one server."""
+    reason = str(state.outcome.exception()) if state.outcome else ""
+    if reason not in _told:
+        _told.add(reason)
+        _log.warning("%s; trying for %g seconds", reason, patience)
 
 
 class Socket:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -101,11 +99,11 @@ def test_an_exported_id_has_the_same_transitions(url: str, env_id: str) -> None:
 
 
 def test_openenv_accepts_the_package_and_the_server(url: str, packages: Path) -> None:
-    validate = [shutil.which("openenv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"), "validate"]
+    validate = [sys.executable, "-m", "openenv.cli", "validate"]
     name = "game_guessthenumber_v0_easy"
     for target in (str(packages / name), f"{url}/{name}"):
         local = [] if target.startswith("http") else ["--level", "static", "--skip-build"]
-        report = subprocess.run([*map(str, validate), target, *local], capture_output=True, text=True)
+        report = subprocess.run([*validate, target, *local], capture_output=True, text=True)
         assert report.returncode == 0, report.stdout
         assert "Verdict: PASS" in report.stdout
 
