@@ -42,7 +42,7 @@ TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # 3.12 has passed whenever both neigh
 ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
-ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval"]
+ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval", "serve", "remote"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
 HUBS = ["gym", "textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -65,8 +65,8 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    names = ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "hubs", "viewer", "lint"]
-    side_by_side(session, names)
+    others = ["inspect", "trackers", "hubs", "openenv", "viewer", "lint"]
+    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", *others])
     side_by_side(session, ["recorded"])
 
 
@@ -100,7 +100,7 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = ["--ignore=tests/plugins/trackers", f"--ignore={BROWSER_TESTS}"]
+    left_out = ["--ignore=tests/plugins/trackers", "--ignore=tests/plugins/openenv", f"--ignore={BROWSER_TESTS}"]
     left_out += [f"--ignore=tests/plugins/{hub}" for hub in HUBS]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
@@ -163,6 +163,13 @@ def trl_gym(session: nox.Session) -> None:
     """An environment of Gymnasium trains in TRL's own loop; minutes and large, so not part of `tests`."""
     python = environment(session, "trl", ADAPTER_PYTHON, ["trl", "gym"], ["test"], first=[[TORCH]])
     run(session, python, "-m", "pytest", "tests/adapters/trl/gymnasium_learning.py", *session.posargs)
+
+
+@nox.session
+def openenv(session: nox.Session) -> None:
+    """OpenEnv, both ways, against its own server, client and validation; its 600 MB are too much for `core`."""
+    python = environment(session, "openenv", ADAPTER_PYTHON, ["openenv", "remote", "games"], ["test"])
+    run(session, python, "-m", "pytest", "tests/plugins/openenv", *session.posargs)
 
 
 @nox.session

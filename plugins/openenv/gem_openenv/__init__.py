@@ -1,0 +1,1 @@
+"""OpenEnv, both ways: `openenv:` ids play any OpenEnv server, `gem-core export openenv` makes one of an id."""

@@ -1,0 +1,31 @@
+"""What this package registers: `openenv:` ids, and the command that exports ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import EnvSpec
+
+if TYPE_CHECKING:
+    import typer
+
+GEM_PLUGIN_API = ">=1,<2"
+_PREFIX = "openenv:"
+
+
+@hookimpl
+def gem_find_env(env_id: str) -> EnvSpec | None:
+    """`openenv:http://host:port` plays the server at that address."""
+    url = env_id.removeprefix(_PREFIX)
+    if not url:
+        return None
+    return EnvSpec(env_id, "gem_openenv.env:OpenEnvEnv", {"url": url}, tags=("openenv",), extra="remote")
+
+
+@hookimpl
+def gem_commands(cli: typer.Typer) -> None:
+    """`gem-core export openenv`."""
+    from gem_openenv.command import export
+
+    cli.add_typer(export, name="export")

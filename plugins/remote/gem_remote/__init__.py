@@ -1,0 +1,1 @@
+"""Environments over WebSockets: `gem-core serve`, and `remote:` ids that play what it serves."""

@@ -1,0 +1,104 @@
+"""`gem-core serve`: its options and its start."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import socket
+import sys
+from functools import partial
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+
+from gem_core.cli.play import parse_settings
+from gem_core.cli.terminal import plugins_at_work, say
+from gem_core.errors import EnvError, MissingExtraError
+from gem_core.plugins import manager
+from gem_core.registry import build, spec
+from gem_core.specs import EnvSpec
+from gem_remote.messages import TOKEN
+
+
+def serve(
+    env_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="For example game:GuessTheNumber-v0-easy.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set an argument of the environments. Repeat to set several."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help=f"Address to listen at. Other than this machine needs {TOKEN}.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+    max_sessions: Annotated[int, typer.Option(min=1, help="Environments that are played at the same time.")] = 256,
+    idle_seconds: Annotated[float, typer.Option(min=1, help="A session without a call for so long is ended.")] = 3600,
+    call_seconds: Annotated[float, typer.Option(min=0.1, help="A session whose call takes longer is ended.")] = 600,
+    message_bytes: Annotated[int, typer.Option(min=1024, help="The largest action or answer.")] = 16 << 20,
+) -> None:
+    """Serve environments to `remote:` ids on other machines."""
+    token = os.environ.get(TOKEN, "")
+    if not token and not _is_loopback(host):
+        raise EnvError(
+            f"anybody who reaches {host} could play. Set {TOKEN} to a secret, here and where the clients run, for "
+            f'example: export {TOKEN}="$(python3 -c "import secrets; print(secrets.token_urlsafe())")"'
+        )
+    if missing := [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]:
+        raise MissingExtraError(
+            f'this needs {" and ".join(missing)}, which is not installed. Next: pip install "gem-core[serve]"'
+        )
+    from gem_remote.server import EnvServer, Limits
+
+    kwargs = parse_settings(settings or [])
+    with plugins_at_work(manager):
+        builders = {env_id: partial(build, _playable(env_id, kwargs), kwargs) for env_id in env_ids}
+    logging.basicConfig(format="%(message)s")
+    limits = Limits(sessions=max_sessions, idle=idle_seconds, call=call_seconds, message=message_bytes)
+    server = EnvServer(builders, limits, token)
+    with _bound(host, port) as address:
+        server.run(address, lambda: _announce(address, env_ids[0]))
+    if server.sessions:
+        # A call that does not return would keep the process for as long.
+        say(f"{server.sessions} sessions were still playing.", err=True)
+        sys.stdout.flush()
+        os._exit(1)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _playable(env_id: str, kwargs: dict[str, Any]) -> EnvSpec:
+    """The spec, once an environment was built from it: a mistake shows before the first client comes."""
+    env_spec = spec(env_id)
+    build(env_spec, kwargs).close()
+    return env_spec
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio sends small packets without delay only if the protocol says that this is TCP.
+        address = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise EnvError(f"there is no address {host!r} here: {error.strerror or error}") from error
+    try:
+        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        address.bind(place)
+        address.listen()
+    except OSError as error:
+        address.close()
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EnvError(f"cannot listen at {host}:{port}: {reason}. Next: another --port, or 0 for any") from error
+    return address
+
+
+def _announce(address: socket.socket, env_id: str) -> None:
+    host, port = address.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else {"0.0.0.0": "127.0.0.1"}.get(host, host)
+    say(f"Listening at ws://{host}:{port}\nexport GEM_REMOTE_URL=ws://{host}:{port}\ngem-core play remote:{env_id}")
+    sys.stdout.flush()  # the parent process may read it from a pipe

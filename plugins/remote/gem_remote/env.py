@@ -1,0 +1,73 @@
+"""An environment that a `gem-core serve` plays."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from gem_core.errors import EnvError
+from gem_remote.connection import Connection
+from gem_remote.elsewhere import EnvElsewhere
+from gem_remote.messages import Draw, NumTasks, Render, Sample
+
+URL = "GEM_REMOTE_URL"
+"""Environment variable with the address of the server or servers, for environments that are given none."""
+
+
+class RemoteEnv(EnvElsewhere):
+    """Plays an environment of a `gem-core serve` elsewhere. A seed gives the same episode as it does there.
+
+    Args:
+        env_id: the environment, as the server names it.
+        url: `ws://host:port` or `wss://...`; by default the environment variable `GEM_REMOTE_URL`. With several
+            addresses, separated by spaces, each session is with one of these servers that has room.
+        patience: seconds for which `reset()` tries to reach a server that is starting or full.
+    """
+
+    def __init__(self, env_id: str, url: str | None = None, *, patience: float = 30.0) -> None:
+        super().__init__()
+        given = url or os.environ.get(URL, "")
+        self._urls = given.split()
+        if not self._urls or not all(one.startswith(("ws://", "wss://")) for one in self._urls):
+            instead = f", not {given!r}" if given else ""
+            raise EnvError(
+                f"remote:{env_id} needs the address of its server{instead}: give url='ws://host:port', or set {URL}. "
+                f"`gem-core serve {env_id}` prints it"
+            )
+        self._env_id = env_id
+        self._patience = patience
+        self._takes_task: bool | None = None
+
+    def _opened(self) -> Connection:
+        return Connection(self._urls, self._env_id, self._patience)
+
+    @property
+    def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the server's environment takes a task number. Connects."""
+        if self._takes_task is None:
+            self._takes_task = bool(self._connected().takes_task)
+        return self._takes_task
+
+    @property
+    def num_tasks(self) -> int | None:
+        """The number of tasks of the server's environment. Connects."""
+        return self._ask(NumTasks())
+
+    def sample_random_action(self) -> str:
+        """A valid action, drawn by the server's environment from its own generator."""
+        action = self._ask(Sample())
+        self._played.append(Sample())
+        return action
+
+    def draw_action(self, rng: random.Random) -> str:
+        """A valid action, drawn by the server's environment from a generator that `rng` seeds."""
+        return self._ask(Draw(rng.getrandbits(63)))
+
+    def render(self) -> str | None:
+        """What the server's environment shows to a person."""
+        return self._ask(Render())
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        """The server's environment checks them."""

@@ -1,0 +1,117 @@
+"""What client and server say to each other: plain values in MessagePack, one WebSocket per session.
+
+The client's first message is `Open`. The server answers each message with one `Answer` or `Failed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gem_core.vector import values
+
+PROTOCOL = 1
+"""Version of these messages."""
+TOKEN = "GEM_SERVE_TOKEN"
+"""Environment variable with the secret that server and clients share. Not an option: those show in process lists."""
+KEEPALIVE = 20.0
+"""Seconds between pings, and until a side that answers none counts as gone."""
+
+
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    pass
+
+
+class Open(_Message, tag="open"):
+    """Begin the session; answered with `[takes_task]`."""
+
+    protocol: int
+    env_id: str
+
+
+class Reset(_Message, tag="reset"):
+    """`Env.reset`."""
+
+    seed: int | None
+    options: Mapping[str, Any]
+
+
+class Step(_Message, tag="step"):
+    """`Env.step`."""
+
+    action: str
+
+
+class Sample(_Message, tag="sample"):
+    """`Env.sample_random_action`."""
+
+
+class Draw(_Message, tag="draw"):
+    """`Env.draw_action`, with a generator of this seed."""
+
+    seed: int
+
+
+class Render(_Message, tag="render"):
+    """`Env.render`."""
+
+
+class NumTasks(_Message, tag="num_tasks"):
+    """`Env.num_tasks`."""
+
+
+class Answer(_Message, tag="answer"):
+    """What the environment returned."""
+
+    value: Any
+
+
+class Failed(_Message, tag="failed"):
+    """The environment raised, or the server refuses."""
+
+    error: str
+    """Name of the exception's type."""
+    text: str
+    """Its text."""
+    over: bool
+    """The session is over: the server closes the connection."""
+
+
+Call: TypeAlias = Reset | Step | Sample | Draw | Render | NumTasks
+Request: TypeAlias = Open | Call
+Reply: TypeAlias = Answer | Failed
+Played: TypeAlias = Reset | Step | Sample
+"""What determines an episode."""
+
+
+def encoded(message: Request | Reply) -> bytes:
+    """A message as data.
+
+    Raises:
+        TypeError, ValueError: it holds what is no plain value.
+    """
+    config = message.__struct_config__
+    return values.encoded([config.tag, *(getattr(message, name) for name in message.__struct_fields__)])
+
+
+def decoded_request(data: bytes) -> Request:
+    """The request that these bytes are.
+
+    Raises:
+        ValueError: they are none.
+    """
+    return _decoded(data, Request)
+
+
+def decoded_reply(data: bytes) -> Reply:
+    """The reply that these bytes are. Raises as `decoded_request`."""
+    return _decoded(data, Reply)
+
+
+def _decoded(data: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.convert(values.decoded(data), kind)
+    except Exception as error:  # a decoder's own, a RecursionError, whatever a value of an extension raises
+        raise ValueError(f"no message of protocol {PROTOCOL}: {type(error).__name__}: {error}") from error

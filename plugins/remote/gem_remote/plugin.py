@@ -1,0 +1,31 @@
+"""What this package registers: `remote:` ids, and the command that serves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_core.hookspecs import hookimpl
+from gem_core.specs import EnvSpec
+
+if TYPE_CHECKING:
+    import typer
+
+GEM_PLUGIN_API = ">=1,<2"
+_PREFIX = "remote:"
+
+
+@hookimpl
+def gem_find_env(env_id: str) -> EnvSpec | None:
+    """`remote:ID` plays the environment ID of a server; only the server knows its ids."""
+    served = env_id.removeprefix(_PREFIX)
+    if not served:
+        return None
+    return EnvSpec(env_id, "gem_remote.env:RemoteEnv", {"env_id": served}, tags=("remote",), extra="remote")
+
+
+@hookimpl
+def gem_commands(cli: typer.Typer) -> None:
+    """`gem-core serve`."""
+    from gem_remote.command import serve
+
+    cli.command("serve")(serve)
