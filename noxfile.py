@@ -63,7 +63,9 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "viewer", "lint"])
+    side_by_side(
+        session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "viewer", "docs", "lint"]
+    )
     side_by_side(session, ["recorded"])
 
 
@@ -157,6 +159,15 @@ def viewer(session: nox.Session) -> None:
 def recorded(session: nox.Session) -> None:
     """The viewer's page with the runs that the adapters' tests have recorded; the last part of `tests`."""
     browser_tests(session, f"{BROWSER_TESTS}/recorded_runs.py")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation's site, in site/; a link that leads nowhere is an error."""
+    python = environment(session, "docs", ADAPTER_PYTHON, [], ["docs", "test"])
+    # The notice advertises another program on every build.
+    run(session, python, "-m", "mkdocs", "build", "--strict", "--quiet", NO_MKDOCS_2_WARNING="1")
+    run(session, python, "-m", "pytest", "tests/docs", *session.posargs)
 
 
 def browser_tests(session: nox.Session, tests: str) -> None:
