@@ -86,11 +86,11 @@ def _text(path: str) -> str:
     here = ROOT / path
     if here.is_dir():
         readme = here / "README.md"
-        head = readme.read_text() if readme.exists() else f"# {path}\n"
-        return f"{head}\n## Files\n\n" + "".join(f"- [{name}]({name})\n" for name in _files(here))
+        head = readme.read_text() if readme.exists() else f"# `{path}`\n"
+        return f"{head}\n## Files\n\n" + "".join(f"- [`{name}`]({name})\n" for name in _files(here))
     if here.suffix == ".md":
         return here.read_text()
-    return f"# {path}\n\n````````{LANGUAGES[here.suffix]}\n{here.read_text()}\n````````\n"
+    return f"# `{path}`\n\n````````{LANGUAGES[here.suffix]}\n{here.read_text()}\n````````\n"
 
 
 def _files(folder: Path) -> list[str]:
