@@ -65,7 +65,7 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    others = ["inspect", "trackers", "hubs", "openenv", "viewer", "lint"]
+    others = ["inspect", "trackers", "hubs", "openenv", "viewer", "docs", "lint"]
     side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", *others])
     side_by_side(session, ["recorded"])
 
@@ -182,6 +182,15 @@ def viewer(session: nox.Session) -> None:
 def recorded(session: nox.Session) -> None:
     """The viewer's page with the runs that the adapters' tests have recorded; the last part of `tests`."""
     browser_tests(session, f"{BROWSER_TESTS}/recorded_runs.py")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation's site, in site/; a link that leads nowhere is an error."""
+    python = environment(session, "docs", ADAPTER_PYTHON, [], ["docs", "test"])
+    # Not --quiet: it hides warnings, and then they fail no build. The notice is about another program.
+    run(session, python, "-m", "mkdocs", "build", "--strict", NO_MKDOCS_2_WARNING="1")
+    run(session, python, "-m", "pytest", "tests/docs", *session.posargs)
 
 
 def browser_tests(session: nox.Session, tests: str) -> None:

@@ -1,8 +1,10 @@
 """Oat: multi-turn environments and per-turn advantages in Oat's own program of actors and learners.
 
-from oat.args import get_default_args
-from gem_oat import GemOatArgs, run
-run(get_default_args(GemOatArgs))  # --env game:GuessTheNumber-v0-easy --pretrain Qwen/Qwen3-1.7B-Base --gamma 0.95 ...
+    from oat.args import get_default_args
+    from gem_oat import GemOatArgs, run
+    run(get_default_args(GemOatArgs))  # --env game:GuessTheNumber-v0-easy --pretrain Qwen/Qwen3-1.7B-Base ...
+
+`GemOatArgs` are Oat's own arguments with the settings of a run of gem-core.
 """
 
 from __future__ import annotations

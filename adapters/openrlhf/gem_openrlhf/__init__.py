@@ -1,7 +1,7 @@
 """OpenRLHF: multi-turn environments and per-turn advantages in OpenRLHF's own training.
 
-python -m gem_openrlhf --gem.env game:GuessTheNumber-v0-easy --gem.steps 100 \\
-    --actor.model_name_or_path Qwen/Qwen3-1.7B-Base --vllm.num_engines 4 ...
+    python -m gem_openrlhf --gem.env game:GuessTheNumber-v0-easy --gem.steps 100 \\
+        --actor.model_name_or_path Qwen/Qwen3-1.7B-Base --vllm.num_engines 4 ...
 
 `python -m gem_openrlhf` is `python -m openrlhf.cli.train_ppo_ray` with the flags `--gem.*` added to OpenRLHF's own;
 `launch` does the same from Python. OpenRLHF's engines load `GemAgentExecutor`, which imports no training code.

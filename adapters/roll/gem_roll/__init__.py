@@ -1,6 +1,6 @@
 """ROLL: multi-turn environments and per-turn advantages in ROLL's own agentic pipeline.
 
-python -m gem_roll examples/roll_guess_the_number_gpu.yaml gem.env=game:GuessTheNumber-v0-easy
+    python -m gem_roll examples/roll_guess_the_number_gpu.yaml gem.env=game:GuessTheNumber-v0-easy
 
 `train` does the same from Python. ROLL is not on a package index: clone it and put the clone on PYTHONPATH.
 """

@@ -1,8 +1,10 @@
 """TRL: multi-turn environments and per-turn advantages in `GRPOTrainer`'s own loop.
 
-from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
-args = TurnGRPOConfig("runs/demo", env="game:GuessTheNumber-v0-easy", advantage="rebn", max_steps=100)
-TurnGRPOTrainer("Qwen/Qwen3-1.7B-Base", args).train()
+    from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
+    args = TurnGRPOConfig("runs/demo", env="game:GuessTheNumber-v0-easy", advantage="rebn", max_steps=100)
+    TurnGRPOTrainer("Qwen/Qwen3-1.7B-Base", args).train()
+
+`TurnGRPOConfig` is TRL's `GRPOConfig` with the settings of a run of gem-core.
 """
 
 from __future__ import annotations

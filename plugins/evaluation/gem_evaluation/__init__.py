@@ -1,9 +1,11 @@
 """Evaluation: how good is this model, with an interval, on any endpoint.
 
-from gem_evaluation import evaluate, load_model
+    from gem_evaluation import evaluate, load_model
 
-results = evaluate("game:GuessTheNumber-v0-easy", load_model("random"), tasks=50, repeats=4)
-print(results["game:GuessTheNumber-v0-easy"].success)
+    results = evaluate("game:GuessTheNumber-v0-easy", load_model("random"), tasks=50, repeats=4)
+    print(results["game:GuessTheNumber-v0-easy"].success)
+
+`evaluate_async` is the same in an event loop, and `read_saved` reads what an earlier evaluation left.
 """
 
 from gem_evaluation.conversation import Message, Prompt, Reply, ToolCall, Usage

@@ -1,0 +1,13 @@
+"""The tutorials that need no framework; the session `trl` runs the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tutorials import run_tutorial
+
+
+@pytest.mark.parametrize("name", ["first_environment", "first_tool", "first_estimator", "own_questions"])
+def test_a_tutorial_runs_as_it_is_written(name: str, tmp_path: Path) -> None:
+    run_tutorial(name, tmp_path)

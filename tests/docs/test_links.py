@@ -1,0 +1,63 @@
+"""Links of a small repository: those out of docs/ get pages, and one that leads nowhere fails the build."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """\
+site_name: small
+hooks: [docs/outside.py]
+exclude_docs: "*.py"
+validation: {links: {anchors: warn}}
+"""
+FILES = {
+    "mkdocs.yml": CONFIG,
+    "README.md": "# Home\n\n[guide](docs/guide.md) and [changes](CHANGELOG.md#changes)\n",
+    "CONTRIBUTING.md": "# Contributing\n",
+    "CHANGELOG.md": "# Changes\n",
+    "examples/maze/README.md": "# Maze\n\nThe [guide](../../docs/guide.md) has more.\n",
+    "examples/maze/plugin.py": 'print("maze")\n',
+    "docs/guide.md": "# Guide\n[Maze](../examples/maze), [code](../examples/maze/plugin.py) and [home](../README.md)\n",
+}
+
+
+def build(folder: Path, further: str = "") -> subprocess.CompletedProcess[str]:
+    """Build the site of `FILES` with a further line in its guide."""
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    with (folder / "docs" / "guide.md").open("a") as guide:
+        guide.write(f"\n{further}\n")
+    shutil.copy(ROOT / "docs" / "outside.py", folder / "docs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+
+
+def test_files_and_folders_outside_docs_have_pages(tmp_path: Path) -> None:
+    done = build(tmp_path)
+    assert done.returncode == 0, done.stderr
+    guide = (tmp_path / "site" / "guide" / "index.html").read_text()
+    for link in ("../repository/examples/maze/", "../repository/examples/maze/plugin.py/", 'href=".."'):
+        assert link in guide
+    folder = (tmp_path / "site" / "repository" / "examples" / "maze" / "index.html").read_text()
+    assert "../../../guide/" in folder
+    assert "plugin.py/" in folder
+    code = (tmp_path / "site" / "repository" / "examples" / "maze" / "plugin.py" / "index.html").read_text()
+    assert "maze" in code
+
+
+@pytest.mark.parametrize(
+    "link", ["../examples/nothing.py", "../../above.md", "nothing.md", "guide.md#nothing", "../CHANGELOG.md#nothing"]
+)
+def test_a_link_that_leads_nowhere_fails_the_build(link: str, tmp_path: Path) -> None:
+    done = build(tmp_path, f"[a link]({link})")
+    assert done.returncode == 1
+    assert link.rpartition("/")[2].lower() in done.stderr.lower()

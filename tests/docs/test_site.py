@@ -1,0 +1,77 @@
+"""The built site: complete, and nothing in it comes from another host. `nox -s docs` builds it first."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site"
+LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
+"""Tags whose target a browser loads by itself."""
+
+
+class Loaded(HTMLParser):
+    """Collects the addresses that a page loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        address = dict(attrs).get(LOADS.get(tag, ""))
+        if address:
+            self.addresses.append(address)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The text of each page by its path in the site."""
+    found = {path.relative_to(SITE).as_posix(): path.read_text() for path in SITE.rglob("*.html")}
+    assert found, "no site: run `nox -s docs`, or `mkdocs build --strict` first"
+    return found
+
+
+def test_no_page_loads_anything_from_another_host(pages: dict[str, str]) -> None:
+    foreign = {
+        (name, address)
+        for name, text in pages.items()
+        for address in Loaded(text).addresses
+        if urlsplit(address).netloc
+    }
+    assert not foreign
+
+
+def test_every_page_of_docs_is_in_the_site(pages: dict[str, str]) -> None:
+    sources = [path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")]
+    missing = {
+        str(source)
+        for source in sources
+        if (f"{source.parent}/index.html" if source.name == "index" else f"{source}/index.html") not in pages
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("reference/env", ["gem_core.env.Env.reset", "gem_core.env.Wrapper", "gem_core.specs.EnvSpec"]),
+        ("reference/rollout", ["gem_core.rollout.Policy", "gem_core.rollout.BatchCollector.collect_round"]),
+        ("reference/advantages", ["gem_core.advantages.rebn", "gem_core.advantages.compute_advantages"]),
+        ("reference/plugins", ["gem_core.hookspecs.gem_envs", "gem_core.registry.make"]),
+        ("reference/frameworks", ["gem_trl.TurnGRPOTrainer", "gem_oat.run", "gem_roll.train"]),
+    ],
+)
+def test_the_reference_has_the_public_names(pages: dict[str, str], page: str, names: list[str]) -> None:
+    text = pages[f"{page}/index.html"]
+    assert not [name for name in names if f'id="{name}"' not in text]
+
+
+def test_files_outside_docs_have_pages(pages: dict[str, str]) -> None:
+    assert "one advantage per turn" in pages["index.html"].lower()
+    assert "0.1.0" in pages["changelog/index.html"]
+    assert "EnvConformance" in pages["repository/examples/plugin/tests/test_maze.py/index.html"]
