@@ -53,6 +53,21 @@ def gem_envs() -> Iterable[EnvSpec]:  # type: ignore[empty-body]
 
 
 @hookspec
+def gem_find_env(env_id: str) -> EnvSpec | None:
+    """The environment of an id that `gem_envs` does not list, for a namespace with too many ids to list.
+
+    Only the plugin of the id's namespace is asked. It answers quickly and builds nothing. `None` means that there is no
+    such environment; an implementation that knows similar ids raises `NotFoundError` with them instead.
+
+    Example:
+        @hookimpl
+        def gem_find_env(env_id):
+            size = env_id.removeprefix("maze:Square-v0-")
+            return EnvSpec(env_id, "my_mazes.env:Maze", {"size": int(size)}) if size.isdecimal() else None
+    """
+
+
+@hookspec
 def gem_tools() -> Iterable[ToolSpec]:  # type: ignore[empty-body]
     """The tools of this plugin.
 

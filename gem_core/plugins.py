@@ -218,14 +218,30 @@ class PluginManager:
 
         Raises:
             DuplicateIdError: two distributions declare it.
+            PluginError: a plugin failed when it was asked for the id (`gem_find_env`).
+            NotFoundError: a plugin knows that there is no such id.
         """
         found = [one for one in self.registrations(hook, namespace_of(name)) if one.spec.id == name]
+        if not found and hook == "gem_envs":
+            found = self._found_on_demand(name)
         if len(found) > 1:
             claims = " and ".join(str(registration.provenance) for registration in found)
             raise DuplicateIdError(
                 f"{name!r} is claimed by {claims}. Uninstall one, or name its distribution in GEM_DISABLE_PLUGINS."
             )
         return found[0] if found else None
+
+    def _found_on_demand(self, env_id: str) -> list[Registration[Any]]:
+        found: list[Registration[Any]] = []
+        plugins = self.load(namespace_of(env_id)) if namespace_of(env_id) else []
+        for plugin in (one for one in plugins if one.status == "ok"):
+            for implementation in self._implementations("gem_find_env", of=plugin.module):
+                with boundary(_search_error(plugin.provenance, env_id)):
+                    spec = _call(implementation, {"env_id": env_id})
+                if spec is not None:
+                    _check_spec(spec, EnvSpec, "gem_find_env", plugin.provenance)
+                    found.append(Registration(spec, plugin.provenance))
+        return found
 
     def add(self, hook: str, spec: Spec) -> None:
         """Add a spec from this process. A later spec of the same id replaces it: notebook cells run again."""
@@ -402,6 +418,10 @@ def _selection_problems(installed: Iterable[Provenance]) -> list[str]:
 
 def _load_boundary(what: str, passing: tuple[type[PluginError], ...] = ()) -> AbstractContextManager[None]:
     return boundary(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
+
+
+def _search_error(provenance: Provenance, env_id: str) -> Callable[[BaseException], PluginError]:
+    return lambda error: PluginError(f"{provenance}: finding {env_id!r} failed{located(error)}")
 
 
 def _import(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -65,8 +67,16 @@ def spec(env_id: str) -> EnvSpec:
 
 
 def provenance(env_id: str) -> Provenance:
-    """The distribution and version that an id comes from. Raises as `spec`."""
-    return _find("gem_envs", "environment", env_id).provenance
+    """The distribution and version that an id comes from, with its libraries. Raises as `spec`."""
+    found = _find("gem_envs", "environment", env_id)
+    return dataclasses.replace(found.provenance, libraries=tuple(map(_with_version, found.spec.libraries)))
+
+
+def _with_version(distribution: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"{distribution} (not installed)"
 
 
 def advantage_spec(name: str) -> AdvantageSpec:
@@ -99,7 +109,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
             env = _construct(env_spec, merged)
     if not isinstance(env, Env):
         raise EnvError(f"{env_spec.id}: {env_spec.entry_point!r} returned {env!r}, which is not a gem_core.Env")
-    env.spec = EnvSpec(env_spec.id, env_spec.entry_point, merged, env_spec.tags, env_spec.extra, builder=build)
+    env.spec = dataclasses.replace(env_spec, kwargs=merged, builder=build)
     for wrap in wrappers:
         env = _wrapped(env_spec.id, wrap, env)
     return env

@@ -23,9 +23,11 @@ class Provenance:
     """Name of the distribution, as pip shows it."""
     version: str
     """Version of that distribution."""
+    libraries: tuple[str, ...] = ()
+    """The distributions whose environment it is, with their versions: `gymnasium 1.4.0`."""
 
     def __str__(self) -> str:
-        return f"{self.distribution} {self.version} (plugin {self.plugin!r})"
+        return f"{self.distribution} {self.version} ({', '.join([f'plugin {self.plugin!r}', *self.libraries])})"
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class EnvSpec(Spec):
     """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
     extra: str | None = None
     """Name of the gem-core extra that installs the dependencies."""
+    libraries: tuple[str, ...] = ()
+    """Distributions whose environment this is; their versions are recorded with every run."""
     builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
     """Builds another environment of this spec with other keyword arguments; set once an environment is built."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gem_core.cli.terminal import Row, first_line, plugins_at_work, print_json, print_table, say, warn
-from gem_core.errors import near_matches
+from gem_core.errors import GemError, near_matches
 from gem_core.plugins import Plugin, Registration, manager
 from gem_core.specs import EnvSpec, ToolSpec
 
@@ -21,6 +21,12 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
     for problem in manager.selection_problems():
         warn(problem)
     found = {what: [one for one in records if _fits(one, pattern, tags)] for what, records in everything.items()}
+    hint = ""
+    if pattern is not None and not any(found.values()):
+        try:
+            found["environments"] = [one for one in _on_demand(pattern) if set(tags) <= set(one["tags"])]
+        except GemError as error:  # the plugin of this namespace knows better than we do
+            hint = f" {error}"
     if as_json:
         print_json({**found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
         return
@@ -28,7 +34,7 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
         print_table(what.capitalize(), [{**record, "tags": ", ".join(record["tags"])} for record in records])
     if not any(found.values()):
         known = [record["id"] for records in everything.values() for record in records]
-        say("Nothing matches." + near_matches(pattern or "", known))
+        say("Nothing matches." + (hint or near_matches(pattern or "", known)))
     print_table("Plugins left out", plugin_rows(plugin for plugin in manager.plugins() if plugin.status != "ok"))
 
 
@@ -39,6 +45,13 @@ def _records(hook: str) -> list[dict[str, Any]]:
     claims = Counter(one.spec.id for one in registrations)
     records = (_record(one, claims[one.spec.id]) for one in registrations)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))
+
+
+def _on_demand(env_id: str) -> list[dict[str, Any]]:
+    """The environment of an id that a plugin finds only when it is asked for it. Raises as `manager.find`."""
+    with plugins_at_work(manager):
+        registration: Registration[EnvSpec | ToolSpec] | None = manager.find("gem_envs", env_id)
+    return [] if registration is None else [_record(registration, claims=1)]
 
 
 def plugin_record(plugin: Plugin) -> dict[str, str | None]:

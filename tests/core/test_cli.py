@@ -139,6 +139,13 @@ def test_list_filters() -> None:
     assert listed("--tag", "tiny", "--tag", "nothing") == []
 
 
+def test_list_shows_an_id_that_is_found_on_demand(site: str) -> None:
+    found = script("list", "cave:Square-7", PYTHONPATH=site)
+    assert re.search(r"cave:Square-7 +cave +cave +1.5 +ok", found.stdout)
+    missing = script("list", "cave:Square-x", PYTHONPATH=site)
+    assert missing.stdout.startswith("Nothing matches. mazes have a size\n")
+
+
 def test_list_of_nothing_shows_near_match() -> None:
     result = run("list", "game:Coridor-v0")
     assert result.exit_code == 0
@@ -421,6 +428,17 @@ def gem_commands(cli):
     raise ValueError("no commands today")
 """
 
+ON_DEMAND = """
+from gem_core import EnvSpec, hookimpl
+from gem_core.errors import NotFoundError
+
+@hookimpl
+def gem_find_env(env_id):
+    if env_id.endswith("x"):
+        raise NotFoundError("mazes have a size")
+    return EnvSpec(env_id, "cave:Maze")
+"""
+
 
 def install(folder: Path, distribution: str, plugin: str, source: str) -> None:
     (folder / f"{distribution}.py").write_text(source)
@@ -436,6 +454,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     install(folder, "maze_one", "maze", GOOD)
     install(folder, "maze_two", "maze", RAISING)
     install(folder, "wreck", "wreck", "raise ValueError('[/] \\x1b[31m boom\\nsecond line')")
+    install(folder, "cave", "cave", ON_DEMAND)
     install(folder, "sleeper", "sleeper", "raise SystemExit")
     return str(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -215,6 +216,45 @@ def test_an_id_without_its_namespace_finds_it(site: Site) -> None:
     site.add("maze", "@hookimpl\ndef gem_envs():\n    yield EnvSpec('maze:Labyrinth-v0', 'm:A')\n")
     with pytest.raises(NotFoundError, match="Did you mean 'maze:Labyrinth-v0'"):
         gem_core.make("Labyrinth-v0")
+
+
+ON_DEMAND = """
+@hookimpl
+def gem_find_env(env_id):
+    size = env_id.removeprefix("maze:Square-")
+    if size == "huge":
+        raise OSError("no room")
+    if size == "big":
+        raise gem_core.errors.NotFoundError("no maze is that big")
+    if size == "odd":
+        return EnvSpec("bank:Square-odd", "m:A")
+    if size.isdecimal():
+        return EnvSpec(env_id, "m:A", {"size": int(size)}, libraries=("pluggy", "gem-nowhere"))
+"""
+
+
+def test_a_plugin_finds_ids_that_it_does_not_list(site: Site) -> None:
+    site.add("maze", ON_DEMAND, version="2.5")
+    assert gem_core.spec("maze:Square-7").kwargs == {"size": 7}
+    assert str(provenance("maze:Square-7")) == (
+        f"gem-maze 2.5 (plugin 'maze', pluggy {importlib.metadata.version('pluggy')}, gem-nowhere (not installed))"
+    )
+    with pytest.raises(NotFoundError, match="no environment 'maze:Square-none'"):
+        gem_core.spec("maze:Square-none")
+    with pytest.raises(NotFoundError, match="no maze is that big"):
+        gem_core.spec("maze:Square-big")
+    with pytest.raises(PluginError, match=r"gem-maze 2.5 .*: finding 'maze:Square-huge' failed.*OSError: no room"):
+        gem_core.spec("maze:Square-huge")
+    with pytest.raises(PluginError, match="outside its namespace"):
+        gem_core.spec("maze:Square-odd")
+
+
+def test_only_the_plugin_of_the_namespace_is_asked(site: Site) -> None:
+    site.add("maze", ON_DEMAND)
+    with pytest.raises(NotFoundError):
+        gem_core.spec("bank:Square-7")
+    with pytest.raises(NotFoundError):
+        gem_core.spec("7")
 
 
 def test_an_unknown_estimator_names_those_there_are() -> None:
