@@ -1,0 +1,33 @@
+"""What cannot be played here."""
+
+import verifiers as vf
+from datasets import Dataset
+
+
+async def alone(answer: str) -> float:
+    return 1.0
+
+
+async def together(completions: list[vf.Messages]) -> list[float]:
+    return [1.0] * len(completions)
+
+
+def load_environment(kind: str) -> object:
+    rows = Dataset.from_list([{"question": "?", "answer": "!"}])
+    match kind:
+        case "sandbox":
+            return vf.PythonEnv(dataset=rows, rubric=vf.Rubric(funcs=[alone]))
+        case "group":
+            return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[together]))
+        case "eval only":
+            return vf.SingleTurnEnv(eval_dataset=rows, rubric=vf.Rubric(funcs=[alone]))
+        case "picture":
+            parts = [{"type": "image_url", "image_url": {"url": "data:,"}}]
+            pictures = Dataset.from_list([{"prompt": [{"role": "user", "content": parts}], "answer": ""}])
+            return vf.SingleTurnEnv(dataset=pictures, rubric=vf.Rubric(funcs=[alone]))
+        case "nan":
+            return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[alone], weights=[float("nan")]))
+        case "text":
+            return "no environment"
+        case _:
+            raise ValueError(f"no kind {kind!r}")
