@@ -151,7 +151,7 @@ def trackers(session: nox.Session) -> None:
 def verifiers(session: nox.Session) -> None:
     """Environments of verifiers here, and ours under its evaluation; what it needs excludes our extra `mcp`."""
     extras = ["verifiers", "games", "reasoning-gym", "view"]
-    python = environment(session, "verifiers", ADAPTER_PYTHON, extras, ["test"])
+    python = environment(session, "verifiers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
     run(session, python, "-m", "pytest", "tests/plugins/verifiers", *session.posargs)
 
 

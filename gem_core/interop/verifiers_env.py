@@ -26,6 +26,9 @@ except ImportError as error:
 _ENV, _SAID, _LAST, _INVALID = "gem_env", "gem_said", "gem_last", "gem_invalid"
 """Keys of a rollout's state: its environment, what that said last, the end of its last turn, invalid actions so far."""
 
+_OPTION = "gem_"
+"""Before the names of a reset's options in the info of a row, where verifiers has names of its own, such as `task`."""
+
 
 class VerifiersEnv(multiturn.MultiTurnEnv):
     """An environment of ours that verifiers plays, with its own clients, `evaluate` and results.
@@ -168,9 +171,9 @@ async def invalid_actions(state: Any) -> float:
 
 
 def _row(env: Env, seed: int, task: int) -> dict[str, Any]:
-    info: dict[str, Any] = {"seed": derive_seed(seed, task)}
+    info = {f"{_OPTION}seed": derive_seed(seed, task)}
     if env.takes_task:
-        info["task"] = task
+        info[f"{_OPTION}task"] = task
     observation, said = env.reset(**_options(info))
     if said.get("tools"):
         raise EnvError(f"{env!r} has tools that are called natively, which to_verifiers does not pass on")
@@ -178,7 +181,8 @@ def _row(env: Env, seed: int, task: int) -> dict[str, Any]:
 
 
 def _options(info: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(info[name]) for name in ("seed", "task") if name in info}
+    """The options of a reset, as the info of a row has them."""
+    return {name.removeprefix(_OPTION): int(value) for name, value in info.items() if name.startswith(_OPTION)}
 
 
 def _text(completion: Any) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, described
 from gem_questions import checks
 from gem_questions.questions import order
 from gem_verifiers.library import Definition
@@ -102,9 +102,10 @@ class Verifiers(Env):
         self._shown = ()
         asked = self._begin()
         if isinstance(asked, Ended):
-            raise EnvError(f"{self._definition}, row {self._row}: {_reason(asked)} before the first turn")
-        observation = self._told(asked)
-        return observation, {"tools": [one.schema for one in functions_of(asked.tools)]} if asked.tools else {}
+            reason = asked.output["stop_condition"]
+            raise EnvError(f"{self._definition}, row {self._row}: it ended ({reason}) before the first turn")
+        info: Info = {"tools": [one.schema for one in functions_of(asked.tools)]} if asked.tools else {}
+        return self._told(asked), info
 
     def step(self, action: str) -> StepResult:
         """Give the environment a response."""
@@ -113,6 +114,8 @@ class Verifiers(Env):
         self._actions.append(action)
         info: Info = {"invalid_action": True} if problem else {}
         if isinstance(turn, Asked):
+            if turn.messages[-1].role == "tool":
+                info["use_tool"] = True
             return self._told(turn), 0.0, False, False, info
         return self._ended(turn, info)
 
@@ -164,12 +167,13 @@ class Verifiers(Env):
 
     def _begin(self) -> Asked | Ended:
         self._rollout = Rollout(self._definition.environment(), dict(self._rows()[self._row]))
-        return self._checked(self._rollout.begin())
+        return self._turn(self._rollout.begin)
 
     def _play(self, action: str) -> tuple[Asked | Ended, str | None]:
-        assert self._rollout is not None
+        rollout = self._rollout
+        assert rollout is not None
         response, problem = written(action, functions_of(self._tools))
-        return self._checked(self._rollout.answer(response)), problem
+        return self._turn(lambda: rollout.answer(response)), problem
 
     def _replay(self) -> None:
         """Play the episode up to here again, in an environment that came by pickle or from a snapshot."""
@@ -202,18 +206,18 @@ class Verifiers(Env):
         info["stop_condition"] = stop
         return last_words(output["completion"] or ()), reward, not limit, limit, info
 
-    def _checked(self, turn: Asked | Ended) -> Asked | Ended:
-        if isinstance(turn, Ended) and turn.output["error"] is not None:
-            if turn.output["error"]["error"] not in _OF_THE_POLICY:
-                raise EnvError(f"{self._definition}, row {self._row}: {_reason(turn)}")
+    def _turn(self, call: Callable[[], Asked | Ended]) -> Asked | Ended:
+        """Let verifiers go on until it asks or ends. Raises `EnvError` where the environment fails."""
+        try:
+            turn = call()
+        except Exception as error:
+            raise EnvError(f"{self._definition}, row {self._row}: it raised {described(error)}") from error
+        if isinstance(turn, Ended) and (failure := turn.output["error"]) is not None:
+            if failure["error"] not in _OF_THE_POLICY:
+                raise EnvError(f"{self._definition}, row {self._row}: it failed: {failure['error_chain_repr']}")
         return turn
 
     def _leave(self) -> None:
         rollout, self._rollout = self._rollout, None
         if rollout is not None:
             rollout.abandon()
-
-
-def _reason(ended: Ended) -> str:
-    error = ended.output["error"]
-    return f"it ended ({ended.output['stop_condition']})" if error is None else f"it failed: {error}"

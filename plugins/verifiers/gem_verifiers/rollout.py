@@ -12,6 +12,7 @@ import asyncio
 import functools
 import importlib
 import threading
+import weakref
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -66,6 +67,8 @@ class Rollout:
     async def _begin(self) -> Asked | Ended:
         environment = self._environment
         self._task = asyncio.create_task(environment.run_rollout(self._row, self._client, MODEL, {}))
+        # An episode that is dropped without an end ends, too.
+        weakref.finalize(self, _loop().call_soon_threadsafe, self._task.cancel).atexit = False
         return await self._next()
 
     async def _answer(self, response: Any) -> Asked | Ended:

@@ -20,7 +20,9 @@ class HigherLower(vf.MultiTurnEnv):
             return state["final_env_response"]
         if guess == "broken":
             raise vf.InfraError("the number is lost")
-        return [vf.UserMessage(content="Higher." if guess.isdecimal() and int(guess) < secret else "Lower.")]
+        if guess == "buggy":
+            raise KeyError(guess)
+        return [vf.UserMessage(content="Higher." if guess < str(secret) else "Lower.")]
 
     @vf.cleanup
     async def note(self, state: vf.State) -> None:
