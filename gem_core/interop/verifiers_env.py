@@ -68,8 +68,6 @@ class VerifiersEnv(multiturn.MultiTurnEnv):
             dataset=lambda: self._rows(seed),
             eval_dataset=lambda: self._rows(derive_seed(seed, "evaluation")),
             rubric=rubric,
-            env_id=env_id,
-            env_args=dict(arguments),
             **options,
         )
 
@@ -139,7 +137,11 @@ def to_verifiers(
         >>> env = to_verifiers("game:GuessTheNumber-v0-easy", num_examples=20)
         >>> results = env.evaluate_sync(client_config, "my-model", max_concurrent=8)
     """
-    return VerifiersEnv(env_id, kwargs, num_examples=num_examples, seed=seed, system_prompt=system_prompt)
+    env = VerifiersEnv(env_id, kwargs, num_examples=num_examples, seed=seed, system_prompt=system_prompt)
+    # How verifiers' own server builds it again, in a process of its own.
+    env.env_id = __name__
+    env.env_args = {"id": env_id, "num_examples": num_examples, "seed": seed, "system_prompt": system_prompt, **kwargs}
+    return env
 
 
 def load_environment(id: str, **arguments: Any) -> VerifiersEnv:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.errors import EnvError, described
+from gem_core.errors import EnvError
 from gem_questions import checks
 from gem_questions.questions import order
-from gem_verifiers.library import Definition
+from gem_verifiers.library import Definition, in_a_line
 from gem_verifiers.messages import functions_of, last_words, new_messages, text_of, written
 from gem_verifiers.rollout import Asked, Ended, Rollout
 
@@ -211,7 +211,7 @@ class Verifiers(Env):
         try:
             turn = call()
         except Exception as error:
-            raise EnvError(f"{self._definition}, row {self._row}: it raised {described(error)}") from error
+            raise EnvError(f"{self._definition}, row {self._row}: it raised {in_a_line(error)}") from error
         if isinstance(turn, Ended) and (failure := turn.output["error"]) is not None:
             if failure["error"] not in _OF_THE_POLICY:
                 raise EnvError(f"{self._definition}, row {self._row}: it failed: {failure['error_chain_repr']}")

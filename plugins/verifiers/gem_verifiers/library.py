@@ -77,7 +77,7 @@ class Definition:
         try:
             environment = verifiers.load_environment(self.module, **self.arguments)
         except Exception as error:
-            raise EnvError(f"{self}: load_environment failed: {described(error.__cause__ or error)}") from error
+            raise EnvError(f"{self}: load_environment failed: {in_a_line(error.__cause__ or error)}") from error
         for part in [environment, *getattr(environment, "envs", ())]:
             if reason := _reason_against(part):
                 raise EnvError(
@@ -89,7 +89,7 @@ class Definition:
         try:
             module = importlib.import_module(self.module)
         except Exception as error:
-            raise EnvError(f"{self}: importing the module failed: {described(error)}") from error
+            raise EnvError(f"{self}: importing the module failed: {in_a_line(error)}") from error
         function = getattr(module, "load_environment", None)
         if function is None:
             raise EnvError(
@@ -100,6 +100,11 @@ class Definition:
 
     def __str__(self) -> str:
         return f"verifiers:{self.module}"
+
+
+def in_a_line(error: BaseException) -> str:
+    """An error in one line; pydantic's have several."""
+    return " ".join(described(error).split())
 
 
 def _reason_against(environment: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -83,8 +84,6 @@ def test_environments_are_used_again_and_closed(server: ChatServer) -> None:
     env = to_verifiers(GAME, num_examples=12)
     evaluated(env, server)
     assert 1 <= len(env._idle) <= 4
-    import asyncio
-
     asyncio.run(env.close_environments())
     assert env._idle == []
 
@@ -145,5 +144,6 @@ def test_verifiers_own_command_evaluates_it(server: ChatServer, tmp_path: Path) 
     command = [sys.executable, "-m", "verifiers.scripts.eval", *arguments, *endpoint]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    assert "success" in ended.stdout
-    assert load_environment(GAME, num_examples=2).env_id == GAME
+    assert len(server.requests) >= 2
+    assert "success" in ended.stdout + ended.stderr
+    assert load_environment(GAME, num_examples=2).env_args["num_examples"] == 2

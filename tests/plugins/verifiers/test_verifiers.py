@@ -79,7 +79,7 @@ def test_without_verifiers_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_command_line_finds_it() -> None:
-    command = [sys.executable, "-m", "gem_core.cli", "list", SUMS, "--json"]
+    command = [sys.executable, "-m", "gem_core", "list", SUMS, "--json"]
     listed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=240).stdout)
     assert [one["id"] for one in listed["environments"]] == [SUMS]
 
@@ -99,9 +99,9 @@ def test_arguments_reach_load_environment() -> None:
         (SUMS, {"rows": "test"}, EnvError, "rows='test' is neither 'train' nor 'eval'"),
         ("verifiers:unplayable_quiz", {"kind": "?"}, EnvError, "load_environment failed: ValueError: no kind '\\?'"),
         ("verifiers:unplayable_quiz", {}, EnvError, "load_environment failed: TypeError.*'kind'"),
-        ("verifiers:unplayable_quiz", {"kind": "sandbox"}, EnvError, "it is a SandboxEnv, which runs outside"),
+        ("verifiers:unplayable_quiz", {"kind": "sandbox"}, EnvError, "it is a SandboxMixin, which runs outside"),
         ("verifiers:unplayable_quiz", {"kind": "group"}, EnvError, "its rubric scores several episodes"),
-        ("verifiers:unplayable_quiz", {"kind": "text"}, EnvError, "returned str, which is no verifiers.Environment"),
+        ("verifiers:unplayable_quiz", {"kind": "text"}, EnvError, "returned Thing, which is no verifiers.Environment"),
         ("verifiers:unplayable_quiz", {"kind": "eval only"}, EnvError, "no rows for 'train'. Next: give rows='eval'"),
         ("verifiers:unplayable_quiz", {"kind": "picture"}, EnvError, "a part of type 'image_url'; only texts"),
     ],
@@ -119,9 +119,9 @@ def test_what_cannot_be_played_is_refused_in_one_line(
 
 def test_a_single_turn_pays_what_the_rubric_says() -> None:
     with gem_core.make(SUMS) as env:
-        for action, reward in [("<answer>6</answer>", 1.5), ("<answer>7</answer>", 0.5), ("6", 0.0), ("", 0.0)]:
-            (text, info), (said, paid, terminated, truncated, end) = play(env, [action], index=3)
-            assert (info, said, paid, terminated, truncated) == ({}, "", reward, True, False)
+        for action, reward in [("<answer>6</answer>", 1.5), ("<answer>7</answer>", 0.5), ("6", 0.1), ("", 0.1)]:
+            (_, info), (said, paid, terminated, truncated, end) = play(env, [action], index=3)
+            assert (info, said, paid, terminated, truncated) == ({}, "", pytest.approx(reward), True, False)
             assert end["success"] is (reward >= 0.5)
             assert end["metrics"]["correct"] == float(reward == 1.5)
 
@@ -168,7 +168,12 @@ def test_an_environment_that_fails_says_so_and_plays_on(action: str, message: st
 
 
 def test_tasks_are_rows_and_none_repeats_before_all_came() -> None:
-    with gem_core.make(GUESS) as env, gem_core.make(GUESS) as other, gem_core.make(GUESS, shuffle_seed=None) as plain:
+    long = {"max_turns": 9}
+    with (
+        gem_core.make(GUESS, **long) as env,
+        gem_core.make(GUESS, **long) as other,
+        gem_core.make(GUESS, shuffle_seed=None, **long) as plain,
+    ):
         first = [_found(env, task=task) for task in range(9)]
         assert sorted(first) == [*map(str, range(1, 10))] != first
         assert [_found(other, task=task) for task in range(9)] == first
@@ -182,9 +187,13 @@ def _found(env: Env, **options: Any) -> str:
     """The number of an episode."""
     env.reset(**options)
     low, high = 1, 9
-    while (said := env.step(str(guess := (low + high) // 2))[0]) != "Found.":
+    while True:
+        guess = (low + high) // 2
+        said, _, terminated, truncated, _ = env.step(str(guess))
+        if terminated:
+            return str(guess)
+        assert not truncated
         low, high = (guess + 1, high) if said == "Higher." else (low, guess - 1)
-    return str(guess)
 
 
 def test_an_episode_that_is_given_up_is_cleaned_up() -> None:

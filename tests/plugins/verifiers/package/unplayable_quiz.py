@@ -2,6 +2,18 @@
 
 import verifiers as vf
 from datasets import Dataset
+from verifiers.envs.experimental.sandbox_mixin import SandboxMixin
+
+
+class Boxed(SandboxMixin, vf.SingleTurnEnv):
+    """Would run in a sandbox."""
+
+
+class Thing:
+    """No environment."""
+
+    env_id = ""
+    env_args = {"kind": "text"}
 
 
 async def alone(answer: str) -> float:
@@ -16,7 +28,7 @@ def load_environment(kind: str) -> object:
     rows = Dataset.from_list([{"question": "?", "answer": "!"}])
     match kind:
         case "sandbox":
-            return vf.PythonEnv(dataset=rows, rubric=vf.Rubric(funcs=[alone]))
+            return Boxed(dataset=rows, rubric=vf.Rubric(funcs=[alone]))
         case "group":
             return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[together]))
         case "eval only":
@@ -28,6 +40,6 @@ def load_environment(kind: str) -> object:
         case "nan":
             return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[alone], weights=[float("nan")]))
         case "text":
-            return "no environment"
+            return Thing()
         case _:
             raise ValueError(f"no kind {kind!r}")
