@@ -63,7 +63,10 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "verifiers", "viewer", "lint"])
+    side_by_side(
+        session,
+        ["verl", *cores, "openrlhf", "trl", "oat", "roll", "inspect", "trackers", "verifiers", "viewer", "lint"],
+    )
     side_by_side(session, ["recorded"])
 
 

@@ -99,9 +99,7 @@ class _Policy(clients.Client):
         self.asked: asyncio.Queue[tuple[Sequence[Any], Sequence[Any] | None, asyncio.Future[Any]]] = asyncio.Queue()
         self.waiting: asyncio.Future[Any]
 
-    async def get_response(
-        self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any
-    ) -> Any:
+    async def get_response(self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.asked.put_nowait((list(prompt), tools, answer))
         return await answer

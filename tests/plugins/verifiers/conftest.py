@@ -19,9 +19,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     target = tmp_path_factory.mktemp("installed")
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
     source = Path(__file__).parent / "package"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(source)], check=True
-    )
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(source)], check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(target)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(target), *filter(None, [os.environ.get("PYTHONPATH")])]))

@@ -77,7 +77,8 @@ def test_an_evaluation_is_what_the_same_actions_give_here(server: ChatServer) ->
 def test_one_rollout_of_several_is_one_episode_each(server: ChatServer) -> None:
     outputs = evaluated(to_verifiers(GAME, num_examples=2), server, rollouts_per_example=3)
     prompts = [(one["example_id"], [message.content for message in one["completion"]]) for one in outputs]
-    assert prompts[0] == prompts[1] == prompts[2] and prompts[3] == prompts[4] == prompts[5]
+    assert prompts[0] == prompts[1] == prompts[2]
+    assert prompts[3] == prompts[4] == prompts[5]
 
 
 def test_environments_are_used_again_and_closed(server: ChatServer) -> None:

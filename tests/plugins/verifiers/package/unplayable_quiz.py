@@ -13,7 +13,7 @@ class Thing:
     """No environment."""
 
     env_id = ""
-    env_args = {"kind": "text"}
+    env_args = None
 
 
 async def alone(answer: str) -> float:
