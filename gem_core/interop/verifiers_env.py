@@ -64,7 +64,7 @@ class VerifiersEnv(multiturn.MultiTurnEnv):
         rubric = verifiers.Rubric(funcs=[reward])
         for metric in (success, invalid_actions, truncated):
             rubric.add_metric(metric)
-        super().__init__(
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
             dataset=lambda: self._rows(seed),
             eval_dataset=lambda: self._rows(derive_seed(seed, "evaluation")),
             rubric=rubric,
@@ -80,7 +80,7 @@ class VerifiersEnv(multiturn.MultiTurnEnv):
 
     async def add_trajectory_step(self, state: Any, trajectory_step: Any) -> None:
         """Play the turn at once: the last one that `max_turns` allows counts, too."""
-        await super().add_trajectory_step(state, trajectory_step)
+        await super().add_trajectory_step(state, trajectory_step)  # pyright: ignore[reportUnknownMemberType]
         turn = await _called(state[_ENV].step, _text(trajectory_step["completion"]))
         observation, paid, terminated, was_truncated, info = turn
         trajectory_step["reward"] = float(paid)

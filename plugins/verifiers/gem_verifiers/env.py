@@ -26,7 +26,7 @@ class Verifiers(Env):
 
     | action | reward | episode |
     | --- | --- | --- |
-    | the last one | the rubric's, for the whole episode | terminated; truncated where a limit of turns or time ended it |
+    | the last one | the rubric's, for the whole episode | terminated; truncated by a limit of turns or time |
     | any other | 0 | continues with the text of `env_response` |
 
     The only turn of a single-turn environment terminates. At the end, `info["success"]` says that the reward reaches
@@ -212,9 +212,9 @@ class Verifiers(Env):
             turn = call()
         except Exception as error:
             raise EnvError(f"{self._definition}, row {self._row}: it raised {in_a_line(error)}") from error
-        if isinstance(turn, Ended) and (failure := turn.output["error"]) is not None:
-            if failure["error"] not in _OF_THE_POLICY:
-                raise EnvError(f"{self._definition}, row {self._row}: it failed: {failure['error_chain_repr']}")
+        failure = turn.output["error"] if isinstance(turn, Ended) else None
+        if failure is not None and failure["error"] not in _OF_THE_POLICY:
+            raise EnvError(f"{self._definition}, row {self._row}: it failed: {failure['error_chain_repr']}")
         return turn
 
     def _leave(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
 from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, described, near_matches
 
@@ -66,7 +66,7 @@ class Definition:
         Raises:
             EnvError: it could not be loaded, or cannot be played here.
         """
-        key = cloudpickle.dumps((self.module, sorted(self.arguments.items())))
+        key: bytes = cloudpickle.dumps((self.module, sorted(self.arguments.items())))  # pyright: ignore[reportUnknownMemberType]
         with _lock:
             if key not in _loaded:
                 with _without_signal_handlers():
@@ -93,8 +93,8 @@ class Definition:
         function = getattr(module, "load_environment", None)
         if function is None:
             raise EnvError(
-                f"{self}: the module {self.module!r} has no load_environment, so it is no environment of verifiers 0.3. "
-                "One with a Taskset is for verifiers.v1, which is not played here"
+                f"{self}: the module {self.module!r} has no load_environment, so it is no environment of verifiers "
+                "0.3. One with a Taskset is for verifiers.v1, which is not played here"
             )
         return function
 
@@ -108,7 +108,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _reason_against(environment: Any) -> str | None:
-    kind = type(environment)
+    kind: type[Any] = type(environment)
     if not isinstance(environment, environments.Environment):
         return f"its load_environment returned {kind.__name__}, which is no verifiers.Environment"
     if outside := _IN_CONTAINERS & {base.__name__ for base in kind.__mro__}:
@@ -122,8 +122,12 @@ def _reason_against(environment: Any) -> str | None:
 def _without_signal_handlers() -> Generator[None]:
     """Let environments be built in any thread: each would replace the process's handlers of SIGINT and SIGTERM."""
     own = environments.signal
-    environments.signal = SimpleNamespace(signal=lambda *_: None, SIGINT=own.SIGINT, SIGTERM=own.SIGTERM)
+    environments.signal = SimpleNamespace(signal=_ignore, SIGINT=own.SIGINT, SIGTERM=own.SIGTERM)
     try:
         yield
     finally:
         environments.signal = own
+
+
+def _ignore(number: int, handler: object) -> None:
+    """In place of `signal.signal`."""

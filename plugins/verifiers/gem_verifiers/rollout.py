@@ -95,7 +95,7 @@ class _Policy(clients.Client):
     """A model of verifiers whose responses come from elsewhere."""
 
     def __init__(self) -> None:
-        super().__init__(None)
+        super().__init__(None)  # pyright: ignore[reportUnknownMemberType]
         self.asked: asyncio.Queue[tuple[Sequence[Any], Sequence[Any] | None, asyncio.Future[Any]]] = asyncio.Queue()
         self.waiting: asyncio.Future[Any]
 
