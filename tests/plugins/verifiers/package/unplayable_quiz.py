@@ -8,6 +8,8 @@ from verifiers.envs.experimental.sandbox_mixin import SandboxMixin
 class Boxed(SandboxMixin, vf.SingleTurnEnv):
     """Would run in a sandbox."""
 
+    active_sandboxes = ()
+
 
 class Thing:
     """No environment."""
