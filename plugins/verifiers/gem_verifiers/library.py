@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
@@ -108,7 +108,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _reason_against(environment: Any) -> str | None:
-    kind: Any = type(environment)
+    kind = cast("type", type(environment))
     if not isinstance(environment, environments.Environment):
         return f"its load_environment returned {kind.__name__}, which is no verifiers.Environment"
     if outside := _IN_CONTAINERS & {base.__name__ for base in kind.__mro__}:

@@ -21,9 +21,10 @@ def module_of(name: str) -> str:
     module = name.replace("-", "_").rpartition("/")[2]
     if module.isidentifier() and importlib.util.find_spec(module) is not None:
         return module
+    extra = "" if importlib.util.find_spec("verifiers") else 'pip install "gem-core[verifiers]", and '
     raise NotFoundError(
         f"no environment 'verifiers:{name}': the module {module!r} is not installed."
-        f"{near_matches(module, _environments())} Next: install the environment's package"
+        f"{near_matches(module, _environments())} Next: {extra}install the environment's package"
     )
 
 
