@@ -108,7 +108,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _reason_against(environment: Any) -> str | None:
-    kind = cast("type", type(environment))
+    kind = cast("type[Any]", type(environment))
     if not isinstance(environment, environments.Environment):
         return f"its load_environment returned {kind.__name__}, which is no verifiers.Environment"
     if outside := _IN_CONTAINERS & {base.__name__ for base in kind.__mro__}:

@@ -10,6 +10,9 @@ class Boxed(SandboxMixin, vf.SingleTurnEnv):
 
     active_sandboxes = ()
 
+    def teardown_sandbox_client(self) -> None:
+        """There is none."""
+
 
 class Thing:
     """No environment."""
