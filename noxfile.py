@@ -65,7 +65,7 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    others = ["inspect", "trackers", "hubs", "openenv", "viewer", "docs", "lint"]
+    others = ["inspect", "trackers", "hubs", "openenv", "verifiers", "viewer", "docs", "lint"]
     side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", *others])
     side_by_side(session, ["recorded"])
 
@@ -100,8 +100,8 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
-    left_out = ["--ignore=tests/plugins/trackers", "--ignore=tests/plugins/openenv", f"--ignore={BROWSER_TESTS}"]
-    left_out += [f"--ignore=tests/plugins/{hub}" for hub in HUBS]
+    elsewhere = ["tests/plugins/trackers", "tests/plugins/openenv", "tests/plugins/verifiers", BROWSER_TESTS]
+    left_out = [f"--ignore={path}" for path in [*elsewhere, *(f"tests/plugins/{hub}" for hub in HUBS)]]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
 
@@ -170,6 +170,14 @@ def openenv(session: nox.Session) -> None:
     """OpenEnv, both ways, against its own server, client and validation; its 600 MB are too much for `core`."""
     python = environment(session, "openenv", ADAPTER_PYTHON, ["openenv", "remote", "games"], ["test"])
     run(session, python, "-m", "pytest", "tests/plugins/openenv", *session.posargs)
+
+
+@nox.session
+def verifiers(session: nox.Session) -> None:
+    """Environments of verifiers here, and ours under its evaluation; what it needs excludes our extra `mcp`."""
+    extras = ["verifiers", "games", "reasoning-gym", "view"]
+    python = environment(session, "verifiers", ADAPTER_PYTHON, extras, ["test", "tokenizers"])
+    run(session, python, "-m", "pytest", "tests/plugins/verifiers", *session.posargs)
 
 
 @nox.session

@@ -1,0 +1,1 @@
+"""Environments of verifiers: installed modules with a `load_environment`, played here turn by turn."""
