@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env_servers import Server, serving
+from env_servers import PROGRAM, Server, serving
 from waiting import wait_until
 
 from gem_core import Env, make, make_vec
@@ -239,10 +239,20 @@ def test_bytes_that_are_no_message_end_the_session() -> None:
         wait_until(lambda: server.sessions == 0)
 
 
+def test_the_log_of_a_server_drives_no_terminal() -> None:
+    with serving("demo:Odd-v0") as server, remote(server) as env:
+        env.reset(seed=1)
+        with pytest.raises(EnvError, match="Mazed"):
+            env.step("quote \x1b]0;title\x07")
+        log = server.end()
+        assert r"Mazed: quote \x1b]0;title\x07" in log
+        assert "\x1b" not in log
+
+
 def refusal(*arguments: str, **environment: str) -> str:
     """What the command says that does not start."""
     server = subprocess.run(
-        [sys.executable, "-m", "gem_core", "serve", *arguments],
+        [sys.executable, str(PROGRAM), "serve", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
@@ -256,5 +266,6 @@ def test_what_cannot_be_served_is_said_before_the_first_client_comes() -> None:
     assert f"set {TOKEN}".lower() in refusal(GUESS, "--host", "0.0.0.0").lower()
     assert "Did you mean" in refusal("game:GuessTheNumber")
     assert "no argument 'turns'" in refusal(GUESS, "--set", "turns=3")
+    assert "demo:Stuck-v0 could not be closed: SystemExit" in refusal("demo:Stuck-v0")
     with serving(GUESS) as server:
         assert "Next: another --port" in refusal(GUESS, "--port", str(server.port))
