@@ -15,6 +15,7 @@ from gem_remote.sockets import Lost, NotNow, Socket, patiently
 
 _SECONDS = 30
 _FULL = "CAPACITY_REACHED"
+_ENDS = ("terminated", "truncated")
 
 
 def schemas_of(url: str, patience: float) -> dict[str, Any]:
@@ -104,13 +105,8 @@ class OpenEnvSession:
             if data.get("code") == "VALIDATION_ERROR":
                 return self._invalid("The action does not fit its schema.")
             raise self._failure(data)
-        observation, done = data["observation"], bool(data.get("done"))
-        metadata: dict[str, Any] = data.get("metadata") or {}
-        truncated = bool(observation.get("truncated", metadata.get("truncated", False)))
-        # Servers that keep the two apart say both; of others a `done` is all there is.
-        terminated = bool(observation.get("terminated", done and not truncated))
         reward = float(data.get("reward") or 0.0)
-        return self._fields.text_of(observation), reward, terminated, truncated, self._info(data)
+        return self._fields.text_of(data["observation"]), reward, *_ended(data), self._info(data)
 
     def _info(self, data: dict[str, Any]) -> dict[str, Any]:
         info = data["observation"].get("info")
@@ -138,6 +134,15 @@ class OpenEnvSession:
         name, _, text = said.partition(": ")
         failed = Failed(name, text, over=False) if name.isidentifier() else Failed(str(data.get("code")), said, False)
         return error_of(failed, f"the server at {self._url}")
+
+
+def _ended(data: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether the episode is terminated and whether it is truncated; an optional field may be null."""
+    places: tuple[dict[str, Any], ...] = (data["observation"], data.get("metadata") or {})
+    said = {name: next((place[name] for place in places if place.get(name) is not None), False) for name in _ENDS}
+    terminated, truncated = (bool(said[name]) for name in _ENDS)
+    # Servers that keep the two apart say one of them; of others a `done` is all there is.
+    return terminated or (bool(data.get("done")) and not truncated), truncated
 
 
 def _message(data: bytes) -> tuple[str, dict[str, Any]]:

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from gem_core.cli.play import parse_settings
-from gem_core.cli.terminal import plugins_at_work, say
-from gem_core.errors import EnvError, MissingExtraError
+from gem_core.cli.terminal import plugins_at_work, printable, say
+from gem_core.errors import EnvError, MissingExtraError, boundary, described
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
@@ -53,7 +53,7 @@ def serve(
     kwargs = parse_settings(settings or [])
     with plugins_at_work(manager):
         builders = {env_id: partial(build, _playable(env_id, kwargs), kwargs) for env_id in env_ids}
-    logging.basicConfig(format="%(message)s")
+    _log_to_stderr()
     limits = Limits(sessions=max_sessions, idle=idle_seconds, call=call_seconds, message=message_bytes)
     server = EnvServer(builders, limits, token)
     with _bound(host, port) as address:
@@ -72,10 +72,25 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+class _Printable(logging.Formatter):
+    """Leaves no control characters: exceptions may quote what a client sent, and the log is on a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Printable("%(message)s"))
+    logging.basicConfig(handlers=[handler])
+
+
 def _playable(env_id: str, kwargs: dict[str, Any]) -> EnvSpec:
     """The spec, once an environment was built from it: a mistake shows before the first client comes."""
     env_spec = spec(env_id)
-    build(env_spec, kwargs).close()
+    env = build(env_spec, kwargs)
+    with boundary(lambda error: EnvError(f"{env_id} could not be closed: {described(error)}")):
+        env.close()
     return env_spec
 
 

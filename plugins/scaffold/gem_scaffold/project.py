@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ class Project:
         name: the namespace of its ids.
 
     Raises:
-        GemError: the name cannot be a namespace and a package, or an installed plugin or package has it.
+        GemError: the name cannot be a namespace and a package, or an installed plugin, package or distribution has it.
     """
 
     def __init__(self, kind: str, name: str) -> None:
@@ -86,7 +87,7 @@ class Project:
             "package": package,
             "distribution": self.distribution,
         }
-        _check_free(name, package)
+        _check_free(name, package, self.distribution)
         self.ids = [self._filled(part.id) for part in self._parts]
         self._values |= self._assembled()
 
@@ -142,9 +143,16 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_free(name: str, package: str) -> None:
+def _check_free(name: str, package: str, distribution: str) -> None:
     for plugin in manager.plugins():
         if plugin.name == name:
             raise GemError(f"the installed {plugin.provenance} has the name {name!r}. Give another name")
     if importlib.util.find_spec(package) is not None:
         raise GemError(f"the Python package {package!r} exists, and this one would have its name. Give another name")
+    if any(_normal(one.name) == distribution for one in importlib.metadata.distributions() if one.name):
+        raise GemError(f"the distribution {distribution!r} is installed, and pip would replace it. Give another name")
+
+
+def _normal(distribution: str) -> str:
+    """The name as pip compares it."""
+    return re.sub("[-_.]+", "-", distribution).lower()

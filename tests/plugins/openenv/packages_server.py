@@ -23,10 +23,12 @@ class Move(Action):
 
 
 class Place(Observation):
-    """Two fields, so a policy reads JSON."""
+    """Two fields, so a policy reads JSON, and two optional ones that this environment leaves empty."""
 
     row: int
     words: str = ""
+    terminated: bool | None = None
+    truncated: bool | None = None
 
 
 class Field(Environment[Move, Place, State]):

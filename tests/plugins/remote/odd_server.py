@@ -28,6 +28,8 @@ class Odd(Env):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         if action == "raise":
             raise Mazed("no exit")
+        if action.startswith("quote"):
+            raise Mazed(action)
         if action == "leave":
             raise SystemExit(3)
         if action == "hang":
@@ -44,6 +46,13 @@ class Odd(Env):
         return self.rng.choice("abc")
 
 
+class Stuck(Odd):
+    """Cannot be closed."""
+
+    def close(self) -> None:
+        raise SystemExit
+
+
 class Shifting(Odd):
     """An episode is never the same."""
 
@@ -58,6 +67,7 @@ class Shifting(Odd):
 if __name__ == "__main__":
     gem_core.register("demo:Odd-v0", Odd)
     gem_core.register("demo:Shifting-v0", Shifting)
+    gem_core.register("demo:Stuck-v0", Stuck)
     from gem_core.cli import main
 
     main()

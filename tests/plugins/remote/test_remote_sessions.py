@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from env_servers import Server, serving
+from env_servers import PROGRAM, Server, serving
 from waiting import wait_until
 
 from gem_core import Env, make, make_vec
@@ -41,10 +41,15 @@ def opened(env: Env) -> None:
     wait_until(reset)
 
 
+def by_place(result: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """What a vector shows of each place: arrays could not be compared as a whole."""
+    return [*zip(*result, strict=True)]
+
+
 def played(vector: VectorEnv, turns: int) -> list[Any]:
     """What a vector shows, apart from the ids."""
-    shown: list[Any] = [vector.reset(seed=1)]
-    shown += [vector.step([f"\\boxed{{{turn % 10 + 1}}}"] * vector.num_envs) for turn in range(turns)]
+    shown: list[Any] = [by_place(vector.reset(seed=1))]
+    shown += [by_place(vector.step([f"\\boxed{{{turn % 10 + 1}}}"] * vector.num_envs)) for turn in range(turns)]
     vector.close()
     return shown
 
@@ -136,12 +141,12 @@ def test_a_vector_replays_the_episodes_of_a_killed_server() -> None:
         )
         assert there.reset() == here.reset()
         actions = ["\\boxed{5}"] * 3
-        assert there.step(actions) == here.step(actions)
+        assert by_place(there.step(actions)) == by_place(here.step(actions))
         server.end()
         there.send(dict(enumerate(actions)))  # before the server is there again
         with serving(GUESS, port=server.port):
             answers = there.recv(at_least=3)
-            assert [tuple(answers[slot]) for slot in range(3)] == [*zip(*here.step(actions), strict=True)]
+            assert [tuple(answers[slot]) for slot in range(3)] == by_place(here.step(actions))
             there.close()
 
 
@@ -174,7 +179,7 @@ def test_a_call_that_takes_too_long_ends_the_session() -> None:
         opened(env)
         with pytest.raises(EnvError, match=r"the call took more than 0\.5 seconds"):
             env.step("hang")
-        assert server.health()["closing"] >= 1  # the environment still hangs
+        wait_until(lambda: server.health()["closing"] >= 1, "the environment still hangs")
         opened(env)
         server.process.terminate()
         server.process.wait(60)  # though a thread never ends
@@ -234,10 +239,20 @@ def test_bytes_that_are_no_message_end_the_session() -> None:
         wait_until(lambda: server.sessions == 0)
 
 
+def test_the_log_of_a_server_drives_no_terminal() -> None:
+    with serving("demo:Odd-v0") as server, remote(server) as env:
+        env.reset(seed=1)
+        with pytest.raises(EnvError, match="Mazed"):
+            env.step("quote \x1b]0;title\x07")
+        log = server.end()
+        assert r"Mazed: quote \x1b]0;title\x07" in log
+        assert "\x1b" not in log
+
+
 def refusal(*arguments: str, **environment: str) -> str:
     """What the command says that does not start."""
     server = subprocess.run(
-        [sys.executable, "-m", "gem_core", "serve", *arguments],
+        [sys.executable, str(PROGRAM), "serve", *arguments],
         capture_output=True,
         text=True,
         timeout=120,
@@ -251,5 +266,6 @@ def test_what_cannot_be_served_is_said_before_the_first_client_comes() -> None:
     assert f"set {TOKEN}".lower() in refusal(GUESS, "--host", "0.0.0.0").lower()
     assert "Did you mean" in refusal("game:GuessTheNumber")
     assert "no argument 'turns'" in refusal(GUESS, "--set", "turns=3")
+    assert "demo:Stuck-v0 could not be closed: SystemExit" in refusal("demo:Stuck-v0")
     with serving(GUESS) as server:
         assert "Next: another --port" in refusal(GUESS, "--port", str(server.port))

@@ -93,6 +93,18 @@ def test_a_name_that_cannot_work_is_refused(args: list[str], words: str, empty_f
     assert [*empty_folder.iterdir()] == []
 
 
+def test_the_name_of_an_installed_distribution_is_refused(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install` would replace it, as upstream's, whose package has another name."""
+    metadata = empty_folder / "site" / "Gem_LLM-0.1.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: Gem_LLM\nVersion: 0.1.0\n")
+    monkeypatch.syspath_prepend(str(empty_folder / "site"))
+    result = new("env", "llm")
+    assert result.exit_code == 1
+    assert "the distribution 'gem-llm' is installed, and pip would replace it. Give another name" in result.stderr
+    assert not (empty_folder / "gem-llm").exists()
+
+
 def test_nothing_is_overwritten(empty_folder: Path) -> None:
     (empty_folder / "mine").mkdir()
     (empty_folder / "mine" / "notes").write_text("keep")
