@@ -32,9 +32,11 @@ class TextArena(Env):
     | not allowed, and ends the game | the same where it is below 0, otherwise 0 | terminated |
 
     So the rewards of an episode add up to TextArena's, unless an invalid action ends it: TextArena then pays for how
-    close the game happens to be to its solution, in some games already at the start. An action without brackets is a move, as in TextArena. A move
-    has at most 100 printable ASCII characters. The latest board is `info["suffix"]`, so histories do not repeat it.
-    `info["success"]` says that the reward of an episode is 1, and that no limit and no invalid action ended it.
+    close the game happens to be to its solution, in some games already at the start.
+
+    An action without brackets is a move, as in TextArena. A move has at most 100 printable ASCII characters. The latest
+    board is `info["suffix"]`, so histories do not repeat it. `info["success"]` says that the reward of an episode is 1,
+    and that no limit and no invalid action ended it.
 
     - 2048, Blackjack, Crosswords, Minesweeper, PegJump, Set and Sudoku have points.
     - Bandit: the best button pays 1 and another one 0. TextArena pays the regret, so the best button pays least.
