@@ -43,8 +43,8 @@ class Codec:
     actions: Sequence[str] = ()
     """Names of the actions of a Discrete space, in order; empty if actions have none. Capitals do not matter."""
     invalid_reward: float = -0.1
-    """Reward of an invalid action, which ends the episode. It should be no more than the worst that an episode may
-    earn: otherwise a policy learns to end episodes this way."""
+    """Reward of an invalid action, which ends the episode. It should be no more than what an episode of doing nothing
+    earns: otherwise a policy learns to end episodes this way."""
     max_episode_steps: ClassVar[int | None] = None
     """Turns of an episode, for an environment that is registered without a limit."""
 
