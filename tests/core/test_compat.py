@@ -7,6 +7,8 @@ from upstream_probes import PROBES
 
 import gem_core
 import gem_core.compat
+from gem_core.compat.envs.registration import ENV_REGISTRY
+from gem_core.compat.vector.sync_vector_env import SyncVectorEnv
 
 OTHERWISE = {
     "the_list_of_environments": "gem-core list",
@@ -18,6 +20,36 @@ OTHERWISE = {
     "the_python_tool": "gem_core.make_tool('python:Interpreter')",
 }
 """Probes that gem_core answers with an error, and the replacement that it names."""
+
+
+class Short(gem_core.compat.Env):
+    """Ends with its first turn."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, object]]:
+        return "over", 1.0, True, False, {}
+
+    def reset(self, seed: int | None = None, **options: object) -> tuple[str, dict[str, object]]:
+        super().reset(seed)
+        return "begun", {}
+
+
+@pytest.mark.parametrize("actions", [["a"], ["a"] * 3, "aa", {0: "a", 5: "a"}])
+def test_wrong_actions_open_no_next_episodes(actions: list[str]) -> None:
+    vec = SyncVectorEnv(["Short"] * 2, [Short] * 2, "NextStep", seed=0)
+    vec.reset(seed=0)
+    assert list(vec.step(["a", "a"])[2]) == [True, True]
+    with pytest.raises(ValueError, match=r"actions|no slots"):
+        vec.step(actions)
+    assert vec.step(["a", "a"])[0] == ["begun", "begun"]
+    assert vec.step({1: "a"})[0] == ["over"]
+    assert vec.step(["a", "a"])[0] == ["over", "begun"]
+    vec.close()
+
+
+@pytest.mark.parametrize("env_id", ["textarena:TicTacToe-v0", "no_such:Game-v0", "Game-v0"])
+def test_ids_that_are_not_there_are_not_in_the_registry(env_id: str) -> None:
+    assert env_id not in ENV_REGISTRY
+    assert ENV_REGISTRY.get(env_id) is None
 
 
 def test_there_are_twenty_two_of_which_fifteen_need_nothing() -> None:

@@ -14,6 +14,7 @@ from gem_core.compat.vector.async_vector_env import AsyncVectorEnv
 from gem_core.compat.vector.sync_vector_env import SyncVectorEnv
 from gem_core.compat.vector.vector_env import VectorEnv
 from gem_core.env import ResetResult
+from gem_core.errors import NotFoundError
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec, namespace_of
 
@@ -39,7 +40,10 @@ class _Registry(Mapping[str, EnvSpec]):
     """All ids and their specs."""
 
     def __getitem__(self, env_id: str) -> EnvSpec:
-        found = manager.find("gem_envs", _full(env_id))
+        try:
+            found = manager.find("gem_envs", _full(env_id))
+        except NotFoundError:  # from a plugin that knows why
+            found = None
         if found is None:
             raise KeyError(env_id)
         return found.spec

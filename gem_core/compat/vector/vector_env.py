@@ -106,7 +106,7 @@ class VectorEnv(ABC):
             EnvFailure: an environment failed.
         """
         try:
-            if not self._ended:
+            if not self._ended or self._is_wrong(actions):  # then the engine says what is wrong
                 return self._noted(actions, self._engine.step(actions))
             return self._noted(actions, self._reopening(_by_slot(actions)))
         except EnvFailure:
@@ -120,19 +120,24 @@ class VectorEnv(ABC):
     def _noted(self, actions: Sequence[str] | Mapping[int, str], steps: Steps) -> Steps:
         if self.autoreset_mode is AutoresetMode.NEXT_STEP:
             ended = steps[2] | steps[3]
-            self._ended.difference_update(_by_slot(actions))
             self._ended.update(slot for slot, end in zip(_by_slot(actions), ended, strict=True) if end)
         return steps
+
+    def _is_wrong(self, actions: Sequence[str] | Mapping[int, str]) -> bool:
+        if isinstance(actions, Mapping):
+            return not set(actions) <= set(range(self.num_envs))
+        return isinstance(actions, str) or len(actions) != self.num_envs
 
     def _reopening(self, actions: Mapping[int, str]) -> Steps:
         """A step in which ended environments start their next episodes."""
         opened = [slot for slot in actions if slot in self._ended]
         observations, infos = self._engine.reset(slots=opened) if opened else ([], [])
+        played = {slot: action for slot, action in actions.items() if slot not in self._ended}
+        self._ended.difference_update(opened)
         turns = {
             slot: (observation, 0.0, False, False, info)
             for slot, observation, info in zip(opened, observations, infos, strict=True)
         }
-        played = {slot: action for slot, action in actions.items() if slot not in self._ended}
         turns.update(zip(played, zip(*self._engine.step(played), strict=True), strict=True))
         chosen = [turns[slot] for slot in actions]
         return (

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
+from gem_core.errors import EnvError
 from gem_gym import spaces
 
 MAX_ACTION = 32_768
@@ -25,7 +26,8 @@ class Codec:
         env: the environment, from `gymnasium.make`.
 
     Raises:
-        EnvError: a space has no text, and the class does not read or show it itself.
+        EnvError: a space has no text, and the class does not read or show it itself; or `actions` are not the names of
+            the environment's actions.
 
     Example:
         >>> from gem_gym.codec import Codec
@@ -38,11 +40,11 @@ class Codec:
         ...         return f"The cart is at {position:.2f}, and the pole leans by {angle:.2f} rad."
     """
 
-    actions: ClassVar[Sequence[str]] = ()
+    actions: Sequence[str] = ()
     """Names of the actions of a Discrete space, in order; empty if actions have none. Capitals do not matter."""
-    invalid_reward: ClassVar[float] = -0.1
-    """Reward of an invalid action, which ends the episode. It should be no more than the worst that an episode may
-    earn: otherwise a policy learns to end episodes this way."""
+    invalid_reward: float = -0.1
+    """Reward of an invalid action, which ends the episode. It should be no more than what an episode of doing nothing
+    earns: otherwise a policy learns to end episodes this way."""
     max_episode_steps: ClassVar[int | None] = None
     """Turns of an episode, for an environment that is registered without a limit."""
 
@@ -52,6 +54,11 @@ class Codec:
         name = env.spec.id if env.spec else type(env.unwrapped).__name__
         if type(self).parse is Codec.parse:
             spaces.check(env.action_space, f"{name}: its actions")
+        if self.actions and not spaces.has_names(env.action_space, self.actions):
+            raise EnvError(
+                f"{name}: {type(self).__name__}.actions has {len(self.actions)} names, and the actions are "
+                f"{env.action_space}. Give one name for each action of a Discrete space, or none"
+            )
         if type(self).observe is Codec.observe:
             spaces.check(env.observation_space, f"{name}: its observations")
 

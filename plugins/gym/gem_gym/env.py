@@ -81,7 +81,7 @@ class Gymnasium(Env):
             _check_arguments(gymnasium_id, spec, arguments)
             self._env = _made(gymnasium_id, spec, {**arguments, **limit})
         self._codec = kind(self._env)
-        self._invalid_reward = kind.invalid_reward if invalid_reward is None else invalid_reward
+        self._invalid_reward = self._codec.invalid_reward if invalid_reward is None else invalid_reward
         self._total = 0.0
         self._shown = ""
 

@@ -21,7 +21,7 @@ def registered(name: str) -> Any:
         MissingExtraError: the module that the name begins with is not installed.
     """
     module, _, bare = name.rpartition(":")
-    if module:
+    if module and not module.startswith("."):
         _import(module, name)
     if bare in gymnasium.registry:
         return gymnasium.registry[bare]

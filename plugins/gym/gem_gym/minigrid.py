@@ -13,13 +13,16 @@ _LETTERS = ("?", ".", "#", ".", "D", "K", "B", "X", "G", "L", "A")
 _DIRECTIONS = ("east", "south", "west", "north")
 _NAMED = frozenset({"door", "key", "ball", "box", "goal"})
 """What is listed with colour and place; walls, floor and lava are only on the map."""
+_ACTIONS = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
 _AGENT = "^"
 
 
 class MiniGrid(Codec):
     """The agent's view as a map, with doors, keys and the like in words."""
 
-    actions = ("left", "right", "forward", "pickup", "drop", "toggle", "done")
+    def __init__(self, env: Any) -> None:
+        self.actions = _ACTIONS[: int(env.action_space.n)]  # some grids are only to be walked
+        super().__init__(env)
 
     def task(self) -> str:
         """Goal, signs and actions."""

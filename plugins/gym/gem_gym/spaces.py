@@ -58,6 +58,11 @@ def check(space: Any, what: str) -> None:
         )
 
 
+def has_names(space: Any, names: Sequence[str]) -> bool:
+    """Whether it is a Discrete space with as many values as there are names."""
+    return isinstance(space, spaces.Discrete) and int(space.n) == len(names)
+
+
 def _leaves(space: Any, what: str) -> Iterator[Any]:
     if isinstance(space, spaces.Tuple):
         for one in space.spaces:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from gem_core.errors import EnvError
 from gem_gym.codec import Codec
 
 _AGENT = "@"
+
+
+def _standing_still(env: Any) -> float:
+    """What an episode earns at a cost of 1 a turn: no invalid action may be cheaper."""
+    return -float(env.spec.max_episode_steps)
 
 
 def _grid(rows: list[list[str]]) -> str:
@@ -22,6 +28,14 @@ class FrozenLake(Codec):
 
     actions = ("left", "down", "right", "up")
 
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        if env.spec.kwargs.get("map_name", "") is None and env.spec.kwargs.get("desc") is None:
+            raise EnvError(
+                "FrozenLake: map_name=None draws another map in each process, whatever the seed. Give a map: "
+                "desc=generate_random_map(seed=...) of gymnasium.envs.toy_text.frozen_lake"
+            )
+
     def task(self) -> str:
         """Goal, signs and ice."""
         return (
@@ -32,7 +46,7 @@ class FrozenLake(Codec):
     def observe(self, observation: Any, info: dict[str, Any]) -> str:
         """Where the player is, and what is there if it ends the episode."""
         row, column = divmod(int(observation), self.env.unwrapped.ncol)
-        event = {"H": "You fell into a hole", "G": "You reached the goal"}.get(self._lake()[row][column], "You are")
+        event = {"H": "You fell into a hole", "G": "You reached the goal"}.get(self._tile(int(observation)), "You are")
         return f"{event} at {_place(row, column)}."
 
     def board(self) -> str:
@@ -41,6 +55,14 @@ class FrozenLake(Codec):
         row, column = divmod(int(self.env.unwrapped.s), self.env.unwrapped.ncol)
         lake[row][column] = _AGENT
         return _grid(lake)
+
+    def succeeded(self, total: float, terminated: bool, info: dict[str, Any]) -> bool:
+        """Whether the player is at the goal, whatever that pays."""
+        return self._tile(int(self.env.unwrapped.s)) == "G"
+
+    def _tile(self, place: int) -> str:
+        row, column = divmod(place, self.env.unwrapped.ncol)
+        return self._lake()[row][column]
 
     def _lake(self) -> list[list[str]]:
         return [[tile.decode() for tile in row] for row in self.env.unwrapped.desc]
@@ -58,7 +80,10 @@ class CliffWalking(Codec):
 
     actions = ("up", "right", "down", "left")
     max_episode_steps = 100
-    invalid_reward = -100.0  # as much as to stand still for all turns
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.invalid_reward = _standing_still(env)
 
     def task(self) -> str:
         """Goal, signs and rewards."""
@@ -101,10 +126,14 @@ class Taxi(Codec):
     """The town as a map with the taxi in it; passenger and destination in words."""
 
     actions = ("south", "north", "east", "west", "pickup", "dropoff")
-    invalid_reward = -200.0  # as much as to stand still for all turns
+    max_episode_steps = 200
 
     _STANDS = ("R", "G", "Y", "B")
     _TAXI = "T"
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.invalid_reward = _standing_still(env)
 
     def task(self) -> str:
         """Goal, signs and rewards."""

@@ -29,10 +29,14 @@ class TextArena(Env):
     | not allowed, or none | 0 | continues, `info["invalid_action"]`; terminated if it is the second in a row |
     | the last one | TextArena's reward, less what was paid before | terminated |
     | the last one that the game's limit of turns allows | the same | truncated |
+    | not allowed, and ends the game | the same where it is below 0, otherwise 0 | terminated |
 
-    So the rewards of an episode add up to TextArena's. An action without brackets is a move, as in TextArena. A move
-    has at most 100 printable ASCII characters. The latest board is `info["suffix"]`, so histories do not repeat it.
-    `info["success"]` says that the reward of an episode is 1, and that no limit and no invalid action ended it.
+    So the rewards of an episode add up to TextArena's, unless an invalid action ends it: TextArena then pays for how
+    close the game happens to be to its solution, in some games already at the start.
+
+    An action without brackets is a move, as in TextArena. A move has at most 100 printable ASCII characters. The latest
+    board is `info["suffix"]`, so histories do not repeat it. `info["success"]` says that the reward of an episode is 1,
+    and that no limit and no invalid action ended it.
 
     - 2048, Blackjack, Crosswords, Minesweeper, PegJump, Set and Sudoku have points.
     - Bandit: the best button pays 1 and another one 0. TextArena pays the regret, so the best button pays least.
@@ -103,13 +107,16 @@ class TextArena(Env):
         text, info = self._told(ended)
         if move:
             info["parsed_action"] = f"[{move}]"
-        if self._was_invalid() and not guess:
+        invalid = self._was_invalid() and not guess
+        if invalid:
             info["invalid_action"] = True
         if not ended:
-            return text, self._pay(rules.points(self._game) if rules.points else 0.0), False, False, info
+            earned = rules.points(self._game) if rules.points and not invalid else self._paid
+            return text, self._pay(earned), False, False, info
         end = self._end(rules, move)
         info["success"] = end.success
-        return "\n".join(filter(None, [text, end.reason])), self._pay(end.total), not end.limit, end.limit, info
+        earned = min(end.total, self._paid) if invalid else end.total
+        return "\n".join(filter(None, [text, end.reason])), self._pay(earned), not end.limit, end.limit, info
 
     def sample_random_action(self) -> str:
         """A move that is allowed now; where the game asks for a guess, any."""

@@ -78,24 +78,25 @@ def game_class(name: str) -> Any:
 
 def start(name: str, settings: Mapping[str, Any], seed: int) -> tuple[Any, random.Random]:
     """TextArena's object of a new episode, and the generator that it draws from."""
-    game_class(name)  # pickle would import the module unprepared
-    return pickle.loads(_started(name, pickle.dumps(sorted(settings.items())), seed))
+    kind = game_class(name)  # pickle would import the module unprepared
+    # Sokoban keeps the room that it makes in variables of its module. And threads that want the same start wait for it.
+    with _makers.setdefault(kind, threading.Lock()):
+        started = _started(name, pickle.dumps(sorted(settings.items())), seed)
+    return pickle.loads(started)
+
+
+_makers: dict[Any, threading.Lock] = {}
+"""By class; each is held while a game starts."""
 
 
 @functools.lru_cache(maxsize=64)  # a group of episodes plays one start, and some take a tenth of a second to make
 def _started(name: str, settings: bytes, seed: int) -> bytes:
     generator = random.Random(seed)
-    with _maker(game_class(name)), drawing_from(generator):
+    with drawing_from(generator):
         game = game_class(name)(**dict(pickle.loads(settings)))
         game.reset(num_players=1, seed=seed)
     game.state.__class__ = State
     return pickle.dumps((game, generator))
-
-
-@functools.cache
-def _maker(kind: Any) -> threading.Lock:
-    """Held while a game of this class starts: Sokoban keeps the room that it makes in variables of its module."""
-    return threading.Lock()
 
 
 def parameters(name: str) -> list[str]:

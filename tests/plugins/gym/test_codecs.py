@@ -26,6 +26,12 @@ def test_frozen_lake() -> None:
         assert played(env, "down", "right", "right") == (
             "You reached the goal at row 4, column 4.\nS F F F\nF H F H\nF F F H\nH F F @"
         )
+    with gem_core.make("gym:FrozenLake-v1", is_slippery=False, reward_schedule=(0.5, -1, 0)) as env:
+        env.reset(seed=0)
+        played(env, "down", "down", "right", "down", "right")
+        assert env.step(r"\boxed{right}")[4]["success"] is True
+        env.reset(seed=0)
+        assert [env.step(r"\boxed{left}") for _ in range(100)][-1][4]["success"] is False
     with gem_core.make("gym:FrozenLake-v1", success_rate=0.8) as env:
         assert "80% of your moves go where you want" in env.reset(seed=0)[0]
 
@@ -76,6 +82,13 @@ def test_minigrid() -> None:
         assert "You carry" not in first
         assert "You look south. You see a yellow key (1 ahead)" in played(env, "right")
         assert "You carry a yellow key." in played(env, "pickup")
+
+
+def test_a_grid_that_is_only_walked_has_no_other_actions() -> None:
+    pytest.importorskip("minigrid")
+    with gem_core.make("gym:minigrid:MiniGrid-Dynamic-Obstacles-5x5-v0") as env:
+        assert "An action is one of left, right, forward. Put" in env.reset(seed=0)[0]
+        assert env.step(r"\boxed{pickup}")[4]["invalid_action"]
 
 
 def test_minigrid_keeps_the_contract() -> None:

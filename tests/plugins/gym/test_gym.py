@@ -15,6 +15,7 @@ pytest.importorskip("gymnasium")
 import gem_core
 from gem_core.env import Env, shown_text
 from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, NotFoundError, PluginError
+from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.registry import provenance
 from gem_core.testing import check_env
@@ -55,6 +56,7 @@ def test_any_registered_id_is_found() -> None:
         ("gym:CliffWalking-v0", NotFoundError, "use `CliffWalking-v1` instead"),
         ("gym:gymnasium_envs:Tests/Vaul-v0", NotFoundError, f"Did you mean '{VAULT}'"),
         ("gym:Qzx-v0", NotFoundError, "write gym:<module>:Qzx-v0"),
+        ("gym:.envs:Qzx-v0", NotFoundError, "Gymnasium has none of that name"),
         ("gym:no_such_module:A-v0", MissingExtraError, "'no_such_module', which is not installed"),
     ],
 )
@@ -75,7 +77,7 @@ def test_without_gymnasium_the_extra_is_named() -> None:
         "except gem_core.errors.MissingExtraError as error: print(error)\n"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.count('pip install "gem-core[gym]"') == 3
+    assert printed.count(install_line("gym")) == 3
 
 
 def test_versions_are_recorded() -> None:
@@ -104,6 +106,9 @@ def test_arguments_reach_the_environment() -> None:
         ("gym:FrozenLake-v1", {"invalid_reward": float("nan")}, EnvError, "is not finite"),
         ("gym:FrozenLake-v1", {"codec": "json:dumps"}, EnvError, "not a subclass of gem_gym.codec.Codec"),
         ("gym:FrozenLake-v1", {"codec": "Shouted"}, PluginError, "is not 'package.module:attribute'"),
+        ("gym:FrozenLake-v1", {"map_name": None}, EnvError, "another map in each process"),
+        (HANDLE, {"codec": "gem_gym.toy_text:Taxi"}, EnvError, "Taxi.actions has 6 names"),
+        (VAULT, {"codec": "gem_gym.toy_text:Blackjack"}, EnvError, "Blackjack.actions has 2 names"),
         ("gym:phys2d/CartPole-v1", {}, MissingExtraError, "'jax', which is not installed"),
         ("gym:gymnasium_envs:Tests/Picture-v0", {}, EnvError, "observations have 100,800 numbers each"),
         ("gym:gymnasium_envs:Tests/Linked-v0", {}, EnvError, "actions are of the space Graph, which has no text"),
@@ -191,6 +196,10 @@ def test_an_invalid_action_never_pays() -> None:
     with gem_core.make("gym:Taxi-v4", invalid_reward=-3.0) as env:
         env.reset(seed=0)
         assert env.step("?")[1] == -3.0
+    for env_id in ("gym:Taxi-v4", "gym:CliffWalking-v1"):
+        with gem_core.make(env_id, max_episode_steps=500) as env:
+            env.reset(seed=0)
+            assert env.step("?")[1] == -500.0
 
 
 def test_infos_are_json_under_a_key_of_their_own() -> None:

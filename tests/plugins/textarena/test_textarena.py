@@ -191,6 +191,22 @@ def test_threads_disturb_neither_each_other_nor_the_global_generator() -> None:
     assert random.random() == reference.random()
 
 
+def test_threads_that_want_the_same_start_make_it_once() -> None:
+    library._started.cache_clear()  # pyright: ignore
+    barrier = threading.Barrier(4)
+
+    def begin(env: Env) -> None:
+        barrier.wait()
+        env.reset(seed=8)
+
+    threads = [threading.Thread(target=begin, args=(opened("Sokoban-v0"),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert library._started.cache_info().misses == 1  # pyright: ignore
+
+
 def test_textarena_itself_draws_from_the_global_generator_as_before() -> None:
     import textarena
 
@@ -238,7 +254,17 @@ def test_the_second_invalid_action_in_a_row_ends_the_game() -> None:
     observation, reward, *flags, info = env.step("no")
     assert observation == "Invalid Move: Bad action format. Use [h row col] or [v row col]."
     assert (flags, info["success"], info["invalid_action"]) == ([True, False], False, True)
-    assert reward == pytest.approx(game(env)._progress())
+    assert reward == 0.0 < game(env).state.rewards[0]
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_invalid_actions_earn_nothing(name: str) -> None:
+    env = opened(name)
+    for seed in range(3):
+        env.reset(seed=seed)
+        first, last = env.step(""), env.step("[?]")
+        assert (first[1:4], last[2:4]) == ((0.0, False, False), (True, False))
+        assert last[1] == min(0.0, game(env).state.rewards[0])
 
 
 @pytest.mark.parametrize("name", ["Sudoku-v0", "Crosswords-v0", "Minesweeper-v0"])
