@@ -125,10 +125,9 @@ def play(vec: VectorEnv, episodes: int) -> dict[int, list[Played]]:
     shown: list[list[Any]] = [[one] for one in zip(observations, infos, strict=True)]
     numbers = [0] * slots
     while playing := [slot for slot in range(slots) if numbers[slot] < rounds]:
-        answers = vec.step({slot: f"turn {len(shown[slot])}" for slot in playing})
-        for slot, (observation, reward, terminated, truncated, info) in zip(
-            playing, zip(*answers, strict=True), strict=True
-        ):
+        texts, *numbers_and_flags, after = vec.step({slot: f"turn {len(shown[slot])}" for slot in playing})
+        columns = texts, *(array.tolist() for array in numbers_and_flags), after
+        for slot, observation, reward, terminated, truncated, info in zip(playing, *columns, strict=True):
             if not (terminated or truncated):
                 shown[slot].append((observation, reward, terminated, truncated, info))
                 continue

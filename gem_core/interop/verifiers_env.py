@@ -9,6 +9,7 @@ from typing import Any
 
 from gem_core.env import Env, shown_text
 from gem_core.errors import EnvError, MissingExtraError, described
+from gem_core.installation import install_line
 from gem_core.registry import make
 from gem_core.seeding import derive_seed
 
@@ -20,7 +21,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(
         "gem_core.interop needs verifiers 0.3 for this (later releases have no MultiTurnEnv), and Python 3.11 or "
-        'newer. Next: pip install "gem-core[verifiers]"'
+        f"newer. Next: {install_line('verifiers')}"
     ) from error
 
 _ENV, _SAID, _LAST, _INVALID = "gem_env", "gem_said", "gem_last", "gem_invalid"

@@ -142,7 +142,7 @@ def vector(env: str = "Long", num_envs: int = COUNT, *, workers: int = 2, **sett
 def story(vec: VectorEnv, rounds: int) -> list[Any]:
     """Everything that a vector shows, but for where it runs."""
     shown: list[Any] = [vec.reset()]
-    shown += [vec.step(["abc"[turn % 3]] * vec.num_envs) for turn in range(rounds)]
+    shown += [[*map(list, vec.step(["abc"[turn % 3]] * vec.num_envs))] for turn in range(rounds)]
     for one in shown:
         for info in one[-1]:
             info.pop("pid", None)

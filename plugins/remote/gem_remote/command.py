@@ -16,6 +16,7 @@ import typer
 from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import plugins_at_work, printable, say
 from gem_core.errors import EnvError, MissingExtraError, boundary, described
+from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
@@ -46,7 +47,7 @@ def serve(
         )
     if missing := [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]:
         raise MissingExtraError(
-            f'this needs {" and ".join(missing)}, which is not installed. Next: pip install "gem-core[serve]"'
+            f"this needs {' and '.join(missing)}, which is not installed. Next: {install_line('serve')}"
         )
     from gem_remote.server import EnvServer, Limits
 

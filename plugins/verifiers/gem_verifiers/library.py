@@ -14,6 +14,7 @@ from typing import Any, cast
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
 from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, described, near_matches
+from gem_core.installation import install_line
 
 try:
     # Untyped, and missing where types are checked. The last line of the package with these names is 0.3.
@@ -24,7 +25,7 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError(
         "environments of verifiers need its 0.3 (later releases have no load_environment) and Python 3.11 or newer. "
-        'Next: pip install "gem-core[verifiers]"'
+        f"Next: {install_line('verifiers')}"
     ) from error
 
 _IN_CONTAINERS = {"SandboxEnv", "CliAgentEnv", "SandboxMixin", "BrowserEnv", "OpenEnvEnv", "HarborEnv"}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from packaging.requirements import InvalidRequirement, Requirement
 
 from gem_core.errors import NotFoundError, near_matches
+from gem_core.installation import install_line
 
 
 def module_of(name: str) -> str:
@@ -21,7 +22,7 @@ def module_of(name: str) -> str:
     module = name.replace("-", "_").rpartition("/")[2]
     if module.isidentifier() and importlib.util.find_spec(module) is not None:
         return module
-    extra = "" if importlib.util.find_spec("verifiers") else 'pip install "gem-core[verifiers]", and '
+    extra = "" if importlib.util.find_spec("verifiers") else f"{install_line('verifiers')}, and "
     raise NotFoundError(
         f"no environment 'verifiers:{name}': the module {module!r} is not installed."
         f"{near_matches(module, _environments())} Next: {extra}install the environment's package"

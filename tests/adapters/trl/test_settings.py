@@ -203,7 +203,7 @@ def test_evaluation_must_fill_batches(trainer):
 def test_trl_out_of_range(monkeypatch, version):
     real = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version if name == "trl" else real(name))
-    with pytest.raises(FrameworkVersionError, match=rf"supports trl>=1.16,<2, but {version}.*gem-core\[trl\]"):
+    with pytest.raises(FrameworkVersionError, match=rf"supports trl>=1.16,<2, but {version}.*\[trl\]"):
         _ = gem_trl.TurnGRPOTrainer
 
 
