@@ -8,15 +8,15 @@ import os
 import socket
 import sys
 from functools import partial
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
+from gem_core.cli.listening import bound_socket
 from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import plugins_at_work, printable, say
 from gem_core.errors import EnvError, MissingExtraError, boundary, described
-from gem_core.installation import install_line
+from gem_core.installation import install_line, missing_from
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
@@ -45,7 +45,7 @@ def serve(
             f"anybody who reaches {host} could play. Set {TOKEN} to a secret, here and where the clients run, for "
             f'example: export {TOKEN}="$(python3 -c "import secrets; print(secrets.token_urlsafe())")"'
         )
-    if missing := [name for name in ("starlette", "uvicorn", "websockets") if find_spec(name) is None]:
+    if missing := missing_from("serve"):
         raise MissingExtraError(
             f"this needs {' and '.join(missing)}, which is not installed. Next: {install_line('serve')}"
         )
@@ -57,7 +57,7 @@ def serve(
     _log_to_stderr()
     limits = Limits(sessions=max_sessions, idle=idle_seconds, call=call_seconds, message=message_bytes)
     server = EnvServer(builders, limits, token)
-    with _bound(host, port) as address:
+    with bound_socket(host, port, EnvError, listen=True) as address:
         server.run(address, lambda: _announce(address, env_ids[0]))
     if server.sessions:
         # A call that does not return would keep the process for as long.
@@ -93,24 +93,6 @@ def _playable(env_id: str, kwargs: dict[str, Any]) -> EnvSpec:
     with boundary(lambda error: EnvError(f"{env_id} could not be closed: {described(error)}")):
         env.close()
     return env_spec
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # asyncio sends small packets without delay only if the protocol says that this is TCP.
-        address = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise EnvError(f"there is no address {host!r} here: {error.strerror or error}") from error
-    try:
-        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        address.bind(place)
-        address.listen()
-    except OSError as error:
-        address.close()
-        reason = os.strerror(error.errno) if error.errno else error
-        raise EnvError(f"cannot listen at {host}:{port}: {reason}. Next: another --port, or 0 for any") from error
-    return address
 
 
 def _announce(address: socket.socket, env_id: str) -> None:

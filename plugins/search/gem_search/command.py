@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gem_core.cli.listening import bound_socket
 from gem_core.cli.terminal import say
 from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
@@ -50,7 +50,8 @@ def search_server(
     """Serve passages to the search tool."""
     # An interrupted build cleans up too.
     signal.signal(signal.SIGTERM, _end)
-    with _bound(host, port) as address:
+    # First, so that a used port is reported before the index is built.
+    with bound_socket(host, port, ToolError) as address:
         try:
             finder = _retriever(retriever, model, query_prompt, passage_prompt, batch_size)
             serve = _server(corpus, finder, index, topk, batch_size)
@@ -101,24 +102,6 @@ def extra(name: str) -> Generator[None]:
     except ModuleNotFoundError as error:
         missing = f"this needs the module {error.name!r}, which is not installed"
         raise MissingExtraError(f"{missing}. Next: {install_line(name)}") from error
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket bound to that address. Called first, so that a used port is reported before the index is built."""
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is named because asyncio sends small packets without delay only if it can see that this is TCP.
-        address = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ToolError(f"there is no address {host!r} here: {error.strerror or error}") from error
-    try:
-        address.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        address.bind(place)
-    except OSError as error:
-        address.close()
-        reason = os.strerror(error.errno) if error.errno else error
-        raise ToolError(f"cannot listen at {host}:{port}: {reason}. Next: another --port, or 0 for any") from error
-    return address
 
 
 def _announce(address: socket.socket) -> None:

@@ -119,7 +119,7 @@ class Runs {
   }
 }
 
-// Puts lines of metrics in the place of those of the same steps, or between the others.
+// New lines of metrics replace those of the same steps, and the others are sorted in.
 function addMetrics(metrics, lines) {
   const steps = (metrics.step ??= []);
   (lines.step ?? []).forEach((step, at) => {
