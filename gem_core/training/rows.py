@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, as_logprobs
+from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, Turn, as_logprobs
 
 RowKind = Literal["episode", "turn"]
 """What a row is: a token sequence of an episode, or one turn."""
@@ -25,6 +26,8 @@ class TurnSpan(NamedTuple):
     reward: float
     truncated: bool
     """The token limit cut the response off."""
+    state: int = 0
+    """A number for the observation: equal for equal observations, in all processes. See `state_of`."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -76,10 +79,7 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
         kind: `episode` for a row per token sequence (one row if every prompt has the whole history), `turn` for a row
             per turn.
     """
-    spans = [
-        (turn.sequence, TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated))
-        for position, turn in enumerate(episode.turns)
-    ]
+    spans = [(turn.sequence, _span(position, turn)) for position, turn in enumerate(episode.turns)]
     if kind == "turn":
         return [_row(episode.sequences[number], [span]) for number, span in spans]
     return [
@@ -110,6 +110,16 @@ def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
             parts[longest] = source, _with_turns(row, row.turns[:middle])
         parts.append((source, _with_turns(row, row.turns[middle:])))
     return parts
+
+
+def state_of(observation: str) -> int:
+    """A 64-bit number for an observation. Equal texts have equal numbers, on any machine."""
+    digest = hashlib.blake2b(observation.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _span(position: int, turn: Turn) -> TurnSpan:
+    return TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated, state_of(turn.observation))
 
 
 def _row(sequence: TokenSequence, turns: list[TurnSpan]) -> Row:

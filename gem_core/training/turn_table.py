@@ -41,6 +41,8 @@ class TurnTable:
     """(N,), the column of the first token of the response."""
     end: IntArray
     """(N,), one past the column of the last token of the response."""
+    state: IntArray
+    """(N,), the number of the observation; see `TurnSpan.state`."""
     names: Sequence[Hashable] = ()
     """The name of each episode with turns, by its number in `episode`."""
 
@@ -68,8 +70,8 @@ class TurnTable:
             )
             for turn in spans
         ]
-        rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated = (
-            zip(*entries, strict=True) if entries else [()] * 9
+        rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated, states = (
+            zip(*entries, strict=True) if entries else [()] * 10
         )
         offsets = _integers(firsts)
         return cls(
@@ -81,6 +83,7 @@ class TurnTable:
             row=_integers(rows),
             start=_integers(starts) - offsets,
             end=_integers(ends) - offsets,
+            state=_integers(states),
             names=[*dict.fromkeys(of_episode)],
         )
 
@@ -125,7 +128,8 @@ class TurnTable:
         Raises:
             AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
-        return TurnBatch(self.reward if rewards is None else rewards, self.episode, self.position, self.task, values)
+        reward = self.reward if rewards is None else rewards
+        return TurnBatch(reward, self.episode, self.position, self.task, values, self.state)
 
     def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
         """The sum over each turn's tokens: (N,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from accelerate.utils import gather_object
@@ -12,6 +13,8 @@ from gem_core.episode import Completion, TokenIds
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
+
+    from gem_trl.prefixes import KeptPrefixes
 
 
 class TrainerPolicy:
@@ -25,11 +28,13 @@ class TrainerPolicy:
     Args:
         trainer: the trainer whose engine samples.
         limit: token limit of a completion. A completion of that length without an end token was cut off.
+        prefixes: keys and values of earlier turns, for transformers' generation.
     """
 
-    def __init__(self, trainer: GRPOTrainer, limit: int) -> None:
+    def __init__(self, trainer: GRPOTrainer, limit: int, prefixes: KeptPrefixes | None = None) -> None:
         self._trainer = trainer
         self._limit = limit
+        self._prefixes = prefixes
         self._alone = trainer.accelerator.num_processes == 1
 
     def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
@@ -52,12 +57,19 @@ class TrainerPolicy:
     def _generate(self, prompts: list[list[int]]) -> list[Completion]:
         trainer = self._trainer
         # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
-        ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
+        with self._kept_prefixes():
+            ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
         ends = set(trainer.eos_token_ids)
         return [
             Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
             for index, one in enumerate(ids)
         ]
+
+    def _kept_prefixes(self) -> AbstractContextManager[None]:
+        if self._prefixes is None:
+            return nullcontext()
+        trainer = self._trainer
+        return self._prefixes.used_by(trainer.accelerator.unwrap_model(trainer.model_wrapped))
 
     def _was_cut_off(self, ids: Sequence[int], ends: set[int]) -> bool:
         return len(ids) >= self._limit and ids[-1] not in ends

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PrinterCallback
 from transformers import ProgressCallback as HuggingFaceProgressCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from transformers.utils import logging
 from trl import GRPOTrainer
 
@@ -32,7 +34,9 @@ from gem_core.training.settings import Split
 from gem_core.training.turn_table import TurnTable
 from gem_core.vector import share_slots
 from gem_trl.config import TurnGRPOConfig
+from gem_trl.critic import Critic
 from gem_trl.policy import TrainerPolicy
+from gem_trl.prefixes import KeptPrefixes
 from gem_trl.progress import ProgressCallback
 from gem_trl.recording import LossRecorder, TrainedBatch
 from gem_trl.rows import batch_rows, pad_rows, rollout_output
@@ -43,15 +47,16 @@ _ROWS = "gem_rows"
 """Column of a batch: the number of each row, so that a row is known after TRL has shuffled them."""
 
 ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
-"""Values of each turn of each episode, for `advantage="gae"`."""
+"""Values of each turn of each episode, for `advantage="gae"` without the critic that is trained beside the policy."""
 
 
 class TurnGRPOTrainer(GRPOTrainer):
     """Plays environments with the policy and trains it on per-turn advantages, in `GRPOTrainer`'s own loop.
 
-    The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
-    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
-    reading `_get_per_token_logps_and_entropies` for records.
+    The trainer uses public interfaces of TRL, with these exceptions: sampling (`TrainerPolicy`), replacing the
+    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token,
+    reading `_get_per_token_logps_and_entropies` for records, and the two methods that write and read checkpoints, for
+    the critic.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
@@ -62,7 +67,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         args: the settings.
         processing_class: the tokenizer; by default the model's own.
         wrappers: applied to each environment in this order.
-        value_function: a critic for `advantage="gae"`; TRL has none of its own.
+        value_function: gives the values for `advantage="gae"` in place of the trained `Critic`.
         kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
 
     Raises:
@@ -93,6 +98,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         manager.configure(args.to_dict())
         self._wrappers = tuple(wrappers)
         self._value_function = value_function
+        self._critic: Critic | None = None
+        self._prefixes = KeptPrefixes()
         self._collectors: dict[str, BatchCollector] = {}
         self._batch = Batch()
         self._rows: list[Row] = []
@@ -114,6 +121,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=self._rollout,
             **kwargs,
         )
+        if advantage_spec(args.advantage).needs_values and value_function is None:
+            self._critic = Critic(self.model, args, self.accelerator, self.eos_token_ids[0])
         if not self._progress_callbacks():
             self.add_callback(ProgressCallback(", ".join(args.train_weights), quiet=not args.report))
         if any(not one.quiet for one in self._progress_callbacks()):
@@ -174,11 +183,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes. Returns the value of TRL's `rollout_func`."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self, self.args.response_tokens)
+        policy = TrainerPolicy(self, self.args.response_tokens, self._prefixes if self.args.keep_prefixes else None)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
-        self._batch = self._collectors[mode].collect_round()
-        policy.wait_for_others()
+        try:
+            self._batch = self._collectors[mode].collect_round()
+            policy.wait_for_others()
+        finally:
+            self._prefixes.clear()  # the weights change, and training needs the memory
         self._make_rows(count)
         output = rollout_output(self._rows, with_logprobs=self.use_vllm)
         elsewhere = self._batch.policy_seconds + self._batch.env_seconds
@@ -202,6 +214,18 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._scored = found[:2]
         return found
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self._critic is not None and self.args.should_save:
+            self._critic.save(
+                Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            )
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if self._critic is not None and checkpoint is not None:
+            self._critic.load(checkpoint)
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
@@ -220,6 +244,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             # The loss divides by rows. This factor makes it divide by episodes, whatever the turns and padding.
             table *= len(self._rows) / len(inputs)
         output["advantages"] = torch.from_numpy(table).to(completions.device)
+        if self._critic is not None:
+            metrics |= self._critic.learn(self._rows, returns)
         self._begin_record(output, returns)
         self._adapter_seconds += time.perf_counter() - started
         self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
@@ -303,6 +329,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows = pad_rows(rows, count, self.eos_token_ids[0])
 
     def _values(self) -> np.ndarray | None:
+        if self._critic is not None:
+            return self._critic.values(self._rows)
         if self._value_function is None:
             return None
         episodes = self._batch.episodes
@@ -358,10 +386,10 @@ def _placeholder_prompts(count: int) -> Dataset:
 
 def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) -> None:
     needed = advantage_spec(args.advantage).needs_values
-    if needed and value_function is None:
-        raise SettingsError(
-            f"advantage={args.advantage!r} needs a critic, and GRPOTrainer has none. Pass value_function=..., "
-            "or use an estimator without values such as 'rebn'."
-        )
     if value_function is not None and not needed:
         raise SettingsError(f"advantage={args.advantage!r} does not use values; leave value_function out")
+    if args.critic_learning_rate is not None and (not needed or value_function is not None):
+        raise SettingsError(
+            f"critic_learning_rate={args.critic_learning_rate} has no effect, because this run trains no critic. "
+            "Leave it out, or use advantage='gae' without a value_function."
+        )
