@@ -32,8 +32,8 @@ class TurnBatch:
         group: int (N,), the task that the turn's episode started from, the same number on all ranks.
             Only estimators that compare the episodes of a task need it.
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
-        state: int (N,), the state in which the turn was played: equal for equal observations, on all ranks. Only `gigpo`
-            needs it.
+        state: int (N,), a number for the observation of each turn, equal for equal observations, on all ranks.
+            Only `gigpo` needs it.
 
     Raises:
         AdvantageError: columns of other shapes or types, numbers that are not finite or exceed 1e100 in magnitude,

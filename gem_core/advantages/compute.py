@@ -33,8 +33,8 @@ def compute_advantages(
     Returns:
         float (N,) in the order of the batch, and the metrics `advantage/turns` (over all ranks),
         `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), with a critic
-        `critic/explained_variance` (1 - var(return-to-go - value) / var(return-to-go): 1 for a perfect critic, 0 for one
-        that knows the mean only, below 0 for a worse one), and those that plugins add.
+        `critic/explained_variance` (1 - var(return-to-go - value) / var(return-to-go): 1 for a perfect critic, 0 for
+        a constant one, below 0 for a worse one), and those that plugins add.
 
     Raises:
         NotFoundError: no estimator of that name.

@@ -83,11 +83,11 @@ def turn_grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_l
 def gigpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, weight: float = 1.0) -> FloatArray:
     """GiGPO (arXiv 2505.10978): the advantage of the episode plus `weight` times that of the step.
 
-    The episode's is (R - group mean) / (group std + 1e-9) with the undiscounted return R. The step's is the same formula
-    with the discounted return G_t from the turn on, over all turns of the group that were played in the same state (the
-    paper's anchor state), in whichever episode and at whichever index. Two turns are in the same state if their
-    observations are equal. Standard deviations are those of the population; comparing equal returns, or a turn whose
-    state occurs once, gives zero. So without repeated observations the result is that of `grpo` with gamma 1.
+    The episode's is (R - group mean) / (group std + 1e-9) with the undiscounted return R. The step's is the same
+    formula with the discounted return G_t from the turn on, over all turns of the group in the same state (the paper's
+    anchor state), in any episode and at any index. Turns are in the same state if their observations are equal.
+    Standard deviations are those of the population. Equal returns, and a turn whose state occurs once, give zero. So
+    without repeated observations the result is that of `grpo` with gamma 1.
 
     An observation must show the whole state for this to be an advantage of the action. An episode that comes back to a
     state counts there several times.
@@ -186,6 +186,6 @@ def _pack(keys: IntArray, returns: FloatArray) -> FloatArray:
 
 
 def _unpack(packed: FloatArray, columns: int) -> tuple[IntArray, FloatArray]:
-    rows = packed.reshape(2 * columns + 1, -1)
-    high, low = rows[:columns].astype(np.int64), rows[columns : 2 * columns].astype(np.int64)
-    return (high << 32) | low, rows[-1]
+    *halves, returns = np.split(packed, 2 * columns + 1)
+    high, low = (np.stack(half).astype(np.int64) for half in (halves[:columns], halves[columns:]))
+    return (high << 32) | low, returns

@@ -28,8 +28,8 @@ FILE = "critic.pt"
 class ValueModel(nn.Module):
     """A copy of a policy's transformer, with a linear head that starts at zero.
 
-    Weights that are trained are copied. Frozen weights are shared with the policy, so beside a policy with LoRA a critic
-    costs the memory of its own adapters only.
+    Weights that are trained are copied. Frozen weights are shared with the policy, so with LoRA a critic costs the
+    memory of its own adapters only.
 
     Args:
         policy: a causal language model of transformers, with or without adapters of peft; before it is distributed.
@@ -54,9 +54,9 @@ class Critic:
     """Values of turns, and the updates of the model that gives them.
 
     The value of a turn is read at the last token of its prompt, so it does not depend on the response. That is the
-    value "at the turn's first token" of verl, OpenRLHF and Oat. The loss is half the squared distance to the targets of GAE
-    (advantage plus value), averaged over the turns of all processes. As in verl, the critic learns from a batch before
-    the policy does, in as many updates and with a schedule of the same kind.
+    value "at the turn's first token" of verl, OpenRLHF and Oat. The loss is half the squared distance to the targets of
+    GAE (advantage plus value), averaged over the turns of all processes. As in verl, the critic learns from a batch
+    before the policy does, in as many updates and with a schedule of the same kind.
 
     Every process has whole weights and the same ones. Their gradients are added up over processes here, not by a
     distributed model, so the critic's updates leave the policy's alone.
@@ -90,12 +90,13 @@ class Critic:
         self._minibatches = max(parts // args.gradient_accumulation_steps, 1)
         batches = math.ceil(args.max_steps * args.gradient_accumulation_steps / (parts * args.num_iterations))
         updates = batches * args.num_iterations * self._minibatches
+        options: Any = args.lr_scheduler_kwargs
         self._schedule = get_scheduler(
             args.lr_scheduler_type,
             self._optimizer,
             num_warmup_steps=args.get_warmup_steps(updates),
             num_training_steps=updates,
-            scheduler_specific_kwargs=args.lr_scheduler_kwargs,
+            scheduler_specific_kwargs=options,
         )
 
     def values(self, rows: Sequence[Row]) -> FloatArray:
@@ -215,5 +216,5 @@ def _check_whole(accelerator: Accelerator) -> None:
     if kind in ("DEEPSPEED", "FSDP", "MEGATRON_LM"):
         raise SettingsError(
             f"advantage='gae' has a critic with whole weights on each process, and {kind} shares weights out. Use DDP "
-            "(with LoRA if memory is short), pass value_function=..., or use an estimator without a critic such as 'rebn'."
+            "(with LoRA if memory is short), pass value_function=..., or use an estimator such as 'rebn'."
         )

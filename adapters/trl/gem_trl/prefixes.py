@@ -28,7 +28,7 @@ class _Kept:
     """By number of ids: the ids of a row, and its index. Keys and values of all these ids are in the cache."""
 
     def find(self, ids: bytes) -> tuple[int, int]:
-        """The row with the longest beginning of a prompt that leaves at least one id, and the length; (0, 0) if none."""
+        """The row that is the longest true beginning of a prompt, and its length; (0, 0) if there is none."""
         for length in sorted(self.rows, reverse=True):
             if length * _BYTES < len(ids) and (row := self.rows[length].get(ids[: length * _BYTES])) is not None:
                 return row, length
@@ -134,7 +134,8 @@ def _is_plain(model: Any, config: GenerationConfig) -> bool:
 
 def _copy(source: DynamicCache, target: DynamicCache, rows: torch.Tensor, columns: torch.Tensor) -> None:
     """Fill an empty cache with some columns of some rows: int (B,) and (B, K). Empties the source layer by layer."""
-    for old, new in zip(source.layers, target.layers, strict=True):
+    layers: Any = zip(source.layers, target.layers, strict=True)
+    for old, new in layers:
         keys, values = (
             table[rows.to(table.device)[:, None], :, columns.to(table.device)].transpose(1, 2)
             for table in (old.keys, old.values)

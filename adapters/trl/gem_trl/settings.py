@@ -29,12 +29,12 @@ class GemSettings(RunSettings):
 
     keep_prefixes: bool = setting(
         True,
-        "Keep keys and values between the turns of a batch, so that a prompt is not computed again from its start. Only "
-        "for transformers' own generation; the samples are the same.",
+        "Keep keys and values between the turns of a batch, so that a prompt is not computed again from its start. "
+        "Only for transformers' own generation; the samples are the same.",
     )
     critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
         None,
-        "Learning rate of the critic of `gae`. By default `learning_rate`; with a real model usually 10 times that.",
+        "Learning rate of the critic of `gae`, by default `learning_rate`; for a real model usually 10 times that.",
     )
 
     @classmethod
