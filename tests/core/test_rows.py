@@ -145,8 +145,8 @@ def test_sums_firsts_and_spread_are_those_of_a_loop(
     spans = [(at, *span) for at, row in enumerate(flat) for span in row.turns]
     assert len(table) == len(spans)
     assert table.row.tolist() == [at for at, *_ in spans]
-    assert table.reward.tolist() == [reward for *_, reward, _ in spans]
-    assert table.truncated.tolist() == [truncated for *_, truncated in spans]
+    assert table.reward.tolist() == [reward for *_, reward, _, _ in spans]
+    assert table.truncated.tolist() == [truncated for *_, truncated, _ in spans]
     assert table.length.tolist() == [end - start for _, _, start, end, *_ in spans]
     np.testing.assert_allclose(table.sums(parts), [whole[at, start:end].sum() for at, _, start, end, *_ in spans])
     assert table.firsts(parts).tolist() == [whole[at, start] for at, _, start, *_ in spans]
