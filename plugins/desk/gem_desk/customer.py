@@ -29,8 +29,8 @@ class Customer:
     | has words of details that were not told | these details |
     | is a question with words of details that were told | these once more |
     | is anything else, and details are left | the next one |
-    | is a question, and everything was told | yes |
-    | is no question, and everything was told | goodbye, which ends the conversation |
+    | is another question, and everything was told | yes |
+    | is no question, or asks for anything else, and everything was told | goodbye, which ends the conversation |
 
     A question is a reply with a question mark.
 
@@ -62,7 +62,7 @@ class Customer:
             return self._say(fitting)
         if left:
             return self._say(left[:1])
-        return "Yes, please." if question else None
+        return "Yes, please." if question and "else" not in words else None
 
     def _say(self, chosen: Sequence[int]) -> str:
         self.told += [at for at in chosen if at not in self.told]

@@ -14,7 +14,7 @@ from gem_core.errors import EnvError, EnvKwargsError
 from gem_core.tools.calls import Call, Form, find_call, written
 from gem_core.tools.env import listed
 from gem_desk.customer import GOODBYE, Customer
-from gem_desk.functions import FUNCTIONS, TRANSFER, called
+from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called
 from gem_desk.scoring import Facts
 from gem_desk.shop import Record, Shop
 
@@ -26,6 +26,7 @@ class Task:
     """A customer with a wish, and what has to come of it."""
 
     name: str
+    customer_id: str
     customer: Mapping[str, Any]
     """The script; see `Customer.of`."""
     actions: Sequence[tuple[str, Mapping[str, Any]]]
@@ -50,7 +51,7 @@ def tasks() -> Mapping[str, tuple[Task, ...]]:
     for row in map(json.loads, text.splitlines()):
         facts = Facts(tuple(row.get("said", ())), tuple(row.get("amounts", ())), row.get("rule"))
         actions = [(name, arguments) for name, arguments in row["actions"]]
-        found[row["split"]].append(Task(row["name"], row["customer"], actions, facts))
+        found[row["split"]].append(Task(row["name"], row["customer_id"], row["customer"], actions, facts))
     return {split: tuple(rows) for split, rows in found.items()}
 
 
@@ -71,19 +72,20 @@ class Retail(Env):
     | --- | --- | --- |
     | a call, also one that fails | 0 | continues |
     | a reply | 0 | continues; the customer answers |
-    | a reply without a question, after the customer has said everything | 1 or 0 | terminated |
+    | a reply that ends the conversation, see below | 1 or 0 | terminated |
     | the call of `transfer_to_human` | 1 or 0 | terminated |
     | an empty reply | 0 | continues; the customer waits |
     | on the last turn, any that does not terminate | 0 | truncated |
 
-    The reward is 1 if the final database equals the one after the task's reference calls, and the customer was told
-    all facts of the task: amounts, names, or the number of the rule that forbids the wish. Only replies are searched
-    for facts, never calls. Every task needs a change or a fact, so an agent that does nothing earns 0.
+    The conversation ends once the customer has said everything and the reply asks nothing, or asks for anything else.
+    The reward is 1 if the final database equals the one after the task's reference calls, the customer was told all
+    facts of the task (amounts, names, or the number of the rule that forbids the wish), and was identified by
+    `find_customer`. Only replies are searched for facts, never calls. An agent that does nothing earns 0.
 
     | `info` key | type | meaning |
     | --- | --- | --- |
     | `use_tool`, `tool_type`, `tool_error` | bool, str, str | on a call, as `gem_core.tools.ToolEnv` has them |
-    | `database_right`, `facts_told` | bool | at the end: the two parts of the reward |
+    | `database_right`, `facts_told`, `identified` | bool | at the end: the parts of the reward |
     | `task_name` | str | on a reset: the name of the task |
     | `tools` | list of dict | on a reset, in the native form |
 
@@ -105,7 +107,8 @@ class Retail(Env):
             raise EnvError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
         if max_turns < 1:
             raise EnvError(f"max_turns must be at least 1, not {max_turns}")
-        self.split, self.max_turns, self.form = split, max_turns, form
+        self.split, self.max_turns = split, max_turns
+        self.form: Form = form
 
     @property
     def num_tasks(self) -> int:
@@ -131,6 +134,7 @@ class Retail(Env):
         self.shop = Shop()
         self.customer = Customer.of(self.task.customer)
         self.replies: list[str] = []
+        self.identified = False
         self.messages = [f"customer: {self.customer.opening}"]
         info: Info = {"task_name": self.task.name}
         if self.form == "native":
@@ -174,6 +178,8 @@ class Retail(Env):
 
     def _call(self, call: Call, action: str) -> StepResult:
         result = called(self.shop, call)
+        if call.function == FIND and not result.error:
+            self.identified |= json.loads(result.text)["id"] == self.task.customer_id
         self.messages += [f"agent calls {call.function}", f"desk: {result.text}"]
         info: Info = {"use_tool": True, "tool_type": call.function, "parsed_action": action[: call.end]}
         info |= {"tool_error": result.text} if result.error else {}
@@ -192,8 +198,9 @@ class Retail(Env):
     def _end(self, observation: str, info: Info) -> StepResult:
         right = self.shop.data == self.task.wanted()
         told = self.task.facts.told(self.replies)
-        info |= {"success": right and told, "database_right": right, "facts_told": told}
-        return observation, float(right and told), True, False, info
+        success = right and told and self.identified
+        info |= {"success": success, "database_right": right, "facts_told": told, "identified": self.identified}
+        return observation, float(success), True, False, info
 
     def _result(self, observation: str, info: Info) -> StepResult:
         return observation, 0.0, False, self.turn >= self.max_turns, {**info, "success": False}

@@ -11,7 +11,7 @@ from gem_core.tool import Function, ToolResult
 from gem_core.tools.calls import Call
 from gem_desk.shop import REASONS, TO_CARD, TO_GIFT_CARD, Shop
 
-TRANSFER = "transfer_to_human"
+FIND, TRANSFER = "find_customer", "transfer_to_human"
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 _ADDRESS = {"street": _TEXT, "city": _TEXT, "zip_code": _TEXT}
@@ -25,7 +25,7 @@ def _function(name: str, description: str, properties: Mapping[str, Any], *, all
 
 FUNCTIONS = (
     _function(
-        "find_customer",
+        FIND,
         "Find a customer by email, or by name and zip_code.",
         {"email": _TEXT, "name": _TEXT, "zip_code": _TEXT},
         all_required=False,

@@ -58,7 +58,7 @@ def test_the_encyclopedia_is_connected_and_has_three_hundred_pages() -> None:
     assert len({page.text for page in BOOK.pages.values()}) == len(BOOK.titles)
     for page in BOOK.pages.values():
         assert 2 <= len(page.links) <= 40
-        assert 60 <= len(page.text) <= 700, page.title
+        assert 50 <= len(page.text) <= 700, page.title
         assert all(link in page.text for link in page.links)
     ways = [BOOK.distances(title) for title in BOOK.titles]
     assert all(len(distances) == len(BOOK.titles) for distances in ways)
