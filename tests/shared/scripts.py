@@ -1,4 +1,4 @@
-"""A script run in this process, for tests of what its command line answers: a new process would import its framework again."""
+"""A script run in this process, for tests of its command line: a new process would import its framework again."""
 
 from __future__ import annotations
 

@@ -21,8 +21,10 @@ HERE = Path(__file__).parent
 GLOBAL_BATCH = [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")]
 FIRST_BATCH = "first_batch"
 RUNS: dict[str, dict[str, Any]] = {
-    **{f"{advantage}-{row}": {"advantage": advantage, "row": row, "num_generations": 4, "max_steps": 2}
-       for advantage, row in GLOBAL_BATCH},
+    **{
+        f"{advantage}-{row}": {"advantage": advantage, "row": row, "num_generations": 4, "max_steps": 2}
+        for advantage, row in GLOBAL_BATCH
+    },
     FIRST_BATCH: {**SETTINGS, "advantage": "rebn", "per_device_train_batch_size": 2},
 }
 
@@ -44,7 +46,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str
     for advantage in ("rebn", "grpo"):
         runs = sum(changes["advantage"] == advantage for changes in RUNS.values())
         assert sum(f"{advantage} active" in line for line in said) == runs, "one rank says it, once a run"
-    return {name: [pickle.loads((folder / name / f"rank{rank}.pkl").read_bytes()) for rank in range(2)] for name in RUNS}
+    return {
+        name: [pickle.loads((folder / name / f"rank{rank}.pkl").read_bytes()) for rank in range(2)] for name in RUNS
+    }
 
 
 @pytest.mark.parametrize(("advantage", "row"), GLOBAL_BATCH)
