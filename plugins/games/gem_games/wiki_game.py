@@ -47,8 +47,8 @@ class WikiGame(Env):
     encyclopedia has 390 pages of our own, from each of which every other one is at most nine links away.
 
     Rules, rewards and endings are GEM's, with two differences. GEM draws pages that may be out of reach. Its
-    `eidetic` keeps the links of earlier episodes; here a reset forgets them. GEM reads pages from a Kiwix server or from
-    MediaWiki, which this class does not.
+    `eidetic` keeps the links of earlier episodes; here a reset forgets them. GEM reads pages from a Kiwix server
+    or from MediaWiki, which this class does not.
 
     Args:
         max_turns: the limit.
