@@ -227,8 +227,8 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
     """A runner whose policy gets and gives token ids.
 
     Args:
-        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, env_limits, wrappers, label, track: as for
-            `BaseEpisodeRunner`.
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, env_limits, wrappers, label, track: as
+            for `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
 

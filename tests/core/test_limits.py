@@ -187,7 +187,10 @@ def test_a_vector_refuses_more_episodes_than_the_limit() -> None:
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ({"demo-limits:Scarse-v0": 1}, "env_limits names 'demo-limits:Scarse-v0'.*Did you mean 'demo-limits:Scarce-v0'"),
+        (
+            {"demo-limits:Scarse-v0": 1},
+            "env_limits names 'demo-limits:Scarse-v0'.*Did you mean 'demo-limits:Scarce-v0'",
+        ),
         ({SCARCE: 0}, "at least 1, not"),
         ({SCARCE: 1.5}, "whole number"),
         (3, "must be"),
@@ -227,7 +230,7 @@ def test_the_setting() -> None:
     assert RunSettings(env=[PLENTY, SCARCE], env_limits=[3, 4], eval_env=[PLENTY]).limits("eval") == {PLENTY: 3}
     assert RunSettings(env=[PLENTY]).limits("train") == {}
     for wrong in ([1], [1, -1], [1, 2, 3]):
-        with pytest.raises(SettingsError, match="env_limits=.*give each environment one limit, 0 for none"):
+        with pytest.raises(SettingsError, match=r"env_limits=.*give each environment one limit, 0 for none"):
             RunSettings(env=[PLENTY, SCARCE], env_limits=wrong).check()
     with pytest.raises(SettingsError, match="name each once"):
         RunSettings(env=[PLENTY, PLENTY], env_limits=[1, 1]).check()

@@ -12,7 +12,7 @@ from gem_core.errors import EnvError
 from gem_webshop.generation import generated_shop
 from gem_webshop.goods import Goal, Shop
 from gem_webshop.loading import load_shop
-from gem_webshop.pages import DETAILS, Form, Name, Part, Visit, labels, parts, written
+from gem_webshop.pages import DETAILS, Form, Part, Visit, labels, parts, written
 from gem_webshop.reward import purchase_reward
 
 INVALID_REWARD = -0.1
@@ -77,7 +77,8 @@ class WebShop(Env):
         if max_turns < 1 or tolerance < 1:
             raise EnvError(f"max_turns and tolerance must be at least 1, not {max_turns} and {tolerance}")
         self._data = None if data is None else os.path.abspath(data)
-        self._split, self._form = split, cast("Form", form)
+        self._split = split
+        self._form: Form = cast("Form", form)
         self._max_turns, self._tolerance = max_turns, tolerance
         self._goal = 0
         self._visit = Visit()
@@ -176,7 +177,7 @@ class WebShop(Env):
         elif words == "< prev":
             self._visit = Visit("results", visit.found, visit.number)
         elif words in DETAILS:
-            visit.page = cast("Name", words)
+            visit.page = words
         else:
             self._choose(words)
         return True

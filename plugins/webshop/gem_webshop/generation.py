@@ -44,7 +44,7 @@ def _product(rng: random.Random, kind: Kind) -> Product:
         asin="B0" + "".join(_LETTERS[int(rng.random() * len(_LETTERS))] for _ in range(8)),
         name=f"{brand} {attributes[0].title()} {kind.name.title()}, {attributes[1].title()}",
         query=kind.name,
-        category=kind.category,
+        categories=frozenset(kind.category.split(" > ")),
         description=f"This {kind.name} by {brand} is made for every day. It comes with: {', '.join(attributes[:3])}.",
         features=tuple(f"{attribute.capitalize()}: you will notice it at once." for attribute in attributes[1:]),
         attributes=attributes,
@@ -59,11 +59,11 @@ def _goal(rng: random.Random, kind: Kind, product: Product) -> Goal:
     attributes = tuple(_some(rng, [*product.attributes], 2))
     options = {name: values[int(rng.random() * len(values))] for name, values in product.options.items()}
     limit = math.ceil((product.price + 1) / 10) * 10
-    chosen = " and ".join(f"{name} {value}" for name, value in options.items())
+    chosen = ", ".join(f"{name}: {value}" for name, value in options.items())
     return Goal(
         asin=product.asin,
-        instruction=f"I need a {kind.name} that is described as {attributes[0]} and {attributes[1]}, with {chosen}, "
-        f"and it must cost at most {limit} dollars.",
+        instruction=f"I need a {kind.name} that is described as {attributes[0]} and {attributes[1]}, {chosen}, "
+        f"and that costs at most {limit} dollars.",
         attributes=attributes,
         options=options,
         price_limit=float(limit),

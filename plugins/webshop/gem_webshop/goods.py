@@ -18,8 +18,8 @@ class Product:
     name: str
     query: str
     """The kind of thing it is, in a shopper's words."""
-    category: str
-    """From the widest to the narrowest, separated by ` › `."""
+    categories: frozenset[str]
+    """The wide and the narrow ones."""
     description: str
     features: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -79,5 +79,3 @@ class Shop:
     @functools.cached_property
     def _index(self) -> Index:
         return Index([product.searched for product in self.products.values()])
-
-

@@ -22,8 +22,11 @@ TESTS = 500
 _SEED = 233
 _LIMITS = [10.0 * step for step in range(1, 1001)]
 _NOT_NOUNS = frozenset(
-    "a an and are as at by for from in into is it its of on or over per that the their this to under up with without "
-    "your you all any best big great high large long low mini new non short small soft top ultra very".split()
+    re.findall(
+        r"\w+",
+        "a an and are as at by for from in into is it its of on or over per that the their this to under up with "
+        "without your you all any best big great high large long low mini new non short small soft top ultra very",
+    )
 )
 
 
@@ -48,7 +51,9 @@ def load_shop(folder: str) -> Shop:
         products.setdefault(product.asin, product)
     goals = [goal for product in products.values() if (goal := _goal(product, instructions.get(product.asin, {})))]
     if len(goals) < 2:
-        raise EnvError(f"{instructions_file} has {len(goals)} instructions for the products of {products_file}; two are needed")
+        raise EnvError(
+            f"{instructions_file} has {len(goals)} instructions for the products of {products_file}; two are needed"
+        )
     random.Random(_SEED).shuffle(goals)
     tests = min(TESTS, len(goals) // 2)
     return Shop(products, goals[tests:], goals[:tests], exact=False)
@@ -75,13 +80,13 @@ def _read(file: Path, kind: type) -> Any:
 
 
 def _product(row: Mapping[str, Any], told: Mapping[str, Any]) -> Product:
-    features = row.get("small_description") or []
+    features = cast("str | list[str]", row.get("small_description") or [])
     options = cast("Mapping[str, list[dict[str, Any]] | None]", row.get("customization_options") or {})
     return Product(
-        asin=str(row["asin"]).upper(),
+        asin=str(row["asin"]),
         name=str(row["name"]),
         query=str(row.get("query") or "").lower().strip(),
-        category=str(row.get("product_category") or ""),
+        categories=frozenset(part.strip() for part in str(row.get("product_category") or "").split("\u203a")),
         description=str(row.get("full_description") or ""),
         features=tuple(map(str, [features] if isinstance(features, str) else features)),
         attributes=tuple(map(str, told.get("attributes") or ["DUMMY_ATTR"])),
@@ -97,7 +102,11 @@ def _values(values: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _reviews(rows: Iterable[Any]) -> list[str]:
-    return [str(row.get("review") or row.get("title") or "") if isinstance(row, dict) else str(row) for row in rows]
+    found: list[str] = []
+    for row in rows:
+        told = cast("Mapping[str, Any]", row if isinstance(row, dict) else {"review": row})
+        found.append(str(told.get("review") or told.get("title") or ""))
+    return found
 
 
 def _price(text: Any) -> float:

@@ -50,7 +50,7 @@ def type_factor(goal: Goal, wanted: Product, bought: Product) -> float:
         return 0.0
     if share < 0.1:
         return 0.1
-    same = _categories(wanted) & _categories(bought)
+    same = wanted.categories & bought.categories
     return 1.0 if wanted.query == bought.query or len(same) >= 2 or share > 0.2 else 0.5
 
 
@@ -62,7 +62,3 @@ def _has(product: Product, attribute: str) -> bool:
 
 def _any_like(texts: Iterable[str], wanted: str) -> bool:
     return any(likeness(text, wanted) > THRESHOLD for text in texts)
-
-
-def _categories(product: Product) -> set[str]:
-    return {part.strip() for part in product.category.split("›")}
