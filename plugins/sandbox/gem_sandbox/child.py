@@ -8,6 +8,7 @@ import os
 import resource
 import socket
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
 from gem_sandbox import console, kernel, program, seccomp
@@ -38,6 +39,8 @@ class Duty(NamedTuple):
     """Bytes that the server has mapped."""
     may_fork: bool
     """Whether it may start processes."""
+    fixed: Sequence[str]
+    """Of a shell: see `gem_sandbox.root.Root`."""
 
 
 def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
@@ -53,7 +56,7 @@ def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
         folder = _prepared(duty, cell, desk)
         channel = _open_files(desk)
         if duty.start.shell:
-            console.serve(channel, duty.start.cpu)
+            console.serve(channel, duty.start.cpu, duty.fixed)
         _session(channel, folder, duty.start.cpu) if duty.start.session else _program(channel, folder)
     except BaseException as error:  # so little memory or disk that nothing can run
         with contextlib.suppress(BaseException):

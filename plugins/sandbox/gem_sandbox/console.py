@@ -22,7 +22,7 @@ import shlex
 import signal
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from gem_sandbox import files, kernel
@@ -51,16 +51,17 @@ _VARIABLES = {
 }
 
 
-def serve(channel: socket.socket, cpu: int) -> NoReturn:
+def serve(channel: socket.socket, cpu: int, fixed: Sequence[str]) -> NoReturn:
     """Until nobody is there any more.
 
     Args:
         channel: brings requests.
         cpu: seconds that one process may use.
+        fixed: paths that are never read.
     """
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # what has lost its parent would stay and count after its end
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    console = Console()
+    console = Console(fixed)
     while True:
         message, received, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 2)
         if not message:
@@ -78,7 +79,8 @@ def serve(channel: socket.socket, cpu: int) -> NoReturn:
 class Console:
     """A bash, and what surrounds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: Sequence[str]) -> None:
+        self._fixed = fixed
         self._bash: Bash | None = None
 
     def answer(self, request: Mapping[str, Any], data: int) -> dict[str, Any]:
@@ -94,7 +96,7 @@ class Console:
         if what == "write":
             files.write(_content(data))
         elif what == "read":
-            for piece in files.read(request["roots"], request["left_out"], request["most"]):
+            for piece in files.read(request["roots"], [*self._fixed, *request["left_out"]], request["most"]):
                 _write(data, piece)
         elif what == "settle":
             self._settle()

@@ -25,6 +25,11 @@ _TEXTS = {
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     "/etc/profile": "",
 }
+_FIXED = (
+    "/proc", "/dev", "/run", "/etc/ld.so.preload", "/etc/perl", "/etc/python3", "/etc/alternatives",
+    *(f"/etc/python3.{minor}" for minor in range(8, 30)),
+)  # fmt: skip
+"""Beside the system's own: what decides which code the system's programs load when they start."""
 
 
 class Root:
@@ -48,6 +53,9 @@ class Root:
                     self._copies[path] = file.read()
             else:
                 self._mounts.append(path)
+
+        self.fixed = (*_FIXED, *self._links, *self._mounts, *self._copies)
+        """Paths that no command of a shell decides over, or should for another one: see `Shell.take`."""
 
     def enter(self, disk: int) -> None:
         """In a mount namespace of its own: make a new root, and go there.

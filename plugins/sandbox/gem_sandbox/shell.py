@@ -31,8 +31,6 @@ from gem_sandbox.source import sealed
 _T = TypeVar("_T")
 _OTHER_SECONDS = 300.0
 """For all that is no command, and on top of a command's own time. Only a process that was stopped takes as long."""
-LEFT_OUT = ("/proc", "/dev", "/run", "/etc/ld.so.cache", "/etc/ld.so.preload")
-"""Paths that are never taken out: they are not files, or decide what code programs of another root would load."""
 
 
 class Ran(NamedTuple):
@@ -129,16 +127,20 @@ class LocalShell:
             self._do({"do": "write"}, data)
 
     def take(self, *roots: str, left_out: Sequence[str] = ()) -> dict[str, Entry]:
-        """Read all files, folders and links at or below some paths, but no pipes, and none of the system's programs.
+        """Read all files, folders and links at or below some paths, but no pipes.
+
+        The system's programs, libraries and links are left out, whatever commands have put in their places, and so are
+        the files that decide what these programs load when they start. So another shell can be given all that
+        `take("/")` returns, and its own programs are still the system's.
 
         Args:
             roots: absolute paths, which exist.
-            left_out: paths that are skipped with all below them, beside `LEFT_OUT`.
+            left_out: further paths that are skipped with all below them.
 
         Raises:
             ShellError: they are larger than the shell's disk, as files with holes can be; or there is no such path.
         """
-        request = {"do": "read", "roots": roots, "left_out": [*LEFT_OUT, *left_out], "most": self._limits.disk}
+        request = {"do": "read", "roots": roots, "left_out": left_out, "most": self._limits.disk}
         with _memory_file(b"") as data:
             self._do(request, data)
             content = os.pread(data, os.fstat(data).st_size, 0)
