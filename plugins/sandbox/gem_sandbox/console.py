@@ -7,8 +7,8 @@
 
 An answer `{"problem": ...}` says why it could not be done. What commands write goes to stdout, their errors too.
 
-The bash is interactive, because only such a one leaves off what it does when it is interrupted and remains. It reads from
-a pipe: a command as one word for `eval`, and on the next line what reports its exit code through another pipe.
+The bash is interactive, because only an interactive one survives an interrupt and drops the command. It reads from a
+pipe: a command as one word for `eval`, and on the next line what reports its exit code through another pipe.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def serve(channel: socket.socket, cpu: int, fixed: Sequence[str]) -> NoReturn:
         message, received, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 2)
         if not message:
             os._exit(0)
+        for file in received:
+            os.set_inheritable(file, False)  # or a bash that is started now would have it
         request, data = received
         try:
             answer = console.answer(json.loads(_content(request)), data)
@@ -81,6 +83,7 @@ class Console:
 
     def __init__(self, fixed: Sequence[str]) -> None:
         self._fixed = fixed
+        self._children = Children()
         self._bash: Bash | None = None
 
     def answer(self, request: Mapping[str, Any], data: int) -> dict[str, Any]:
@@ -104,26 +107,66 @@ class Console:
 
     def _run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self._bash is None:
-            self._bash = Bash(request["folder"], request["variables"])
+            self._bash = Bash(request["folder"], request["variables"], self._children)
         before = _processes()
         code = self._bash.run(request["command"], request["seconds"])
         late = code is None and not self._bash.ended
         if late:
             code = self._bash.interrupt(before)
             if code is None:
-                _kill_all()
+                self._children.kill_all()
         if self._bash.ended or code is None:
             self._bash.close()
             self._bash = None
-        _reap()
         return {"code": None if late else code, "late": late, "new_shell": self._bash is None}
 
     def _settle(self) -> None:
         """End all processes but this one."""
-        _kill_all()
+        self._children.kill_all()
         if self._bash is not None:
             self._bash.close()
             self._bash = None
+
+
+class Children:
+    """The children of this process: a bash, and processes that have lost their parents. Each counts until it is waited
+    for, so that is done at once."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[int, int] = {}
+        self._bash: int | None = None
+        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+
+    def spawn(self, *arguments: Any, **options: Any) -> int:
+        """Start a bash, as `os.posix_spawn`."""
+        self._statuses, self._bash = {}, None  # it may end at once
+        self._bash = os.posix_spawn(*arguments, **options)
+        return self._bash
+
+    def wait(self, pid: int) -> int:
+        """The status of the latest bash, which has ended or is about to."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        self._reap()
+        return self._statuses.get(pid, 0)
+
+    def kill_all(self) -> None:
+        """End all processes but this one, whatever they start meanwhile."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)  # at one moment
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+                self._reap()
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if self._bash in (None, pid):
+                    self._statuses[pid] = status
 
 
 class Bash:
@@ -132,9 +175,11 @@ class Bash:
     Args:
         folder: where it starts.
         variables: of its environment, beside the usual ones.
+        children: waits for it.
     """
 
-    def __init__(self, folder: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, folder: str, variables: Mapping[str, str], children: Children) -> None:
+        self._children = children
         theirs, self._input = os.pipe()
         self._status, reports = os.pipe()
         self.ended = False
@@ -150,7 +195,7 @@ class Bash:
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ]
         try:
-            self._pid = os.posix_spawn(
+            self._pid = children.spawn(
                 _BASH,
                 ["bash", "--norc", "--noprofile", "--noediting", "-i"],
                 {**_VARIABLES, **variables},
@@ -200,9 +245,9 @@ class Bash:
 
     def close(self) -> None:
         """End it."""
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+        self._children.wait(self._pid)
         os.close(self._input)
         os.close(self._status)
 
@@ -219,7 +264,10 @@ class Bash:
         """Wait for the answer to a request, or to one after it."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
-        process = os.pidfd_open(self._pid)
+        try:
+            process = os.pidfd_open(self._pid)
+        except ProcessLookupError:  # something in the background has ended it between two commands
+            return self._end()
         try:
             poll.register(process, select.POLLIN)
             poll.register(self._status, select.POLLIN)
@@ -246,8 +294,7 @@ class Bash:
 
     def _end(self) -> int:
         self.ended = True
-        _, status = os.waitpid(self._pid, 0)
-        code = os.waitstatus_to_exitcode(status)
+        code = os.waitstatus_to_exitcode(self._children.wait(self._pid))
         return code if code >= 0 else 128 - code
 
 
@@ -260,23 +307,6 @@ def _kill(processes: Iterable[int]) -> None:
     for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _kill_all() -> None:
-    """End all processes but this one, whatever they start meanwhile."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)  # at one moment
-    while True:
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _content(file: int) -> bytes:

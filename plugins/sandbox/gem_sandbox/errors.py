@@ -14,7 +14,7 @@ class SandboxError(EnvError):
 
 
 class ShellError(GemError):
-    """A shell cannot do what it was asked for, because of what its commands have done: the files in it are too large, its
+    """A shell cannot do what it was asked for, because of what its commands have done: its files are too large, its
     disk is full, or its process was ended. It says nothing about the machine."""
 
 

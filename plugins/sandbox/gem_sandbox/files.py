@@ -1,6 +1,6 @@
 """Files on their way into a shell's root and out of it: a table of what there is, and the contents behind it.
 
-    length of the table (8 bytes) | table: JSON, a row per entry | contents of the files, one after the other
+length of the table (8 bytes) | table: JSON, a row per entry | contents of the files, one after the other
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gem_sandbox.removal import remove
@@ -48,7 +48,7 @@ def unpacked(data: bytes) -> dict[str, Entry]:
         ValueError: it is something else. What a sandbox sends can be anything.
     """
     try:
-        return {path: entry for path, entry in _rows(data)}
+        return dict(_rows(data))
     except (struct.error, LookupError, TypeError, UnicodeError) as error:
         raise ValueError(f"not packed files: {error}") from error
 
@@ -66,7 +66,7 @@ def write(data: bytes) -> None:
             os.symlink(entry.target, path)
         else:
             _write_file(path, entry)
-    for path, entry in reversed(folders):  # last, because a folder may refuse further entries, and has a time of its own
+    for path, entry in reversed(folders):  # last: a folder may refuse further entries, and has a time of its own
         os.chmod(path, entry.mode)
         _set_time(path, entry)
 
@@ -167,7 +167,7 @@ def _read_entry(path: str) -> Entry | None:
 
 
 @contextlib.contextmanager
-def _opened(path: str, needed: int) -> Iterator[None]:
+def _opened(path: str, needed: int) -> Generator[None]:
     """Allow the owner, who this process is, to look into a file or folder meanwhile."""
     about = os.lstat(path)
     mode = stat.S_IMODE(about.st_mode)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gem_sandbox import choice, pool
-from gem_sandbox.call import Call, NotStarted, Turn
+from gem_sandbox.call import Call, NotStarted
 from gem_sandbox.endings import execution
 from gem_sandbox.errors import SandboxError, machine_trouble
 from gem_sandbox.execution import Execution

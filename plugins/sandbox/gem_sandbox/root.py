@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 
@@ -48,8 +49,8 @@ class Root:
         for path in shown:
             if path in self._links:
                 continue
-            if is_below(path, "/etc") and os.path.isfile(path):
-                with open(path, "rb") as file:
+            if os.path.isfile(path):
+                with contextlib.suppress(OSError), open(path, "rb") as file:
                     self._copies[path] = file.read()
             else:
                 self._mounts.append(path)
@@ -84,6 +85,7 @@ class Root:
             os.makedirs(os.path.dirname(new + path), exist_ok=True)
             os.symlink(target, new + path)
         for path, text in {**{path: text.encode() for path, text in _TEXTS.items()}, **self._copies}.items():
+            os.makedirs(os.path.dirname(new + path), exist_ok=True)
             with open(new + path, "wb") as file:
                 file.write(text)
         for path in [*self._mounts, *DEVICES]:

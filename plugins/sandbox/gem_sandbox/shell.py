@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from gem_sandbox import files
 from gem_sandbox.call import Call, NotStarted, Turn
@@ -228,10 +228,10 @@ class LocalShell:
 def _answer(turn: Turn) -> dict[str, Any]:
     """What a shell's process says, which may be anything."""
     try:
-        answer = json.loads(turn.report.detail) if turn.report else {}
+        answer: Any = json.loads(turn.report.detail) if turn.report else {}
     except ValueError:
         return {}
-    return answer if isinstance(answer, dict) else {}
+    return cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
 
 
 @contextlib.contextmanager

@@ -57,7 +57,9 @@ def view() -> View:
         if not any(is_below(path, above) for above in shown):
             shown[path] = os.path.realpath(path)
     free = {path: box for path, box in _TEMPORARY.items() if not any(is_below(one, path) for one in shown)}
-    return View({**links, **LINKS, **_OF_A_BOX, **free}, {**shown, PACKAGE_FOLDER + "/gem_sandbox": str(Path(__file__).parent)})
+    return View(
+        {**links, **LINKS, **_OF_A_BOX, **free}, {**shown, PACKAGE_FOLDER + "/gem_sandbox": str(Path(__file__).parent)}
+    )
 
 
 def search_path() -> list[str]:

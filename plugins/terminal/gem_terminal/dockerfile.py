@@ -1,7 +1,7 @@
 """The start of a task as its Dockerfile says it, as far as that takes no image build.
 
 A file with `FROM` a plain distribution, `WORKDIR`, `ENV`, `COPY` and `ADD` of local files, and instructions without an
-effect on files, says no more than which files lie where. The programs are then those of this machine, in the places of the
+effect on files, says no more than which files lie where. The programs are then those of this machine instead of the
 image's. Anything else needs Docker, which this package does not use.
 """
 
@@ -49,7 +49,7 @@ def read(path: Path, name: str) -> Start:
         TaskRefused: it needs an image build, or an image that is more than a system.
     """
     start = Start()
-    for instruction, rest in _instructions(path.read_text(errors="replace")):
+    for instruction, rest in _instructions(path.read_text(encoding="utf-8", errors="replace")):
         if instruction == "FROM":
             image = rest.split()[0]
             if not is_plain(image):

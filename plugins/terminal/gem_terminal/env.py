@@ -33,8 +33,8 @@ _RULES = {
 class TerminalEnv(Env):
     """A task to do with commands of bash, in a file system that is this episode's alone.
 
-    Action, in the text form: the first `<bash>command</bash>` or `<finish></finish>`. Between the tags there may also be
-    YAML with `cmd` and `timeout_secs`, as in gem-llm. In the native form: a call of the function `bash` or `finish`.
+    Action, in the text form: the first `<bash>command</bash>` or `<finish></finish>`. Between the tags of a command may
+    also be YAML with `cmd` and `timeout_secs`, as in gem-llm. In the native form: a call of `bash` or `finish`.
 
     | what happens | reward | end |
     | --- | --- | --- |
@@ -177,8 +177,8 @@ class TerminalEnv(Env):
 
     def _rules(self) -> str:
         return (
-            f"You are in a terminal, in {self.task.folder}. There is no network. {_RULES[self.form]} "
-            f"A command may take {self._limits.wall:g} seconds unless you ask for more, and you have {self.max_turns} turns."
+            f"You are in a terminal, in {self.task.folder}. There is no network. {_RULES[self.form]} A command may "
+            f"take {self._limits.wall:g} seconds unless you ask for more, and you have {self.max_turns} turns."
         )
 
     def _open(self) -> LocalShell:
@@ -243,7 +243,7 @@ class TerminalEnv(Env):
         elif ran.exit_code:
             parts.append(f"Exit code: {ran.exit_code}")
         if ran.new_shell:
-            parts.append(f"The shell has ended. A new one has started in {self.task.folder}; all files are still there.")
+            parts.append(f"The shell has ended. The next command finds a new one in {self.task.folder}, and all files.")
         return "\n".join(parts)
 
 

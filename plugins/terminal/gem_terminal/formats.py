@@ -4,17 +4,18 @@
 | --- | --- | --- |
 | settings | `task.toml` | `task.yaml` |
 | instruction | `instruction.md` | in `task.yaml` |
-| start | `environment/`: its Dockerfile, or without one its files, which lie in /app | `Dockerfile`, `docker-compose.yaml` |
+| start | `environment/`: its Dockerfile, or else its files, which lie in /app | `Dockerfile`, `docker-compose.yaml` |
 | tests | `tests/test.sh` | `run-tests.sh`, `tests/` |
 | verdict | /logs/verifier/reward.txt or reward.json | the summary that pytest prints |
 | solution | `solution/solve.sh` | `solution.sh` |
 
-A task of ours says `reward = "exit code"` under `[verifier]`: its tests decide by their exit code, which nothing that they
-run can change. Its symbolic links are in `[environment.links]`, because a wheel has none.
+A task of ours says `reward = "exit code"` under `[verifier]`: its tests decide by their exit code, which nothing that
+they run can change. Its symbolic links are in `[environment.links]`, because a wheel has none.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,11 +28,7 @@ from gem_terminal import dockerfile, needs
 from gem_terminal.errors import TaskRefused
 from gem_terminal.task import TESTS, WORK, Rule, Task, files_below
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
 _LONGEST = 86_400.0
 
@@ -74,7 +71,7 @@ def read_task(folder: Path) -> Task:
     """
     try:
         return _harbor(folder) if (folder / _HARBOR).is_file() else _terminal_bench(folder)
-    except (OSError, UnicodeError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # of TOML and of texts: ValueError
         raise TaskRefused(f"{folder.name}: it cannot be read: {error}") from error
 
 
@@ -84,7 +81,7 @@ def _is_task(folder: Path) -> bool:
 
 def _harbor(folder: Path) -> Task:
     name = folder.name
-    settings = tomllib.loads((folder / _HARBOR).read_text())
+    settings: dict[str, Any] = _toml.loads((folder / _HARBOR).read_text(encoding="utf-8"))
     agent, verifier, environment = (_table(settings, key, name) for key in ("agent", "verifier", "environment"))
     if settings.get("steps"):
         raise TaskRefused(f"{name}: it has several steps, which this package does not run")
@@ -98,7 +95,7 @@ def _harbor(folder: Path) -> Task:
     rule: Rule = "exit code" if verifier.get("reward") == "exit code" else "reward file"
     return Task(
         name,
-        (folder / "instruction.md").read_text().strip(),
+        (folder / "instruction.md").read_text(encoding="utf-8").strip(),
         {**start.files, **links},
         files_below(folder / "tests", TESTS),
         f"{TESTS}/test.sh",
@@ -113,7 +110,7 @@ def _harbor(folder: Path) -> Task:
 
 def _terminal_bench(folder: Path) -> Task:
     name = folder.name
-    settings = yaml.safe_load((folder / _BENCH).read_text())
+    settings = yaml.safe_load((folder / _BENCH).read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
         raise TaskRefused(f"{name}: {_BENCH} holds no settings")
     settings = cast("dict[str, Any]", settings)
@@ -160,7 +157,7 @@ def _check(folder: Path, scripts: list[Path], environment: Path) -> None:
         raise TaskRefused(f"{name}: it has no {missing.relative_to(folder).as_posix()}")
     for compose in (environment / "docker-compose.yaml", environment / "docker-compose.yml"):
         if compose.is_file():
-            content = yaml.safe_load(compose.read_text())
+            content = yaml.safe_load(compose.read_text(encoding="utf-8"))
             services = _table(cast("dict[str, Any]", content or {}), "services", name)
             if len(services) > 1:
                 raise TaskRefused(f"{name}: it needs {len(services)} containers, and Docker is not used here")
@@ -188,4 +185,4 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _text(path: Path) -> str | None:
-    return path.read_text() if path.is_file() else None
+    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -32,7 +32,7 @@ def problem_of(scripts: Iterable[Path], folder: Path) -> str | None:
         folder: of the task.
     """
     for path in scripts:
-        text = path.read_text(errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
         name = path.relative_to(folder).as_posix()
         if program := network(text):
             return f"{name} runs {program!r}, which needs the network, and there is none in the sandbox"

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 from gem_sandbox import Entry
 
 Rule: TypeAlias = Literal["exit code", "reward file", "pytest"]
-"""What the tests say: with their exit code; with the number in /logs/verifier/reward.txt or reward.json; with the summary
-that pytest prints."""
+"""How the tests say their verdict: with their exit code; with the number in /logs/verifier/reward.txt or reward.json;
+with the summary that pytest prints."""
 
 TESTS = "/tests"
 WORK = "/app"

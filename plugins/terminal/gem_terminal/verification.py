@@ -51,7 +51,8 @@ def verify(task: Task, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Ve
         shell.close()
         with fresh() as tests:
             tests.put(left)
-            tests.put({TESTS: Entry(is_folder=True, mode=0o700), **task.tests, _LOGS: Entry(is_folder=True, mode=0o755)})
+            folders = {TESTS: Entry(is_folder=True, mode=0o700), _LOGS: Entry(is_folder=True, mode=0o755)}
+            tests.put({**folders, **task.tests})
             ran = tests.run(f"bash --norc --noprofile {task.script}", seconds=task.test_seconds)
             return _verdict(task, tests, ran)
     except ShellError as error:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 TESTS = 'import unittest\n\nfrom bank import Account, transfer\n\n\nclass Accounts(unittest.TestCase):\n    def test_accounts_are_apart(self):\n        one, other = Account("Wim"), Account("Xena")\n        one.deposit(5)\n        self.assertEqual(other.history, [])\n\n    def test_history(self):\n        account = Account("Wim", 10)\n        account.deposit(5)\n        account.withdraw(3)\n        self.assertEqual(account.history, [5, -3])\n\n    def test_a_failed_transfer_changes_nothing(self):\n        one, other = Account("Wim", 10), Account("Xena", 10)\n        with self.assertRaises(ValueError):\n            transfer(one, other, 11)\n        self.assertEqual((one.balance, other.balance), (10, 10))\n\n    def test_negative_amounts(self):\n        account = Account("Wim", 10)\n        with self.assertRaises(ValueError):\n            account.withdraw(-1)\n\n\nif __name__ == "__main__":\n    unittest.main()\n'
-PROGRAM = '''
+PROGRAM = """
 import json, sys
 sys.path.insert(0, "/app")
 from bank import Account, transfer
@@ -20,7 +20,7 @@ for amount in (first + second + 1, -1):
     except ValueError:
         refused += 1
 print(json.dumps([one.balance, other.balance, one.history, other.history, third.history, refused]))
-'''
+"""
 
 random.seed(11)
 shutil.rmtree("/tests")  # what the program under test must not read

@@ -15,7 +15,9 @@ ONES = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
 
 def roman(number):
     digits = [int(digit) for digit in f"{number:04d}"]
-    parts = [ONES[digit].translate(str.maketrans("IVX", signs)) for digit, signs in zip(digits, ("M??", "CDM", "XLC", "IVX"))]
+    parts = [
+        ONES[digit].translate(str.maketrans("IVX", signs)) for digit, signs in zip(digits, ("M??", "CDM", "XLC", "IVX"))
+    ]
     return "".join(parts)
 
 

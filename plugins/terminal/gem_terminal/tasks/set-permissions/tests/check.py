@@ -1,7 +1,14 @@
 import os
 from pathlib import Path
 
-SHARE = {'share/run.sh': 'echo run\n', 'share/notes.txt': 'notes\n', 'share/tools/backup.sh': 'echo backup\n', 'share/tools/readme.txt': 'read me\n', 'share/tools/data.csv': 'a,b\n', 'share/public/index.txt': 'index\n'}
+SHARE = {
+    "share/run.sh": "echo run\n",
+    "share/notes.txt": "notes\n",
+    "share/tools/backup.sh": "echo backup\n",
+    "share/tools/readme.txt": "read me\n",
+    "share/tools/data.csv": "a,b\n",
+    "share/public/index.txt": "index\n",
+}
 MODES = {".sh": 0o700, ".txt": 0o640, ".csv": 0o644}
 
 
