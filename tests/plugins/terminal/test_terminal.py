@@ -20,9 +20,15 @@ HONEST = "sed -i 's/80800/8080/; s/verbose/info/; s|= var/log|= /var/log|; s/ena
 """Solves `repair-config`."""
 
 
-def test_it_keeps_the_contract(terminal: TerminalEnv) -> None:
+def test_it_keeps_the_contract(terminal: TerminalEnv, tmp_path: Path) -> None:
+    """With two tasks whose tests cost little, because the kit plays many episodes."""
+    for name in ("one", "two"):
+        (tmp_path / name / "tests").mkdir(parents=True)
+        (tmp_path / name / "task.toml").write_text('[verifier]\nreward = "exit code"\n')
+        (tmp_path / name / "instruction.md").write_text(f"Write {name} to /app/file.\n")
+        (tmp_path / name / "tests" / "test.sh").write_text(f'[ "$(< /app/file)" = {name} ]\n')
     terminal.reset(seed=0)  # so that the server stays between the kit's environments
-    check_env("terminal:Text-v0")
+    check_env("terminal:Folder", tasks=str(tmp_path), timeout=LONG)
 
 
 @pytest.mark.parametrize(
