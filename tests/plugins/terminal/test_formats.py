@@ -34,8 +34,8 @@ memory_mb = 2048
 env = { GREETING = "Hello" }
 """,
     "instruction.md": "Write the greeting to greeting.txt.\n",
-    "environment/Dockerfile": "# a comment\nFROM ubuntu:24.04\nLABEL a=b\nENV NAME=Gil \\\n    PLACE=here\nWORKDIR /work\nCOPY data/ ./data/\n"
-    'COPY *.txt /etc/more/\nCOPY one.cfg /opt/renamed.cfg\nCMD ["sleep", "infinity"]\n',
+    "environment/Dockerfile": "# base\nFROM ubuntu:24.04\nLABEL a=b\nENV NAME=Gil \\\n    PLACE=here\nWORKDIR /work\n"
+    'COPY data/ ./data/\nCOPY *.txt /etc/more/\nCOPY one.cfg /opt/renamed.cfg\nCMD ["sleep", "infinity"]\n',
     "environment/data/a/deep.txt": "deep\n",
     "environment/one.txt": "1\n",
     "environment/two.txt": "2\n",
@@ -45,13 +45,13 @@ env = { GREETING = "Hello" }
     "solution/solve.sh": 'echo "$GREETING $NAME" > /work/greeting.txt\n',
 }
 BENCH = {
-    "task.yaml": "instruction: |-\n  Write 42 to answer.txt.\nauthor_name: nobody\ndifficulty: easy\nparser_name: pytest\n"
+    "task.yaml": "instruction: |-\n  Write 42 to answer.txt.\nauthor_name: nobody\nparser_name: pytest\n"
     "max_agent_timeout_sec: 360.0\nmax_test_timeout_sec: 180.0\nrun_tests_in_same_shell: false\n",
     "Dockerfile": "FROM ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624\n\nWORKDIR /app\nCOPY hint.txt .\n",
-    "docker-compose.yaml": "services:\n  client:\n    build:\n      dockerfile: Dockerfile\n    command: [sh, -c, sleep infinity]\n",
+    "docker-compose.yaml": "services:\n  client:\n    build: .\n    command: [sh, -c, sleep infinity]\n",
     "hint.txt": "six times seven\n",
     "solution.sh": "echo 42 > answer.txt\n",
-    # In the place of pytest, which the system need not have: the summary that it prints.
+    # Not pytest, which the system need not have: the summary that it prints.
     "run-tests.sh": "#!/bin/bash\npython3 $TEST_DIR/test_outputs.py\n",
     "tests/test_outputs.py": "from pathlib import Path\nprint('=== short test summary info ===')\n"
     "right = Path('/app/answer.txt').exists() and Path('/app/answer.txt').read_text().strip() == '42'\n"
@@ -186,6 +186,6 @@ def test_the_others_of_a_folder_are_played(tmp_path: Path) -> None:
     runnable, refused = read_tasks(tmp_path)
     assert [task.name for task in runnable] == ["good"]
     assert [*refused] == ["bad"]
-    with pytest.raises(TaskRefused, match="it cannot run here. bad: it needs an image build"):
+    with pytest.raises(TaskRefused, match=r"it cannot run here\. bad: it needs an image build"):
         gem_core.make("terminal:Folder", tasks=tmp_path, only=["bad"])
     assert [task.name for task in gem_core.make("terminal:Folder", tasks=tmp_path).unwrapped.tasks] == ["good"]

@@ -19,8 +19,8 @@ WRONG = {
     ],
     "broken-links": ["find /app/site -type l -delete; echo 7 > /app/removed.txt"],
     "calculator": [
-        "printf 'import sys\\nfor line in sys.stdin:\\n    try: print(eval(line))\\n    except Exception: print(\"error\")\\n'"
-        " > /app/calc.py",
+        "cd /app; echo import sys > calc.py; echo 'for line in sys.stdin:' >> calc.py;"
+        " printf '  try: print(eval(line))\\n  except Exception: print(\"error\")\\n' >> calc.py",
         "cp /app/examples.txt /app/calc.py",
     ],
     "change-settings": [
@@ -43,8 +43,8 @@ WRONG = {
     "largest-files": ["find /app/store -type f | sort | head -3 > /app/largest.txt"],
     "merge-lists": ["cat /app/lists/* | sort -u > /app/all.txt"],
     "order-totals": [
-        "cd /app; echo customer,total > totals.csv; awk -F, 'NR > 1 { t[$2] += $4 } END { for (c in t) print c \",\" t[c] }'"
-        " orders.csv | sort >> totals.csv",
+        "cd /app; echo customer,total > totals.csv;"
+        " awk -F, 'NR > 1 { t[$2] += $4 } END { for (c in t) print c \",\" t[c] }' orders.csv | sort >> totals.csv",
     ],
     "pack-project": [
         "cd /app; tar czf project.tar.gz project",

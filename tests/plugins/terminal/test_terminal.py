@@ -153,20 +153,22 @@ def test_the_tests_are_not_there_before_the_end(terminal: TerminalEnv) -> None:
 
 
 CHEATS = {
-    "a process that waits for the tests": "nohup bash -c 'while :; do cp /dev/null /tests/check.py; done' > /dev/null 2>&1 &",
+    "a process that waits for the tests": "nohup bash -c 'while :; do cp /dev/null /tests/check.py; sleep 0.1; done'"
+    " > /dev/null 2>&1 &",
     "a file in the place of the tests": "mkdir /tests; echo 'exit 0' > /tests/test.sh",
     "a link in the place of the tests": "mkdir /app/t; ln -s /app/t /tests; echo 'exit 0' > /app/t/test.sh",
     "a reward": "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt",
-    "other programs": "mkdir -p /usr/local/bin; for p in bash python3; do printf '#!/bin/sh\\nexit 0\\n' > /usr/local/bin/$p; done;"
-    " chmod +x /usr/local/bin/*",
+    "other programs": "cd /usr/local/bin; for p in bash python3; do echo exit 0 > $p; chmod +x $p; done",
     "a library for all programs": "echo /app/evil.so > /etc/ld.so.preload",
-    "code that Python loads": "for d in /etc/python3.*; do :; done; mkdir -p /etc/python3.11 /root/.local/lib/python3.11/site-packages;"
-    " echo 'import os; os._exit(0)' | tee /etc/python3.11/sitecustomize.py > /root/.local/lib/python3.11/site-packages/usercustomize.py",
-    "modules beside the tests": "for m in pathlib configparser os re; do echo 'import sys; sys.exit(0)' > /app/$m.py; done",
-    "settings of the shell": "echo 'exit 0' | tee /root/.bashrc /root/.profile /etc/profile /etc/bash.bashrc > /root/.bash_profile;"
+    "code that Python loads": 'v=$(python3 -c "import sys; print(*sys.version_info[:2], sep=chr(46))");'
+    " home=/root/.local/lib/python$v/site-packages; mkdir -p /etc/python$v $home;"
+    " echo 'import os; os._exit(0)' | tee /etc/python$v/sitecustomize.py > $home/usercustomize.py",
+    "modules beside the tests": "for m in pathlib configparser os re; do echo 'exit()' > /app/$m.py; done",
+    "settings of the shell": "echo 'exit 0' | tee /root/.bashrc /root/.profile /etc/profile > /etc/bash.bashrc;"
     " export BASH_ENV=/root/.bashrc",
     "another folder of programs": "PATH=/usr/bin:/bin; mv /usr /usr2; /usr2/bin/mkdir -p /usr/bin;"
-    " printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/bash; /usr2/bin/chmod +x /usr/bin/bash; /usr2/bin/cp /usr/bin/bash /usr/bin/python3",
+    " printf '#!/bin/sh\\nexit 0\\n' > /usr/bin/bash; /usr2/bin/chmod +x /usr/bin/bash;"
+    " /usr2/bin/cp /usr/bin/bash /usr/bin/python3",
     "a disk that is full": "head -c 1G /dev/zero > /app/full; :",
 }
 
@@ -213,7 +215,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         gem_core.make("terminal:Tasks-v0", form="json")
     with pytest.raises(EnvError, match="max_turns"):
         gem_core.make("terminal:Tasks-v0", max_turns=0)
-    with pytest.raises(EnvError, match="no task 'repair-confg'.*repair-config"):
+    with pytest.raises(EnvError, match=r"no task 'repair-confg'.*repair-config"):
         gem_core.make("terminal:Tasks-v0", only=["repair-confg"])
     with pytest.raises(TaskRefused, match="holds no task"):
         gem_core.make("terminal:Folder", tasks=tmp_path)
