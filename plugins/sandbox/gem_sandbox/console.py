@@ -135,7 +135,7 @@ class Children:
     def __init__(self) -> None:
         self._statuses: dict[int, int] = {}
         self._bash: int | None = None
-        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+        signal.signal(signal.SIGCHLD, self._ended)
 
     def spawn(self, *arguments: Any, **options: Any) -> int:
         """Start a bash, as `os.posix_spawn`."""
@@ -158,6 +158,9 @@ class Children:
             while True:
                 os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
                 self._reap()
+
+    def _ended(self, number: int, frame: object) -> None:
+        self._reap()
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
