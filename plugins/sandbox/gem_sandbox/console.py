@@ -190,6 +190,7 @@ class Bash:
         self._number = 0
         self._reported = b""
         with contextlib.suppress(OSError):  # then where the last one was started
+            os.makedirs(folder, exist_ok=True)
             os.chdir(folder)
         actions = [
             (os.POSIX_SPAWN_DUP2, theirs, 0),

@@ -28,7 +28,7 @@ WRONG = {
     ],
     "count-errors": [
         "cd /app; echo service,errors > errors.csv; for s in billing login mail search; do"
-        " echo $s,$(grep ERROR service.log | grep -c $s) >> errors.csv; done",
+        " echo $s,$(grep ERROR service.txt | grep -c $s) >> errors.csv; done",
     ],
     "duplicate-files": ["cd /app/inbox; rm d-letter.txt b-letter.txt e-list.txt f-list.txt h.txt"],
     "failing-tests": [

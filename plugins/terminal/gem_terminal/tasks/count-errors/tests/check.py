@@ -3,7 +3,7 @@ from collections import Counter
 from pathlib import Path
 
 LINE = re.compile(r"^\S+ \S+ (\w+) \[(\w+)\]")
-log = Path("/app/service.log").read_text()
+log = Path("/app/service.txt").read_text()
 assert log.count("\n") == 160
 found = (LINE.match(line) for line in log.splitlines())
 counts = Counter(match[2] for match in found if match[1] == "ERROR")

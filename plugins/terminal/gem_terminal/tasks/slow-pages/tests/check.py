@@ -2,7 +2,7 @@ from collections import defaultdict
 from pathlib import Path
 
 times = defaultdict(list)
-lines = Path("/app/access.log").read_text().splitlines()
+lines = Path("/app/access.txt").read_text().splitlines()
 assert len(lines) == 120
 for line in lines:
     _, _, path, status, milliseconds = line.replace('"', "").split()
