@@ -72,7 +72,7 @@ def test_what_a_sentence_names_is_there(command: Command) -> None:
         check_other(command)
 
 
-# -- what makes a command valid ------------------------------------------------------------------------------------------
+# -- what makes a command valid ---------------------------------------------------------------------------------------
 
 
 def runs(command: Command) -> bool:
@@ -125,7 +125,7 @@ def check_pip(command: Command) -> None:
         if word in ("-e", "--editable"):
             continue
         path, _, extras = word.rstrip("]").partition("[")
-        if path == "." and "gem-maze" not in command.block or path == "gem-core":
+        if (path == "." and "gem-maze" not in command.block) or path == "gem-core":
             check_extras([extra for extra in extras.split(",") if extra])
         elif path in (".", "./gem-maze"):
             assert "new" in command.block, "no command of this block has made that folder"

@@ -1,7 +1,8 @@
 """The command lines of the documentation, and what kind of check each of them has.
 
-A command is a line of a fenced block of `bash` in README.md, CONTRIBUTING.md or a page of docs/. Each belongs to a kind.
-`tests/docs/test_commands.py` checks the kinds that need no framework, and a test of each adapter those of its framework.
+A command is a line of a fenced block of `bash` in README.md, CONTRIBUTING.md or a page of docs/. Each belongs to a
+kind. `tests/docs/test_commands.py` checks the kinds that need no framework, and a test of each adapter those of its
+framework.
 A block with commands that none of them can check says why, in a comment right above it:
 
     <!-- not run: needs a machine with GPUs -->
