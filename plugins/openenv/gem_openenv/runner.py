@@ -31,13 +31,15 @@ def main(package: str) -> None:
     """Serve a package."""
     report = os.dup(1)
     os.dup2(2, 1)  # what the package prints is no port
+    servers: list[uvicorn.Server] = []
+    threading.Thread(target=_end_with_owner, args=[servers], daemon=True).start()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
             _application(package), log_level="warning", access_log=False, timeout_graceful_shutdown=int(GRACE)
         )
         server = _Server(config, report, listener.getsockname()[1])
-        threading.Thread(target=_end_with_owner, args=[server], daemon=True).start()
+        servers.append(server)
         server.run(sockets=[listener])
 
 
@@ -75,11 +77,13 @@ def _declared(folder: Path) -> str:
     return str(manifest.get("app", "server.app:app"))
 
 
-def _end_with_owner(server: uvicorn.Server) -> None:
+def _end_with_owner(servers: list[uvicorn.Server]) -> None:
+    """Wait for the end of standard input. A package that is still being imported, maybe for ever, gets no time."""
     while os.read(0, 1024):
         pass
-    server.should_exit = True
-    time.sleep(GRACE)
+    for server in servers:
+        server.should_exit = True
+        time.sleep(GRACE)
     _end_group()
 
 
