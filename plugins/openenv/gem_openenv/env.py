@@ -67,8 +67,8 @@ class OpenEnvEnv(EnvElsewhere):
 class PackageEnv(OpenEnvEnv):
     """Plays an OpenEnv package, whose server it starts on this machine with the first call.
 
-    The server belongs to this environment and ends with `close()`, or with the process. A server that died is started
-    again by the next `reset()`.
+    The server belongs to this environment and ends with `close()`, or with the process. After a lost session the next
+    `reset()` starts another server.
 
     Args:
         package: the folder of a package, with its `openenv.yaml`; or the name of an installed one.
@@ -91,21 +91,32 @@ class PackageEnv(OpenEnvEnv):
         self._package = _found(package, python)
         self._start = python, start_seconds
         self._server: LocalServer | None = None
+        self._had_session = False
 
     def close(self) -> None:
         """End the session and the server."""
         super().close()
+        self._end_server()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_server": None, "_had_session": False}
+
+    def _opened(self) -> OpenEnvSession:
+        if self._had_session:  # and lost it: the server is dying, or it is one that loses sessions
+            self._end_server()
+        session = super()._opened()
+        self._had_session = True
+        return session
+
+    def _end_server(self) -> None:
         server, self._server = self._server, None
+        self._had_session = False
         if server is not None:
             server.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_server": None}
-
     def _address(self) -> str:
         if self._server is not None and not self._server.running:
-            self._server.close()
-            self._server = None
+            self._end_server()
         if self._server is None:
             with waiting():
                 self._server = LocalServer(self._package, *self._start)

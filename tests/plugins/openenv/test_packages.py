@@ -63,6 +63,7 @@ def test_a_folder_is_served_for_its_environment(package: Path) -> None:
         # A server that died costs an episode, and another one is started.
         env.reset(seed=2)
         os.kill(served(package), signal.SIGKILL)
+        wait_until(lambda: not processes_with(str(package)))
         with pytest.raises(EnvError, match="The episode is lost"):
             env.step(ACTIONS[0])
         assert played(env, 4) == played(here, 4)
