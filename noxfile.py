@@ -44,6 +44,7 @@ ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval", "serve", "remote"]
+ENVIRONMENTS += ["webshop"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
 HUBS = ["gym", "textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -375,7 +376,8 @@ def side_by_side(session: nox.Session, names: list[str]) -> None:
 
 def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
     """Run Python with one thread: more threads compete for the cores."""
-    environment = {"OMP_NUM_THREADS": "1", **environment}
+    # Bytecode is kept, whatever the caller prefers: each of the many processes would compile the project again.
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", **environment}
     session.run(str(python), *arguments, env=environment, external=True, interrupt_timeout=INTERRUPT_SECONDS)
 
 
