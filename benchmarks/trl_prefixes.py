@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from transformers import PrinterCallback
+
 from gem_tiny import tiny_policy
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
@@ -66,6 +68,7 @@ def run(options: Options, keep: bool) -> list[float]:
             disable_tqdm=True,
         )
         trainer = TimedTrainer(model, args, tokenizer)
+        trainer.remove_callback(PrinterCallback)
         started = time.process_time()
         trainer.train()
         whole = time.process_time() - started
