@@ -96,7 +96,16 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
+    return BatchCollector(
+        vec,
+        policy,
+        tokenizer,
+        rollout,
+        min_batch=min_batch,
+        group_filter=settings.group_filter if split == "train" else None,
+        label=split,
+        track=None,
+    )
 
 
 def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:
