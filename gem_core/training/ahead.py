@@ -1,41 +1,36 @@
-"""Sampling in a thread that runs ahead of the training, by a bounded number of updates."""
+"""Sampling in a thread that runs ahead of the training by a bounded number of batches."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from gem_core.rollout import Batch, BatchCollector
 
 
 class StalenessBound:
-    """The pace of a collector whose batches are trained in the order of its rounds.
+    """The pace of a collector whose rounds are trained on in order. Thread-safe.
 
-    Round `r` may begin once the weights of version `version_of(r) - max_staleness` are published. It is trained at
-    version `version_of(r)`, and every token of it is sampled after its beginning. So no token is older than
-    `max_staleness` updates when it is trained on, and no episode has to be discarded. Thread-safe.
+    When the training asks for batch `b`, the weights that train on it are published, and rounds up to `b + ahead` may
+    begin. So every token of round `r` is sampled with the weights of batch `r - ahead` or newer ones, and no episode
+    has to be discarded.
 
     Args:
-        max_staleness: the bound, in weight updates.
+        ahead: how many batches a token may be older than the batch that it is in.
         rounds: how many rounds the training needs; no more are begun.
-        version_of: for a round, counted from 0, the number of updates before the first update on it. Never falls.
     """
 
-    def __init__(self, max_staleness: int, rounds: int, version_of: Callable[[int], int]) -> None:
-        self._max_staleness = max_staleness
+    def __init__(self, ahead: int, rounds: int) -> None:
+        self._ahead = ahead
         self._most = rounds
-        self._version_of = version_of
-        self._allowed = 0
+        self._published = 0
         self._stopped = False
         self._changed = threading.Condition()
 
-    def publish(self, version: int) -> None:
-        """Say that weights of this version sample from now on. Versions never fall."""
+    def advance(self) -> None:
+        """Say that the weights for one more batch sample from now on."""
         with self._changed:
-            newest = version + self._max_staleness
-            while self._allowed < self._most and self._version_of(self._allowed) <= newest:
-                self._allowed += 1
+            self._published += 1
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -58,6 +53,10 @@ class StalenessBound:
             if self._stopped:
                 raise SamplingStopped
 
+    @property
+    def _allowed(self) -> int:
+        return min(self._most, self._published + self._ahead) if self._published else 0
+
 
 class SamplingStopped(Exception):
     """The training has ended, and so does the thread that samples."""
@@ -66,19 +65,19 @@ class SamplingStopped(Exception):
 class SamplingThread:
     """Plays rounds in a thread, and hands out their batches in order.
 
-    The training calls `publish` when weights are new, then `take` for its next batch. An error of the thread is raised
-    by `take`. The thread ends after the last round, with an error, or at `close`.
+    The training publishes its weights to the policy, then calls `take` for its next batch. The thread ends after the
+    last round, with an error, or at `close`.
 
     Args:
         collector: used by the thread only, until `close` returns.
-        bound: its pace.
-        rounds: how many rounds to play.
+        ahead: see `StalenessBound`.
+        rounds: how many batches the training needs.
     """
 
-    def __init__(self, collector: BatchCollector, bound: StalenessBound, rounds: int) -> None:
+    def __init__(self, collector: BatchCollector, ahead: int, rounds: int) -> None:
         self._collector = collector
-        self._bound = bound
         self._rounds = rounds
+        self._bound = StalenessBound(ahead, rounds)
         self._batches: deque[Batch] = deque()
         self._error: BaseException | None = None
         self._over = False
@@ -86,18 +85,15 @@ class SamplingThread:
         self._thread = threading.Thread(target=self._sample, name="gem-sampling", daemon=True)
         self._thread.start()
 
-    def publish(self, version: int) -> None:
-        """Say that the policy samples with weights of this version from now on."""
-        self._bound.publish(version)
-        self._collector.wake()
-
     def take(self) -> Batch:
-        """Wait for the next batch.
+        """The next batch. The policy has the weights that train on it.
 
         Raises:
-            RuntimeError: all rounds have been taken.
             Exception: what ended the thread.
+            RuntimeError: all batches have been taken.
         """
+        self._bound.advance()
+        self._collector.wake()
         with self._changed:
             self._changed.wait_for(lambda: self._batches or self._over)
             if self._batches:
@@ -107,7 +103,7 @@ class SamplingThread:
         raise RuntimeError(f"all {self._rounds} batches of this training have been taken")
 
     def close(self) -> None:
-        """End the thread and wait for it: for the policy if it samples right now, not for environments."""
+        """End the thread and wait for it: for the policy if it samples right now, not for environments that wait."""
         self._bound.stop()
         self._collector.wake()
         self._thread.join()

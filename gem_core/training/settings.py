@@ -36,6 +36,9 @@ Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
+FILTER_SETTINGS = ("filter_groups", "filter_limit")
+CORRECTION_SETTINGS = ("correction", "correction_unit", "correction_low", "correction_high")
+
 
 def setting(default: Any, help: str) -> Any:
     """A field of a settings class.
