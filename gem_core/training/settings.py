@@ -410,9 +410,9 @@ class RunSettings:
             )
         if self.filter_groups != "none" and (size < 2 or not advantage_spec(self.advantage).needs_groups):
             raise SettingsError(
-                f"{self.spelled('filter_groups', self.filter_groups)} replaces groups without signal, which only an "
-                f"estimator that compares the episodes of a group has, and {self.spelled('advantage', self.advantage)} "
-                f"with {written} is none. Use grpo, drgrpo or rloo, or leave {self.spelled('filter_groups')} out."
+                f"{self.spelled('filter_groups', self.filter_groups)} needs groups, and an estimator that compares their "
+                f"episodes. It cannot work with {self.spelled('advantage', self.advantage)} and {written}. Use grpo, "
+                f"drgrpo or rloo, or leave {self.spelled('filter_groups')} out."
             )
 
     def check_environments(self, tasks: int, written: str) -> None:
