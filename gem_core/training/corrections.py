@@ -1,14 +1,14 @@
 """Corrections for tokens that another policy sampled than the one that is trained.
 
-Let `r` be the probability of a unit (a token, a turn, an episode) under the trainer's weights before the update, divided
-by its probability under the policy that sampled it. The correction turns `r` into a weight, and the loss of each token
-of the unit is multiplied by this weight. Weights are constants: no gradient passes through them.
+Let `r` be the probability of a unit (a token, a turn, an episode) under the trainer's weights before the update, over
+its probability under the policy that sampled it. A correction makes a weight of `r`, and the loss of each token of the
+unit is multiplied by this weight. Weights are constants: no gradient passes through them.
 
 | correction | weight | source |
 | --- | --- | --- |
-| `tis` | `min(r, high)` | truncated importance sampling: Ionides 2008; IMPALA, Espeholt et al. 2018 (arXiv:1802.01561) |
-| `icepop` | `r` if `low <= r <= high`, otherwise 0 | IcePop: Ling Team 2025, "Every Step Evolves" (arXiv:2510.18855) |
-| `decoupled` | `r` | decoupled PPO: Hilton et al. 2021 (arXiv:2110.00641); AReaL, Fu et al. 2025 (arXiv:2505.24298) |
+| `tis` | `min(r, high)` | truncated importance sampling: Ionides 2008; IMPALA (arXiv:1802.01561) |
+| `icepop` | `r` if `low <= r <= high`, otherwise 0 | IcePop, in Ling Team 2025 (arXiv:2510.18855) |
+| `decoupled` | `r` | decoupled PPO: Hilton et al. 2021 (arXiv:2110.00641); AReaL (arXiv:2505.24298) |
 
 The ratio of a turn or an episode is the product of the ratios of its tokens. A token whose probability is unknown
 counts with ratio 1. The clipping of PPO stays around the trainer's weights before the update, which makes the loss of
@@ -76,7 +76,7 @@ class Correction:
             np.nan_to_num(np.asarray(ours, dtype=np.float64) - theirs, nan=0.0)
             for ours, theirs in zip(trainer, sampler, strict=True)
         ]
-        ratios = [np.exp(np.clip(one, -_MOST_LOG_RATIO, _MOST_LOG_RATIO)) for one in self._summed(turns, differences)]
+        ratios = [np.exp(one.clip(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)) for one in self._summed(turns, differences)]
         shapes = [one.shape for one in differences]
         masks = [mask > 0 for mask in turns.spread(np.ones(len(turns)), shapes)]
         tables: list[NDArray[np.float32]] = []
@@ -89,8 +89,8 @@ class Correction:
         if self.unit == "token":
             return differences
         sums = turns.sums(differences)
-        if self.unit == "episode":
-            sums = np.bincount(turns.episode, sums)[turns.episode] if len(turns) else sums
+        if self.unit == "episode" and len(turns):
+            sums = np.bincount(turns.episode, sums).astype(np.float64)[turns.episode]
         shapes = [one.shape for one in differences]
         return [np.asarray(table, dtype=np.float64) for table in turns.spread(sums, shapes)]
 

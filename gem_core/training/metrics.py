@@ -8,9 +8,7 @@ from gem_core.rollout import EpisodeSummary, episode_metrics
 from gem_core.training.settings import RowKind
 
 
-def rollout_metrics(
-    episodes: Sequence[EpisodeSummary], dropped: int, version: int | None = None
-) -> dict[str, float]:
+def rollout_metrics(episodes: Sequence[EpisodeSummary], dropped: int, version: int | None = None) -> dict[str, float]:
     """Averages over episodes and turns, and counts; see `gem_core.rollout.episode_metrics` and `staleness_metrics`.
 
     Args:

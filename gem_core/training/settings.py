@@ -98,7 +98,8 @@ class RunSettings:
         "batch is full.",
     )
     filter_limit: Count = setting(
-        10, "How many groups may be played for each group of a batch, on average, with `filter_groups`. More stop the run."
+        10,
+        "Groups that `filter_groups` may play for each group of a batch, on average. More stop the run.",
     )
     max_staleness: Annotated[int, msgspec.Meta(ge=0)] = setting(
         0,
@@ -107,8 +108,8 @@ class RunSettings:
     )
     correction: CorrectionKind = setting(
         "none",
-        "Weights for tokens that other weights sampled: `tis` (truncated importance sampling), `icepop` (outlying ratios "
-        "count 0), `decoupled` (untruncated, as in decoupled PPO); see docs/staleness.md.",
+        "Weights for tokens that other weights sampled: `tis` (truncated importance sampling), `icepop` (outlying "
+        "ratios count 0), `decoupled` (untruncated, as in decoupled PPO); see docs/staleness.md.",
     )
     correction_unit: Unit = setting("token", "What a ratio of `correction` is of: a `token`, a `turn` or an `episode`.")
     correction_low: Annotated[float, msgspec.Meta(ge=0)] = setting(0.5, "The lowest ratio that `icepop` keeps.")
@@ -410,9 +411,9 @@ class RunSettings:
             )
         if self.filter_groups != "none" and (size < 2 or not advantage_spec(self.advantage).needs_groups):
             raise SettingsError(
-                f"{self.spelled('filter_groups', self.filter_groups)} needs groups, and an estimator that compares their "
-                f"episodes. It cannot work with {self.spelled('advantage', self.advantage)} and {written}. Use grpo, "
-                f"drgrpo or rloo, or leave {self.spelled('filter_groups')} out."
+                f"{self.spelled('filter_groups', self.filter_groups)} needs groups, and an estimator that compares "
+                f"their episodes. It cannot work with {self.spelled('advantage', self.advantage)} and {written}. Use "
+                f"grpo, drgrpo or rloo, or leave {self.spelled('filter_groups')} out."
             )
 
     def check_environments(self, tasks: int, written: str) -> None:

@@ -115,7 +115,9 @@ def number(judged_on: str, episode: Episode) -> float:
 
 
 @pytest.mark.parametrize(("judged_on", "shaped"), [("success", False), ("success", True), ("return", False)])
-def test_a_batch_has_the_first_group_with_signal_of_each_place(collector: Any, seen: Seen, judged_on: Any, shaped: bool) -> None:
+def test_a_batch_has_the_first_group_with_signal_of_each_place(
+    collector: Any, seen: Seen, judged_on: Any, shaped: bool
+) -> None:
     made = collector(GroupFilter(judged_on, 100), env_kwargs={"shaped": shaped})
     batches = [made.collect_round() for _ in range(6)]
     by_group = groups_of(seen.episodes)
@@ -162,9 +164,9 @@ def test_a_run_that_finds_no_signal_ends_with_one_line(collector: Any) -> None:
     with pytest.raises(AdvantageError) as caught:
         made.collect_round()
     assert str(caught.value) == (
-        "10 groups without signal in success were played for a batch of 4, more than the limit of 3 groups for each one "
-        "allows: the tasks are too easy or too hard for this policy. Use other tasks, raise the limit, or train without "
-        "the filter."
+        "10 groups without signal in success were played for a batch of 4, more than the limit of 3 groups for each "
+        "one allows: the tasks are too easy or too hard for this policy. Use other tasks, raise the limit, or train "
+        "without the filter."
     )
 
 
@@ -200,5 +202,5 @@ def test_settings_make_the_filter() -> None:
     made = RunSettings(env=["a:b"], filter_groups="return", filter_limit=3, advantage="grpo")
     assert made.group_filter == GroupFilter("return", 3)
     made.check_groups(2, "group_size=2")
-    with pytest.raises(SettingsError, match="filter_groups=return needs groups.*advantage=rebn"):
+    with pytest.raises(SettingsError, match=r"filter_groups=return needs groups.*advantage=rebn"):
         RunSettings(env=["a:b"], filter_groups="return", advantage="rebn").check_groups(4, "group_size=4")

@@ -228,15 +228,22 @@ def test_an_error_of_the_thread_is_raised_where_the_batch_is_needed(collector: A
 def test_closing_waits_for_no_environment(collector: Any, words: Any) -> None:
     Gate.opened.clear()
     Gate.entered.clear()
-    sampling = SamplingThread(
-        collector(Stamping(words.eos_token_id), "Gate-v0", backend="thread"), ahead=1, rounds=3
-    )
-    taking = threading.Thread(target=lambda: pytest.raises(RuntimeError, sampling.take), daemon=True)
+    sampling = SamplingThread(collector(Stamping(words.eos_token_id), "Gate-v0", backend="thread"), ahead=1, rounds=3)
+    caught: list[RuntimeError] = []
+
+    def take() -> None:
+        try:
+            sampling.take()
+        except RuntimeError as error:
+            caught.append(error)
+
+    taking = threading.Thread(target=take, daemon=True)
     taking.start()
     assert Gate.entered.wait(SECONDS)
     sampling.close()
     taking.join(SECONDS)
-    assert not taking.is_alive() and not threads()
+    assert len(caught) == 1
+    assert not threads()
     Gate.opened.set()
 
 

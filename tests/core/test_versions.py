@@ -49,7 +49,9 @@ def collected(words: Any, *versions: Any) -> BatchCollector:
     def policy(prompts: Any) -> list[Completion]:
         return [Completion([5, 6, 7], [-1.0, -2.0, -3.0], versions=left.pop(0)) for _ in prompts]
 
-    return BatchCollector(make_vec("demo-versions:Two-v0", 1, seed=0), policy, words, RolloutSettings(max_response_tokens=3))
+    return BatchCollector(
+        make_vec("demo-versions:Two-v0", 1, seed=0), policy, words, RolloutSettings(max_response_tokens=3)
+    )
 
 
 def test_each_token_knows_the_version_that_sampled_it(words: Any) -> None:
@@ -108,7 +110,8 @@ def test_old_recordings_have_no_versions(words: Any, tmp_path: Path) -> None:
         del turn["versions"]  # as before versions were recorded
     (tmp_path / "old.jsonl").write_text(json.dumps(record) + "\n")
     read = next(read_episodes(tmp_path / "old.jsonl")).episode
-    assert len(read.turns) == 2 and not read.version_counts()
+    assert len(read.turns) == 2
+    assert not read.version_counts()
 
 
 @pytest.mark.parametrize("detail", ["summary", "full"])

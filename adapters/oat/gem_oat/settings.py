@@ -18,11 +18,7 @@ class GemSettings(RunSettings):
     refused: ClassVar[Mapping[str, str]] = {
         "max_staleness": "Oat's asynchronous collector sends weights over NCCL only, and may change them between the "
         "turns of an episode. Leave it out.",
-        **dict.fromkeys(
-            CORRECTION_SETTINGS,
-            "Oat's loss compares with the log-probabilities of its own weights before the update, and samples are never "
-            "older than these. Leave it out.",
-        ),
+        **dict.fromkeys(CORRECTION_SETTINGS, "Oat has truncated importance sampling of its own. Use --tis_c."),
     }
 
     row: Literal["turn"] = setting("turn", "What a training row is: a `turn`.")  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -145,7 +145,10 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
             )
 
     def _check_ahead(self) -> None:
-        stale, correction = self.spelled("max_staleness", self.max_staleness), self.spelled("correction", self.correction)
+        stale, correction = (
+            self.spelled("max_staleness", self.max_staleness),
+            self.spelled("correction", self.correction),
+        )
         reasons = {
             "use_vllm": "TRL gives vLLM the newest weights before each call",
             "use_transformers_continuous_batching": "TRL has no continuous batching with a copy of the weights",
@@ -165,8 +168,8 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
             )
         if self.correction != "none" and not (self.use_vllm or self.max_staleness):
             raise SettingsError(
-                f"{correction} compares the sampler with the trainer, and here the trainer itself samples. Leave it out, "
-                "or set max_staleness or use_vllm."
+                f"{correction} compares the sampler with the trainer, and here the trainer itself samples. Leave it "
+                "out, or set max_staleness or use_vllm."
             )
         if self.correction != "none" and self.use_vllm and self.vllm_importance_sampling_correction:
             raise SettingsError(
