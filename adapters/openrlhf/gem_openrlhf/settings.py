@@ -19,7 +19,6 @@ class GemSettings(RunSettings):
     separator: ClassVar[str] = " "
     owned: ClassVar[Mapping[str, str]] = {"gamma": "--algo.advantage.gamma", "lam": "--algo.advantage.lambd"}
     refused: ClassVar[Mapping[str, str]] = {
-        "max_staleness": "OpenRLHF's queue is the bound. Use --train.async_enable with --train.async_queue_size.",
         **dict.fromkeys(FILTER_SETTINGS, "OpenRLHF has a filter of its own. Use --algo.dynamic_filtering_enable."),
         **dict.fromkeys(
             CORRECTION_SETTINGS, "OpenRLHF has corrections of its own. Use --algo.advantage.is_correction_level."

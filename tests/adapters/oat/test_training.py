@@ -233,7 +233,7 @@ def test_staleness_is_that_of_the_sampled_versions(groups: Run):
         tokens = sum(count for _, count in known)
         assert info["staleness/mean"] == pytest.approx(sum((batch - one) * count for one, count in known) / tokens)
         assert info["staleness/max"] == batch - min(one for one, _ in known)
-    assert [info["staleness/max"] for info in groups.learner.info][0] == 0
+    assert groups.learner.info[0]["staleness/max"] == 0
     assert max(info["staleness/max"] for info in groups.learner.info) > 0  # environments carry turns over
 
 
