@@ -306,7 +306,9 @@ class BatchCollector:
 
     def _check_filtered(self) -> None:
         if self._group_filter is not None:
-            self._group_filter.check(self._batch.filtered, self._vec.num_envs // self._vec.group_size)
+            # At a pace, groups of later batches are played meanwhile.
+            episodes = max(self._vec.num_envs, len(self._batch.episodes))
+            self._group_filter.check(self._batch.filtered, episodes // self._vec.group_size)
 
     def _record(self, slot: int, transition: Transition) -> bool:
         builder = self._live.get(slot)
