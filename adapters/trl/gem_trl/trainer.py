@@ -53,10 +53,10 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
     advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
-    reading `_get_per_token_logps_and_entropies` for records.
+    `_get_per_token_logps_and_entropies` for records and corrections.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
-    policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
+    policy unless `args.max_staleness` lets a thread sample ahead. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
     and `max_completion_length`, for either `row`.
 
     Args:
