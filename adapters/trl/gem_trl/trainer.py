@@ -56,8 +56,8 @@ class TurnGRPOTrainer(GRPOTrainer):
     `_get_per_token_logps_and_entropies` for records and corrections.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
-    policy unless `args.max_staleness` lets a thread sample ahead. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
-    and `max_completion_length`, for either `row`.
+    policy unless `args.max_staleness` lets a thread sample ahead. With `loss_type="dr_grpo"` the loss is the sum
+    over all sampled tokens, divided by the number of episodes and `max_completion_length`, for either `row`.
 
     Args:
         model: a model, a path or a hub id, as for `GRPOTrainer`.
