@@ -34,6 +34,9 @@ class BatchCollector:
     over to the next call. `collect_paced` plays rounds, and begins later ones as far as a pace allows. No episode is
     ever discarded for being long, so short ones are not favoured.
 
+    Where an environment may play fewer episodes at once than it has slots (`env_limits` of `make_vec`), its slots wait
+    for their turn. A round plays the same tasks with and without such limits.
+
     The policy samples for whichever environments are ready while the others are still at work. What an episode
     contains does not depend on who was ready when, as long as a completion depends on its prompt alone.
 
@@ -101,7 +104,8 @@ class BatchCollector:
         self._sampled_before: dict[tuple[int, int], int] = {}
         self._to_replace: set[int] = set()
         self._round = 0
-        self._played = [0] * vec.num_envs
+        self._replaced = [0] * vec.num_envs
+        self._ended = [0] * vec.num_envs
         self._batch = Batch()
         vec.on_failure = self._on_failure
 
@@ -144,9 +148,9 @@ class BatchCollector:
             PolicyError, EnvFailure, AdvantageError: as `collect_round`. What the pace raises passes through.
         """
         self._begin_batch()
-        while min(self._played) <= self._round:
+        while min(played := self._rounds_played()) <= self._round:
             allowed = pace.rounds()
-            slots = [slot for slot, played in enumerate(self._played) if slot in self._live or played < allowed]
+            slots = [slot for slot, rounds in enumerate(played) if slot in self._live or rounds < allowed]
             if slots:
                 self._advance(slots)
             else:
@@ -234,6 +238,10 @@ class BatchCollector:
         self._report(batch)
         return batch
 
+    def _rounds_played(self) -> list[int]:
+        """For each environment, its ended episodes without those that other tasks replace."""
+        return [ended - replaced for ended, replaced in zip(self._ended, self._replaced, strict=True)]
+
     def _oldest_round(self, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
         """The oldest group of each place in the vector, and the rest."""
         oldest: dict[int, int] = {}
@@ -315,7 +323,7 @@ class BatchCollector:
         if builder is None:
             self._openings[slot] = (transition.observation, transition.info)
             return False
-        if transition.done:
+        if transition.done and self._vec.resets_itself(slot):
             self._openings[slot] = (transition.observation, transition.info)
         builder.record(transition)
         if builder.over:
@@ -330,9 +338,9 @@ class BatchCollector:
         at_work = self._vec.pending
         # The first one of a slot, and one after an episode that ended for the context's sake or before its first turn.
         unopened = [slot for slot in closed if slot not in self._openings and slot not in at_work]
-        if unopened:
+        if admitted := self._admitted(unopened):
             started = time.perf_counter()
-            self._vec.send_reset(unopened)
+            self._vec.send_reset(admitted)
             self._batch.env_seconds += time.perf_counter() - started
         with uninterrupted():
             ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
@@ -341,6 +349,19 @@ class BatchCollector:
                 self._finish(builder)
         self._check_filtered()
         return ended
+
+    def _admitted(self, slots: Iterable[int]) -> list[int]:
+        """Those of the slots that may start an episode now. Where an environment has too few places for all, those go
+        first that have played the fewest episodes, and the others wait."""
+        left = {env_id: self._vec.places_left(env_id) for env_id in {self._vec.env_ids[slot] for slot in slots}}
+        admitted: list[int] = []
+        for slot in sorted(slots, key=lambda one: (self._ended[one], one)):
+            places = left[self._vec.env_ids[slot]]
+            if places is not None:
+                left[self._vec.env_ids[slot]] = places - 1
+            if places is None or places > 0:
+                admitted.append(slot)
+        return admitted
 
     def _open_episode(self, slot: int) -> EpisodeBuilder:
         observation, info = self._openings.pop(slot)
@@ -373,7 +394,9 @@ class BatchCollector:
 
     def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode
-        self._played[episode.slot] += 1
+        self._ended[episode.slot] += 1
+        if not self._vec.resets_itself(episode.slot):  # one that ended for the context's sake holds its place
+            self._vec.abandon([episode.slot])
         dropped = _key(episode) in self._to_drop
         if dropped:
             self._to_drop.discard(_key(episode))
@@ -401,7 +424,7 @@ class BatchCollector:
         slots = range(first_slot, first_slot + self._vec.group_size)
         self._to_replace.update(slots)
         for slot in slots:
-            self._played[slot] -= 1
+            self._replaced[slot] += 1
 
 
 def _key(episode: Episode) -> tuple[int, int]:

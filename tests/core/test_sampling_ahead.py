@@ -211,7 +211,7 @@ def test_nothing_is_sampled_beyond_the_bound(collector: Any, words: Any) -> None
     # Rounds 0 and 1 are all that may be begun before the next call.
     wait_until(lambda: len(sampling._batches) == 1)
     sampling.close()
-    assert made._played == [2, 2, 2]
+    assert made._ended == [2, 2, 2]
 
 
 def test_an_error_of_the_thread_is_raised_where_the_batch_is_needed(collector: Any, words: Any) -> None:
