@@ -183,6 +183,14 @@ def test_the_bound_holds_where_groups_are_replaced(collector: Any, words: Any) -
             assert len({one.group for one in pair}) == 1
 
 
+def test_a_limit_of_an_environment_changes_no_batch(collector: Any, words: Any) -> None:
+    simulation = Simulation(words.eos_token_id, 2, 30)
+    batches = simulation.run(collector(simulation.policy, env_limits={"demo-ahead:Uneven-v0": 2}), 30)
+    assert max(staleness(batches)) <= 2
+    for number, batch in enumerate(batches):
+        assert [one.seed for one in batch.episodes] == [derive_seed(SEED, number * 3 + slot) for slot in range(3)]
+
+
 def threads() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name == "gem-sampling"]
 
