@@ -98,7 +98,16 @@ def build_collector(
         env_kwargs=settings.kwargs_of(split),
         env_limits=settings.limits(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
+    return BatchCollector(
+        vec,
+        policy,
+        tokenizer,
+        rollout,
+        min_batch=min_batch,
+        group_filter=settings.group_filter if split == "train" else None,
+        label=split,
+        track=None,
+    )
 
 
 def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:

@@ -59,9 +59,9 @@ class TrainerPolicy:
         # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
         with self._kept_prefixes():
             ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
-        ends = set(trainer.eos_token_ids)
+        ends, version = set(trainer.eos_token_ids), trainer.state.global_step
         return [
-            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
+            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends), version)
             for index, one in enumerate(ids)
         ]
 
