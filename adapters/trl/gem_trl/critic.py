@@ -78,7 +78,8 @@ class Critic:
         if args.gradient_checkpointing:
             self.model.backbone.gradient_checkpointing_enable(args.gradient_checkpointing_kwargs)
         for weight in self._trained():
-            weight.data.copy_(broadcast(weight.data))  # adapters start at random
+            first: Any = broadcast(weight.data)  # adapters start at random
+            weight.data.copy_(first)
         self._optimizer = torch.optim.AdamW(
             self._trained(),
             lr=args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate,
