@@ -22,7 +22,7 @@ from gem_core.env import Env
 from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
+from gem_core.rollout import Batch, BatchCollector, Episode, PictureReader, RolloutSettings, batch_metrics
 from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.metrics import announcement
 from gem_core.training.playing import build_collector, prepare_process
@@ -32,6 +32,7 @@ from gem_core.training.settings import Split
 from gem_core.training.turn_table import TurnTable
 from gem_core.vector import share_slots
 from gem_trl.config import TurnGRPOConfig
+from gem_trl.pictures import picture_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
 from gem_trl.recording import LossRecorder, TrainedBatch
@@ -51,7 +52,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
     advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
-    reading `_get_per_token_logps_and_entropies` for records.
+    `_get_per_token_logps_and_entropies`, which is read for records and given the pictures of the rows.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
@@ -60,7 +61,8 @@ class TurnGRPOTrainer(GRPOTrainer):
     Args:
         model: a model, a path or a hub id, as for `GRPOTrainer`.
         args: the settings.
-        processing_class: the tokenizer; by default the model's own.
+        processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
+        image_processor: of a vision-language model, for environments that show pictures; see docs/pictures.md.
         wrappers: applied to each environment in this order.
         value_function: a critic for `advantage="gae"`; TRL has none of its own.
         kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
@@ -81,11 +83,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         args: TurnGRPOConfig,
         processing_class: Any = None,
         *,
+        image_processor: Any = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         value_function: ValueFunction | None = None,
         **kwargs: Any,
     ) -> None:
         _check_values(args, value_function)
+        processing_class, image_processor = tokenizer_and_processor(processing_class, image_processor)
         clean_up_after_this_process()
         prepare_process(args)
         tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
@@ -102,6 +106,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._adapter_seconds = 0.0
         self._recorder: LossRecorder | None = None
         self._scored: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None)
+        self._shown: dict[str, Any] = {}
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
@@ -120,7 +125,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
-        self._settings.template(self.processing_class)  # an unsuitable tokenizer fails before the first batch
+        self._pictures = self._picture_reader(image_processor)
+        # An unsuitable tokenizer fails before the first batch.
+        self._settings.template(self.processing_class, self._pictures)
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
@@ -174,7 +181,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes. Returns the value of TRL's `rollout_func`."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self, self.args.response_tokens)
+        policy = TrainerPolicy(self, self.args.response_tokens, self._pictures)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy)
         self._batch = self._collectors[mode].collect_round()
@@ -196,8 +203,10 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._shown and self._pictures is not None:
+            kwargs |= {**self._shown, "mm_token_type_ids": picture_types(self._pictures, input_ids)}
+        found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
         return found
@@ -205,6 +214,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
+        self._add_pictures(output)
         completions = output["completion_ids"]
         if not self._training:
             # An evaluation needs no advantages, and its episodes form no groups.
@@ -245,7 +255,34 @@ class TurnGRPOTrainer(GRPOTrainer):
             first_episode=self._rounds_played() if train else 0,
             min_batch=args.min_generation_batch,
             wrappers=self._wrappers,
+            pictures=self._pictures,
         )
+
+    def _picture_reader(self, image_processor: Any) -> PictureReader | None:
+        """What reads pictures for the model. The model cannot say what stands for a picture, in any engine."""
+        reader = reader_of(self.accelerator.unwrap_model(self.model).config, image_processor)
+        if reader is None:
+            self.args.check_pictures(
+                "and no image processor was given. Use a vision-language model with TurnGRPOTrainer(image_processor=...)"
+            )
+            return None
+        if self.use_vllm or self.args.use_transformers_continuous_batching:
+            raise SettingsError(
+                "pictures need sampling by transformers' generate: vLLM and continuous batching would render prompts "
+                "anew. Leave use_vllm and use_transformers_continuous_batching out"
+            )
+        self.generation_config.suppress_tokens = sorted(reader.reserved)
+        for model in (self.model, self.ref_model):
+            if model is not None:
+                model.register_forward_pre_hook(without_empty_fields, with_kwargs=True)
+        return reader
+
+    def _add_pictures(self, output: dict[str, Any]) -> None:
+        """Give the loss what the rows show. From here on, it brings its pictures itself."""
+        shown, self._shown = self._shown, {}
+        if shown and self._pictures is not None:
+            ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+            output |= {**shown, "mm_token_type_ids": picture_types(self._pictures, ids)}
 
     def _rounds_played(self) -> int:
         """Number of batches of episodes in the updates so far."""
@@ -301,6 +338,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         parts = (args.steps_per_generation or 1) if self._training else 1
         count = math.ceil(max(most, episodes) / parts) * parts
         self._rows = pad_rows(rows, count, self.eos_token_ids[0])
+        if self._pictures is not None:
+            self._shown = row_fields(self._pictures, self._rows, self.accelerator.device)
 
     def _values(self) -> np.ndarray | None:
         if self._value_function is None:
