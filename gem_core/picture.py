@@ -20,6 +20,8 @@ from gem_core.errors import EnvError
 
 IMAGES = "images"
 """The key of an info with the pictures of its observation."""
+MARK = "<image>"
+"""Where a picture stands in a text. A text without one mark for each picture has them all before it."""
 MOST_PIXELS = 1 << 25
 """Of one picture. A larger one is an attack or a mistake: no model reads it."""
 _START = "data:image/png;base64,"
@@ -121,6 +123,12 @@ def as_uris(images: Any) -> list[str]:
     if not isinstance(images, list | tuple):
         raise EnvError(f"{images!r:.80} is no list of pictures. Set info[{IMAGES!r}] to a list, also for one picture")
     return [Picture.of(one).uri for one in cast("Iterable[Any]", images)]
+
+
+def texts_around(message: str, pictures: int) -> list[str]:
+    """The texts before, between and after the pictures of a message: one more than there are pictures."""
+    texts = message.split(MARK)
+    return texts if len(texts) == pictures + 1 else [*[""] * pictures, message]
 
 
 def described(pictures: Iterable[Picture]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
+from gem_core.picture import texts_around
 from gem_core.rollout.pictures import PictureReader
 
 # No environment and no tool can know these words, and a template passes them on.
@@ -48,8 +49,6 @@ class Tokenizer(Protocol):
 
 Content: TypeAlias = "str | list[dict[str, str]]"
 """What a message says, as chat templates take it: a text, or parts where there are pictures."""
-PICTURE_MARK = "<image>"
-"""Where a picture stands in a text. A text without a mark for each picture has them all before it."""
 
 
 class ChatTemplate:
@@ -247,12 +246,9 @@ def _content(message: str, pictures: int, change: Callable[[str], str] = str) ->
     """A message with its pictures, each text changed."""
     if not pictures:
         return change(message)
-    texts = message.split(PICTURE_MARK)
-    if len(texts) != pictures + 1:
-        texts = [*[""] * pictures, message]
     image = {"type": "image"}
-    parts = [part for text in texts for part in (image, {"type": "text", "text": change(text)})][1:]
-    return [part for part in parts if part.get("text") != ""]
+    texts = ({"type": "text", "text": change(text)} for text in texts_around(message, pictures))
+    return [part for text in texts for part in (image, text) if part.get("text") != ""][1:]
 
 
 _PUNCTUATION = re.compile(r"[^\w .,-]")

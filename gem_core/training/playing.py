@@ -98,7 +98,9 @@ def build_collector(
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None, pictures=pictures)
+    return BatchCollector(
+        vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None, pictures=pictures
+    )
 
 
 def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:

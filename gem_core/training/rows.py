@@ -96,8 +96,7 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
     if kind == "turn":
         return [_row(episode, number, [span]) for number, span in spans]
     return [
-        _row(episode, number, [span for _, span in group])
-        for number, group in groupby(spans, lambda pair: pair[0])
+        _row(episode, number, [span for _, span in group]) for number, group in groupby(spans, lambda pair: pair[0])
     ]
 
 

@@ -133,4 +133,3 @@ def _spots(dark: Callable[[int, int], bool], side: int) -> int:
             left -= around
             waiting += around
     return count
-
