@@ -367,7 +367,8 @@ def side_by_side(session: nox.Session, names: list[str]) -> None:
 
 def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
     """Run Python with one thread: more threads compete for the cores."""
-    environment = {"OMP_NUM_THREADS": "1", **environment}
+    # Bytecode is kept, whatever the caller prefers: each of the many processes would compile the project again.
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", **environment}
     session.run(str(python), *arguments, env=environment, external=True, interrupt_timeout=INTERRUPT_SECONDS)
 
 
