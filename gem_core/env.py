@@ -1,6 +1,7 @@
 """The environment contract, whole, in one file.
 
-An environment speaks text, and may show pictures: it shows an observation, takes an action, and returns the next observation and a reward.
+An environment speaks text: it shows an observation, takes an action, and returns the next observation and a reward. It
+may show pictures, too.
 Authors derive from `Env`; a `Wrapper` changes an environment from outside. The rest of the project reads only the keys
 below from `info`.
 

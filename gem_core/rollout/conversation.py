@@ -26,7 +26,7 @@ class Span(NamedTuple):
 class _Seen(NamedTuple):
     """A picture of the conversation."""
 
-    index: int
+    number: int
     """How many were shown before it."""
     uri: str
     grid: tuple[int, int, int]
@@ -162,7 +162,7 @@ class Conversation:
                 sequence.add_prompt(ids[:place])
                 start, count = len(sequence.ids), reader.tokens(picture.grid)
                 sequence.add_prompt(as_token_ids([reader.placeholder]) * count)
-                sequence.pictures.append(PlacedPicture(start, start + count, picture.index, picture.grid))
+                sequence.pictures.append(PlacedPicture(start, start + count, picture.number, picture.grid))
                 ids = ids[place + 1 :]
         sequence.add_prompt(ids)
 

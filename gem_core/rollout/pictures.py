@@ -6,36 +6,43 @@ import math
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from gem_core.episode import TokenIds
 from gem_core.errors import TemplateError
 from gem_core.picture import Picture
-from gem_core.turn_batch import FloatArray
 
+Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 KEPT_BYTES = 256 << 20
 """Patches that a reader keeps: the members of a group see the same pictures, and a trainer reads what was sampled."""
+
+
+if TYPE_CHECKING:
+    _Array = array[int]
+else:  # `array` cannot be subscripted before Python 3.12
+    _Array = array
 
 
 class Patches(NamedTuple):
     """A picture as a model reads it."""
 
-    pixels: FloatArray
+    pixels: Pixels
     """(patches, values per patch) in float32."""
     grid: tuple[int, int, int]
     """Frames, rows and columns of the patches; their product is the number of patches."""
 
 
-class PicturePrompt(array):  # pyright: ignore[reportMissingTypeArgument]
+class PicturePrompt(_Array):
     """Token ids of a prompt, with the pictures that stand where its placeholders are."""
 
     pictures: list[str]
     """Data URIs, in the order of their places."""
 
     def __new__(cls, ids: TokenIds, pictures: list[str]) -> PicturePrompt:
-        self = super().__new__(cls, "i", ids)
+        made: Any = super()
+        self = cast("PicturePrompt", made.__new__(cls, "i", ids))
         self.pictures = pictures
         return self
 

@@ -10,7 +10,6 @@ from gem_core.picture import IMAGES
 from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
 from gem_core.vector.tasks import Task, TaskPlan
 
-
 PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None]"
 """Action, observation, reward, and the pictures of the observation."""
 

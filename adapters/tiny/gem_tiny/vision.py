@@ -39,7 +39,7 @@ def tiny_vision_model(
         seed: seed of the weights.
     """
     torch.manual_seed(seed)
-    ids = tokenizer.convert_tokens_to_ids
+    ids: Any = tokenizer.convert_tokens_to_ids
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": _sections(hidden // 8)}
     config = Qwen2VLConfig(
         text_config={

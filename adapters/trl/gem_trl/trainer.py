@@ -263,7 +263,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         reader = reader_of(self.accelerator.unwrap_model(self.model).config, image_processor)
         if reader is None:
             self.args.check_pictures(
-                "and no image processor was given. Use a vision-language model with TurnGRPOTrainer(image_processor=...)"
+                "and no image processor was given. Use a vision-language model, and "
+                "TurnGRPOTrainer(image_processor=...)"
             )
             return None
         if self.use_vllm or self.args.use_transformers_continuous_batching:
@@ -272,9 +273,9 @@ class TurnGRPOTrainer(GRPOTrainer):
                 "anew. Leave use_vllm and use_transformers_continuous_batching out"
             )
         self.generation_config.suppress_tokens = sorted(reader.reserved)
-        for model in (self.model, self.ref_model):
-            if model is not None:
-                model.register_forward_pre_hook(without_empty_fields, with_kwargs=True)
+        models: list[Any] = [self.model, self.ref_model]
+        for model in filter(None, models):
+            model.register_forward_pre_hook(without_empty_fields, with_kwargs=True)
         return reader
 
     def _add_pictures(self, output: dict[str, Any]) -> None:

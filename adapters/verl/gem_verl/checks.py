@@ -86,7 +86,8 @@ def check(config: DictConfig) -> GemSettings:
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     settings.check_pictures(
-        "and verl decodes the ids of a prompt and runs the model's processor again, so the ids would not be those that were sampled. Train it with TRL"
+        "and verl decodes the ids of a prompt and runs the model's processor again, so the ids would not be those that "
+        "were sampled. Train it with TRL"
     )
     return settings
 
