@@ -12,9 +12,8 @@ import binascii
 import io
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
-
-import msgspec
 
 from gem_core.errors import EnvError
 
@@ -35,7 +34,8 @@ _LAST_TEXT = 16
 """Characters of base64 that hold at least the last chunk."""
 
 
-class Picture(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Picture:
     """A picture as a PNG file.
 
     Example:

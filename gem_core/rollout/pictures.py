@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-import numpy as np
-
 from gem_core.episode import TokenIds
 from gem_core.errors import TemplateError
 from gem_core.picture import Picture
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 KEPT_BYTES = 256 << 20
@@ -91,6 +92,8 @@ class PictureReader:
         if (known := self._kept.get(uri)) is not None:
             self._kept.move_to_end(uri)
             return known
+        import numpy as np  # who shows no pictures needs no arrays here
+
         made = self._processor(images=[Picture(uri).image()], return_tensors="np")
         if "image_grid_thw" not in made:
             raise TemplateError(
