@@ -32,6 +32,9 @@ class BatchCollector:
     `collect_turns` and `collect_episodes` keep every environment busy until enough is in, and carry what is unfinished
     over to the next call. No episode is ever discarded for being long, so short ones are not favoured.
 
+    Where an environment may play fewer episodes at once than it has slots (`env_limits` of `make_vec`), its slots wait
+    for their turn. A round plays the same tasks with and without such limits.
+
     The policy samples for whichever environments are ready while the others are still at work. What an episode
     contains does not depend on who was ready when, as long as a completion depends on its prompt alone.
 
@@ -93,6 +96,7 @@ class BatchCollector:
         self._groups: dict[int, list[Episode]] = {}
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
+        self._ended = [0] * vec.num_envs
         self._batch = Batch()
         vec.on_failure = self._on_failure
 
@@ -253,7 +257,7 @@ class BatchCollector:
         if builder is None:
             self._openings[slot] = (transition.observation, transition.info)
             return False
-        if transition.done:
+        if transition.done and self._vec.resets_itself(slot):
             self._openings[slot] = (transition.observation, transition.info)
         builder.record(transition)
         if builder.over:
@@ -268,9 +272,9 @@ class BatchCollector:
         at_work = self._vec.pending
         # The first one of a slot, and one after an episode that ended for the context's sake or before its first turn.
         unopened = [slot for slot in closed if slot not in self._openings and slot not in at_work]
-        if unopened:
+        if admitted := self._admitted(unopened):
             started = time.perf_counter()
-            self._vec.send_reset(unopened)
+            self._vec.send_reset(admitted)
             self._batch.env_seconds += time.perf_counter() - started
         with uninterrupted():
             ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
@@ -278,6 +282,19 @@ class BatchCollector:
             for builder in over:
                 self._finish(builder)
         return ended
+
+    def _admitted(self, slots: Iterable[int]) -> list[int]:
+        """Those of the slots that may start an episode now. Where an environment has too few places for all, those go
+        first that have played the fewest episodes, and the others wait."""
+        left = {env_id: self._vec.places_left(env_id) for env_id in {self._vec.env_ids[slot] for slot in slots}}
+        admitted: list[int] = []
+        for slot in sorted(slots, key=lambda one: (self._ended[one], one)):
+            places = left[self._vec.env_ids[slot]]
+            if places is not None:
+                left[self._vec.env_ids[slot]] = places - 1
+            if places is None or places > 0:
+                admitted.append(slot)
+        return admitted
 
     def _open_episode(self, slot: int) -> EpisodeBuilder:
         observation, info = self._openings.pop(slot)
@@ -310,6 +327,9 @@ class BatchCollector:
 
     def _finish(self, builder: EpisodeBuilder) -> None:
         episode = builder.episode
+        self._ended[episode.slot] += 1
+        if not self._vec.resets_itself(episode.slot):  # one that ended for the context's sake holds its place
+            self._vec.abandon([episode.slot])
         dropped = _key(episode) in self._to_drop
         if dropped:
             self._to_drop.discard(_key(episode))

@@ -21,7 +21,6 @@ from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.installation import install_line
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
-from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
@@ -312,7 +311,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _arrive(self, slot: int, outcome: Outcome) -> None:
         super()._arrive(slot, outcome)
         ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
-        if ended and self.autoreset is Autoreset.SAME_STEP:
+        if ended and self.resets_itself(slot):
             self._submit({slot: self._calls[slot]})
 
     def _outcome(self, slot: int, data: Any) -> Outcome:
