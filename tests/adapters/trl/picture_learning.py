@@ -37,7 +37,7 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
         max_completion_length=6,
         learning_rate=3e-4,
         lr_scheduler_type="constant",
-        max_steps=250,
+        max_steps=150,
         seed=seed,
         **{**QUIET, "logging_steps": 10},
     )
@@ -46,4 +46,4 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     trainer.train()
     after = trainer.evaluate()["eval_episode/success"]
     print(f"seed {seed}: success of sampled answers {before:.2f} before, {after:.2f} after {args.max_steps} updates")
-    assert after >= 0.85
+    assert after >= before + 0.3
