@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -58,6 +59,9 @@ class Completion(msgspec.Struct, frozen=True):
     a token whose log-probability is unknown."""
     truncated: bool = False
     """The token limit cut the response off."""
+    versions: int | list[int] | None = None
+    """The version of the policy that sampled the tokens: one for all, or one for each where the weights changed in
+    between; `None` if the engine does not say. A version is the number of weight updates before it."""
 
 
 class PlacedPicture(msgspec.Struct, frozen=True):
@@ -123,6 +127,9 @@ class Turn(msgspec.Struct):
     """The environment's reward for this turn."""
     info: dict[str, Any] = {}
     """The environment's info for this turn."""
+    versions: list[tuple[int, int]] = []
+    """The policy versions that sampled the response, as runs `(version, tokens)` in the order of the tokens. Empty if
+    unknown."""
 
     @property
     def invalid(self) -> bool:
@@ -217,7 +224,16 @@ class Episode(msgspec.Struct):
             tool_calls=self._tool_calls(),
             tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
             id=self.id,
+            versions=self.version_counts(),
         )
+
+    def version_counts(self) -> list[tuple[int, int]]:
+        """Sampled tokens by policy version, as pairs `(version, tokens)`, the oldest first; empty if unknown."""
+        counts: Counter[int] = Counter()
+        for turn in self.turns:
+            for version, tokens in turn.versions:
+                counts[version] += tokens
+        return sorted(counts.items())
 
     def _tool_calls(self) -> int | None:
         tools = any(turn.tool_call or "tool_use_counter" in turn.info for turn in self.turns)
@@ -248,6 +264,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """Tool calls that did not fail; `None` where there were no tools."""
     id: str = ""
     """`Episode.id`."""
+    versions: list[tuple[int, int]] = []
+    """`Episode.version_counts()`."""
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -47,6 +47,13 @@ class RecordedSummary(msgspec.Struct, frozen=True):
         """`Episode.id`."""
         return self.summary.id
 
+    @property
+    def staleness(self) -> int | None:
+        """Updates between the oldest policy version of the episode and its first update; `None` if unknown."""
+        if self.update is None or not self.summary.versions:
+            return None
+        return self.update - 1 - self.summary.versions[0][0]
+
 
 class Trained(msgspec.Struct):
     """What one update made of an episode. `None` stands for a turn that it did not train on, or an unknown number."""
@@ -205,7 +212,7 @@ class _TrainingColumns(msgspec.Struct):
 
 def _without_contents(episode: Episode) -> Episode:
     nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
-    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info)) for turn in episode.turns]
+    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
     return msgspec.structs.replace(episode, turns=turns, sequences=[], pictures=[], final_observation="")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from itertools import groupby
 from typing import Any
 
 from gem_core.env import Info
@@ -137,9 +138,10 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         """Take what the policy sampled; returns the action for the environment.
 
         Raises:
-            PolicyError: no token, something that is not a token id, or not one log-probability per token, finite or
-                NaN.
+            PolicyError: no token, something that is not a token id, not one log-probability per token, finite or NaN,
+                or not one version per token.
         """
+        runs = _version_runs(completion)
         response = self._conversation.respond(_checked_ids(completion), _checked_logprobs(completion))
         span = self._conversation.response
         assert span is not None
@@ -150,6 +152,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
             response=response,
             action="" if invalid else response,
             truncated=completion.truncated,
+            versions=runs,
         )
         return self._pending.action
 
@@ -195,3 +198,15 @@ def _checked_logprobs(completion: Completion) -> Logprobs | None:
     if any(map(math.isinf, logprobs)):
         raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {numbers!r:.200}")
     return logprobs
+
+
+def _version_runs(completion: Completion) -> list[tuple[int, int]]:
+    """The versions of the tokens as runs `(version, tokens)`."""
+    versions, count = completion.versions, len(completion.ids)
+    if versions is None:
+        return []
+    if isinstance(versions, int):
+        return [(versions, count)]
+    if len(versions) != count:
+        raise PolicyError(f"the policy gave {len(versions)} versions for {count} tokens; give one for each, or one")
+    return [(version, len([*run])) for version, run in groupby(versions)]

@@ -101,7 +101,15 @@ def build_collector(
         env_limits=settings.limits(split),
     )
     return BatchCollector(
-        vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None, pictures=pictures
+        vec,
+        policy,
+        tokenizer,
+        rollout,
+        min_batch=min_batch,
+        group_filter=settings.group_filter if split == "train" else None,
+        label=split,
+        track=None,
+        pictures=pictures,
     )
 
 

@@ -48,8 +48,8 @@ def episode_ids(results: Sequence[EpisodeResult], trained: Sequence[bool]) -> li
     return [*dict.fromkeys(name for _, name in sorted(played, key=lambda one: one[0]))]
 
 
-def result_metrics(results: Iterable[EpisodeResult]) -> dict[str, float]:
-    """The metrics of a batch of episodes, each given once; see `rollout_metrics`.
+def result_metrics(results: Iterable[EpisodeResult], version: int | None = None) -> dict[str, float]:
+    """The metrics of a batch of episodes, each given once; see `rollout_metrics`, also for `version`.
 
     Raises:
         AdapterError: a result has a fatal error.
@@ -59,4 +59,4 @@ def result_metrics(results: Iterable[EpisodeResult]) -> dict[str, float]:
         if result.fatal is not None:
             raise AdapterError(result.fatal)
     played = [result.summary for result in found if result.summary is not None]
-    return rollout_metrics(played, len(found) - len(played))
+    return rollout_metrics(played, len(found) - len(played), version)

@@ -58,9 +58,9 @@ class TrainerPolicy:
         trainer = self._trainer
         # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
         ids, logprobs = trainer._generate_single_turn(prompts, None, fields, 1)
-        ends = set(trainer.eos_token_ids)
+        ends, version = set(trainer.eos_token_ids), trainer.state.global_step
         return [
-            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
+            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends), version)
             for index, one in enumerate(ids)
         ]
 
