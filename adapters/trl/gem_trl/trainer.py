@@ -334,8 +334,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             )
         if self._runs_ahead:
             raise SettingsError(
-                f"max_staleness={self.args.max_staleness}: the thread that samples ahead shows its copy of the model no "
-                "pictures. Leave max_staleness out"
+                f"max_staleness={self.args.max_staleness}: the thread that samples ahead shows its copy of the model "
+                "no pictures. Leave max_staleness out"
             )
         self.generation_config.suppress_tokens = sorted(reader.reserved)
         models: list[Any] = [self.model, self.ref_model]
