@@ -64,6 +64,19 @@ class Completion(msgspec.Struct, frozen=True):
     between; `None` if the engine does not say. A version is the number of weight updates before it."""
 
 
+class PlacedPicture(msgspec.Struct, frozen=True):
+    """Where a token sequence shows a picture."""
+
+    start: int
+    """Position of the first of its ids."""
+    end: int
+    """One past the last of its ids."""
+    index: int
+    """Of the picture in `Episode.pictures`."""
+    grid: tuple[int, int, int]
+    """Frames, rows and columns of its patches, as the model reads them."""
+
+
 class TokenSequence(msgspec.Struct):
     """Tokens of consecutive turns in which each prompt continues the previous prompt and response, id by id."""
 
@@ -71,6 +84,8 @@ class TokenSequence(msgspec.Struct):
     """The first prompt, then responses and the text between them. A prompt without a response may be last."""
     logprobs: Logprobs
     """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
+    pictures: list[PlacedPicture] = []
+    """The pictures that its prompts show, in the order of their places."""
 
     @classmethod
     def starting(cls, prompt: TokenIds) -> TokenSequence:
@@ -127,6 +142,15 @@ class Turn(msgspec.Struct):
         return bool(self.info.get("use_tool"))
 
 
+class ShownPicture(msgspec.Struct, frozen=True):
+    """A picture of an observation."""
+
+    turn: int
+    """Index of the turn whose observation it belongs to; the number of turns for the final observation."""
+    uri: str
+    """A PNG file as a data URI; see `gem_core.picture.Picture`."""
+
+
 class Episode(msgspec.Struct):
     """One episode, from its first observation to its end."""
 
@@ -155,6 +179,8 @@ class Episode(msgspec.Struct):
     """Distribution and version of the plugin that offers the environment."""
     run: str = ""
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
+    pictures: list[ShownPicture] = []
+    """The pictures of all observations, in order. The infos of turns have them no more."""
 
     @property
     def id(self) -> str:

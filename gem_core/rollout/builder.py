@@ -12,6 +12,7 @@ from gem_core.episode import (
     Completion,
     Episode,
     Logprobs,
+    ShownPicture,
     StopReason,
     TokenIds,
     Turn,
@@ -19,6 +20,7 @@ from gem_core.episode import (
     as_token_ids,
 )
 from gem_core.errors import PolicyError
+from gem_core.picture import IMAGES, pictures_of
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
@@ -67,6 +69,9 @@ class BaseEpisodeBuilder(ABC):
         )
         turn.reward, turn.info = transition.reward, info
         self.episode.turns.append(turn)
+        if IMAGES in info:
+            self._keep_pictures(info)
+            turn.info = {key: value for key, value in info.items() if key != IMAGES}
         if transition.done:
             self._end(_stop_reason(transition, info), observation, info)
         else:
@@ -82,11 +87,16 @@ class BaseEpisodeBuilder(ABC):
 
     def _begin(self, observation: str, info: Info) -> None:
         self.episode.task = info.get("task")
+        self._keep_pictures(info)
         if "error" in info:
             self._message = self._observe(observation, info)
             self._end(StopReason.ENV_ERROR, observation, info)
         else:
             self._continue(observation, info)
+
+    def _keep_pictures(self, info: Info) -> None:
+        turn = len(self.episode.turns)
+        self.episode.pictures += [ShownPicture(turn, one.uri) for one in pictures_of(info)]
 
     def _continue(self, observation: str, info: Info) -> None:
         self._message = self._observe(observation, info)

@@ -18,6 +18,7 @@ from gem_core.rollout.builder import EpisodeBuilder
 from gem_core.rollout.group_filter import GroupFilter
 from gem_core.rollout.metrics import batch_metrics
 from gem_core.rollout.pace import Pace
+from gem_core.rollout.pictures import PictureReader
 from gem_core.rollout.policy import Policy
 from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.session import Session
@@ -56,6 +57,7 @@ class BatchCollector:
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
             the training that it is a part of does.
+        pictures: reads pictures for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError: the vector has another autoreset mode, `min_batch` is below 1, or there is a filter and no groups.
@@ -74,6 +76,7 @@ class BatchCollector:
         group_filter: GroupFilter | None = None,
         label: str = "",
         track: Sequence[str] | None = (),
+        pictures: PictureReader | None = None,
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
@@ -90,7 +93,7 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._group_filter = group_filter
-        self._template = settings.template(tokenizer)
+        self._template = settings.template(tokenizer, pictures)
         manager.require(*(track or ()))
         self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)

@@ -25,13 +25,15 @@ from gem_core.errors import MissingExtraError, SettingsError, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.records import Detail
-from gem_core.registry import advantage_spec
+from gem_core.registry import advantage_spec, spec
 from gem_core.rollout import GroupFilter, Reporter, RolloutSettings
 from gem_core.training.corrections import Correction, CorrectionKind, Unit
 from gem_core.training.report import RunReport
 from gem_core.training.rows import RowKind
 from gem_core.vector import make_vec, share_slots, weights_of
 
+PICTURE_TAG = "images"
+"""A tag of environments that show pictures."""
 Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -453,6 +455,20 @@ class RunSettings:
         for split in get_args(Split):
             weights = self.weights(split)
             make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
+
+    def check_pictures(self, reason: str) -> None:
+        """Refuse environments that show pictures.
+
+        Args:
+            reason: why the model will not see them, and what to do; the second half of a sentence.
+
+        Raises:
+            SettingsError: an environment of the run has the tag `images`.
+            NotFoundError: no such environment.
+        """
+        for env_id in dict.fromkeys([*self.env, *self.eval_env]):
+            if PICTURE_TAG in spec(env_id).tags:
+                raise SettingsError(f"{env_id} shows pictures, {reason} (docs/pictures.md)")
 
     def kwargs_of(self, split: Split) -> dict[str, Any]:
         """The keyword arguments of the environments of a split. Arguments given for one id go to that environment only.

@@ -125,6 +125,7 @@ def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
+    settings.check_pictures("and this adapter passes no pictures to OpenRLHF's engines and workers. Train it with TRL")
     return settings
 
 
