@@ -26,6 +26,11 @@ class Batch:
     """Wall time waiting for environments, not counting what they do while the policy samples."""
 
     @property
+    def matches(self) -> int:
+        """How often an environment was played: the number of episodes, where the agents of a match count once."""
+        return len({episode.match for episode in self.episodes})
+
+    @property
     def turns(self) -> int:
         """Turns in all episodes."""
         return sum(len(episode.turns) for episode in self.episodes)

@@ -14,7 +14,8 @@ from gem_core.failures import ErrorAction
 from gem_core.interrupts import uninterrupted
 from gem_core.plugins import manager
 from gem_core.rollout.batch import Batch
-from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_core.rollout.match import MatchBuilder, builder_of
 from gem_core.rollout.metrics import batch_metrics
 from gem_core.rollout.policy import Policy
 from gem_core.rollout.reporter import Reporter
@@ -84,10 +85,10 @@ class BatchCollector:
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
         self._batches = 0
         self._openings: dict[int, tuple[str, Info]] = {}
-        self._live: dict[int, EpisodeBuilder] = {}
+        self._live: dict[int, BaseEpisodeBuilder | MatchBuilder] = {}
         self._arrived: dict[int, Transition] = {}
         self._to_drop: set[tuple[int, int]] = set()
-        self._groups: dict[int, list[Episode]] = {}
+        self._groups: dict[int, list[list[Episode]]] = {}
         self._missing: dict[int, int] = {}
         self._sampled_before: dict[tuple[int, int], int] = {}
         self._batch = Batch()
@@ -97,7 +98,7 @@ class BatchCollector:
         """Play one episode in every environment, ones already under way included.
 
         Returns:
-            The episodes in the order of the environments, one of each; what an earlier call of another kind, or one
+            The episodes in the order of the environments, one of each (in a match, one of each agent); what an earlier call of another kind, or one
             that was interrupted, has left over comes with them.
 
         Raises:
@@ -105,7 +106,7 @@ class BatchCollector:
             EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `Session.end`.
         """
         self._begin_batch()
-        held = [episode for group in self._groups.values() for episode in group]
+        held = self._held()
         waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in [*self._batch.episodes, *held]}
         while waiting:
             waiting -= self._advance(waiting)
@@ -133,7 +134,7 @@ class BatchCollector:
         return self._end_batch()
 
     def collect_episodes(self, count: int) -> Batch:
-        """Play until `count` whole episodes are in; the rest continue in the next call.
+        """Play until `count` whole episodes are in; the rest continue in the next call. A match counts once.
 
         With more environments than `count` this is over-sampling: nobody waits for the slowest. The slowest are not
         lost, though, but come in a later batch, and what ended early stands first in the next one, so that over a run
@@ -152,7 +153,7 @@ class BatchCollector:
         if count < 1 or count % self._vec.group_size:
             raise ValueError(f"count must be a multiple of the group size {self._vec.group_size} above 0, not {count}")
         self._begin_batch()
-        while len(self._batch.episodes) < count:
+        while self._batch.matches < count:
             self._advance(range(self._vec.num_envs))
         return self._end_batch(count)
 
@@ -166,21 +167,19 @@ class BatchCollector:
     # -- one batch -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self) -> None:
-        held = [episode for group in self._groups.values() for episode in group]
         # The batch still has what a call collected that raised, for example because the engine was away.
-        self._sampled_before = {_key(episode): len(episode.turns) for episode in [*self._batch.episodes, *held]}
+        self._sampled_before = {_key(one): len(one.turns) for one in [*self._batch.episodes, *self._held()]}
         for builder in self._live.values():
-            sampled = len(builder.episode.turns) + (builder.action is not None)
-            self._sampled_before[_key(builder.episode)] = sampled
+            self._sampled_before[_key(builder.episode)] = builder.sampled
 
     def _end_batch(self, count: int | None = None) -> Batch:
         batch, self._batch = self._batch, Batch()
         if count is not None:
             batch.episodes, self._batch.episodes = _whole_groups(batch.episodes, count)
         batch.in_flight = len(self._live)
-        batch.surplus = len(self._batch.episodes) + sum(map(len, self._groups.values()))
-        batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
-        batch.episodes.sort(key=_key)
+        batch.surplus = len(self._batch.episodes) + len(self._held())
+        batch.carried_turns = sum(self._sampled_before.get(key, 0) for key in {*map(_key, batch.episodes)})
+        batch.episodes.sort(key=_key)  # the agents of a match keep their order
         self._report(batch)
         return batch
 
@@ -219,7 +218,8 @@ class BatchCollector:
         if len(completions) != len(slots):
             raise PolicyError(f"the policy gave {len(completions)} completions for {len(slots)} prompts")
         with uninterrupted():
-            return {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+            acted = {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+            return {slot: action for slot, action in acted.items() if action is not None}
 
     def _send(self, actions: dict[int, str]) -> None:
         started = time.perf_counter()
@@ -276,12 +276,14 @@ class BatchCollector:
                 self._finish(builder)
         return ended
 
-    def _open_episode(self, slot: int) -> EpisodeBuilder:
+    def _open_episode(self, slot: int) -> BaseEpisodeBuilder | MatchBuilder:
         observation, info = self._openings.pop(slot)
         episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot))
-        builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
-        self._live[slot] = builder
+        builder = self._live[slot] = builder_of(episode, self._builder, observation, info)
         return builder
+
+    def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
+        return EpisodeBuilder(episode, self._template, self._settings, observation, info)
 
     def _new_episode(self, slot: int, number: int, seed: int, task: Task) -> Episode:
         env_id = self._vec.env_ids[slot]
@@ -305,7 +307,11 @@ class BatchCollector:
             self._to_drop.add(_key(episode))
         return action
 
-    def _finish(self, builder: EpisodeBuilder) -> None:
+    def _held(self) -> list[Episode]:
+        """Whole episodes that wait for the rest of their groups."""
+        return [episode for group in self._groups.values() for match in group for episode in match]
+
+    def _finish(self, builder: BaseEpisodeBuilder | MatchBuilder) -> None:
         episode = builder.episode
         dropped = _key(episode) in self._to_drop
         if dropped:
@@ -313,13 +319,14 @@ class BatchCollector:
             self._batch.dropped += 1
             self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
         else:
-            self._groups.setdefault(episode.group, []).append(episode)
+            self._groups.setdefault(episode.group, []).append(builder.episodes)
         self._deliver_if_whole(episode.group)
-        self._session.end(episode)
+        for one in builder.episodes:
+            self._session.end(one)
 
     def _deliver_if_whole(self, group: int) -> None:
         if len(self._groups.get(group, ())) + self._missing.get(group, 0) == self._vec.group_size:
-            self._batch.episodes += self._groups.pop(group, [])
+            self._batch.episodes += [episode for match in self._groups.pop(group, []) for episode in match]
             self._missing.pop(group, None)
 
 
@@ -328,11 +335,12 @@ def _key(episode: Episode) -> tuple[int, int]:
 
 
 def _whole_groups(episodes: list[Episode], count: int) -> tuple[list[Episode], list[Episode]]:
-    """So many episodes from the front, without tearing a group apart, and the rest."""
-    end = 0
+    """The episodes of so many matches from the front, without tearing a group apart, and the rest."""
+    taken = end = 0
     for _, group in groupby(episodes, key=lambda episode: episode.group):
-        size = len(list(group))
-        if end + size > count:
+        members = [*group]
+        size = len({*map(_key, members)})
+        if taken + size > count:
             break
-        end += size
+        taken, end = taken + size, end + len(members)
     return episodes[:end], episodes[end:]
