@@ -18,6 +18,7 @@ def gem_advantages() -> Iterable[AdvantageSpec]:
     yield AdvantageSpec("grpo", "gem_core.advantages:grpo", needs_groups=True)
     yield AdvantageSpec("drgrpo", "gem_core.advantages:drgrpo", needs_groups=True)
     yield AdvantageSpec("rloo", "gem_core.advantages:rloo", needs_groups=True)
+    yield AdvantageSpec("rae", "gem_core.advantages:rae")
     yield AdvantageSpec("gae", "gem_core.advantages:gae", needs_values=True)
 
 

@@ -167,6 +167,16 @@ class Episode(msgspec.Struct):
         """Undiscounted sum of rewards."""
         return sum(turn.reward for turn in self.turns)
 
+    @property
+    def peers(self) -> int:
+        """As `EpisodeSummary.peers`."""
+        return peers_of(self.group, self.agent)
+
+    @property
+    def role(self) -> int:
+        """As `EpisodeSummary.role`."""
+        return role_of(self.env_id, self.agent)
+
     def prompt_ids(self, turn: Turn) -> TokenIds:
         """The whole prompt of a turn, token by token as the policy saw it."""
         return self.sequences[turn.sequence].ids[: turn.start] if self.sequences else as_token_ids()
@@ -235,15 +245,30 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """`Episode.agent`."""
 
     @property
+    def match(self) -> str:
+        """`Episode.match`."""
+        return self.id.removesuffix(f"-{self.agent}") if self.agent else self.id
+
+    @property
     def peers(self) -> int:
         """The group of episodes that estimators compare, the same number in all processes: the task's, and in a match
         the agent's, because different agents have different tasks."""
-        return _stable_number(f"{self.group}/{self.agent}") if self.agent else self.group
+        return peers_of(self.group, self.agent)
 
     @property
     def role(self) -> int:
         """The number of the environment and agent, the same in all processes and runs."""
-        return _stable_number(f"{self.env_id}/{self.agent}")
+        return role_of(self.env_id, self.agent)
+
+
+def peers_of(group: int, agent: str) -> int:
+    """See `EpisodeSummary.peers`."""
+    return _stable_number(f"{group}/{agent}") if agent else group
+
+
+def role_of(env_id: str, agent: str) -> int:
+    """See `EpisodeSummary.role`."""
+    return _stable_number(f"{env_id}/{agent}")
 
 
 def _stable_number(name: str) -> int:

@@ -11,6 +11,7 @@ from gem_core.advantages.groups import drgrpo, grpo, rloo
 from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
+from gem_core.advantages.roles import rae
 from gem_core.turn_batch import TurnBatch
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "gae",
     "gather_local",
     "grpo",
+    "rae",
     "rebn",
     "rebn_loo",
     "reinforce",

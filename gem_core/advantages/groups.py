@@ -68,22 +68,7 @@ def _compare(
         raise AdvantageError("the batch has no groups: give `group`, the task each episode started from")
     returns = returns_to_go(batch, gamma)[batch.first_turns]
     groups = batch.group[batch.first_turns]
-    moments = _group_moments(groups, returns, gather)
-    advantages = np.empty_like(returns)
-    for group in np.unique(groups).tolist():
-        mine = groups == group
-        advantages[mine] = formula(moments[group], returns[mine])
-    return advantages[batch.episode_row]
-
-
-def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dict[int, Moments]:
-    """The moments of each group of all ranks, from the groups and returns (E,) of this rank's episodes."""
-    parts = gather(_pack(groups, returns))
-    groups, returns = (np.concatenate(column) for column in zip(*map(_unpack, parts), strict=True))
-    order = np.argsort(groups, kind="stable")
-    ids, starts = np.unique(groups[order], return_index=True)
-    members = np.split(returns[order], starts[1:])  # one empty part if no rank has turns, so zip is not strict
-    moments = {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
+    moments = moments_of_groups(groups, returns, gather)
     # A group of one is normal if the environments of its other episodes failed before the first turn. A batch of only
     # such groups is probably a mistake, but must not stop a run whose environments all failed at once.
     if moments and all(found.count == 1 for found in moments.values()):
@@ -92,7 +77,21 @@ def _group_moments(groups: IntArray, returns: FloatArray, gather: Gather) -> dic
             "episodes per group, or use 'rebn'.",
             len(moments),
         )
-    return moments
+    advantages = np.empty_like(returns)
+    for group in np.unique(groups).tolist():
+        mine = groups == group
+        advantages[mine] = formula(moments[group], returns[mine])
+    return advantages[batch.episode_row]
+
+
+def moments_of_groups(groups: IntArray, returns: FloatArray, gather: Gather) -> dict[int, Moments]:
+    """The moments of each group of all ranks, from the groups and returns (E,) of this rank's episodes."""
+    parts = gather(_pack(groups, returns))
+    groups, returns = (np.concatenate(column) for column in zip(*map(_unpack, parts), strict=True))
+    order = np.argsort(groups, kind="stable")
+    ids, starts = np.unique(groups[order], return_index=True)
+    members = np.split(returns[order], starts[1:])  # one empty part if no rank has turns, so zip is not strict
+    return {group: Moments.of(part) for group, part in zip(ids.tolist(), members, strict=False)}
 
 
 def _pack(groups: IntArray, returns: FloatArray) -> FloatArray:

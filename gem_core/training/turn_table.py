@@ -28,7 +28,11 @@ class TurnTable:
     episode: IntArray
     """(N,), the episode, counted over the batch."""
     task: IntArray
-    """(N,), the number of the task; the episodes of a group share one."""
+    """(N,), the number of the task."""
+    group: IntArray
+    """(N,), the group whose episodes estimators compare: the task, in a match the task and the agent."""
+    role: IntArray
+    """(N,), the environment and agent, by number."""
     position: IntArray
     """(N,), the position of the turn in its episode."""
     reward: FloatArray
@@ -51,6 +55,9 @@ class TurnTable:
         episodes: Sequence[Hashable],
         tasks: Sequence[int],
         first_columns: Sequence[int] | None = None,
+        *,
+        groups: Sequence[int] | None = None,
+        roles: Sequence[int] | None = None,
     ) -> TurnTable:
         """The table of a batch, with one entry per turn in the order of the rows.
 
@@ -60,6 +67,8 @@ class TurnTable:
             tasks: the number of each row's task, the same on all processes.
             first_columns: for each row, the position that the first column of a framework's table stands for, where
                 tables leave out prompts or are shifted; by default 0.
+            groups: for each row, `peers` of its episode; by default the task.
+            roles: for each row, `role` of its episode; by default the same for all.
         """
         entries = [
             (row, episode, task, first, *turn)
@@ -75,6 +84,8 @@ class TurnTable:
         return cls(
             episode=_numbered(of_episode),
             task=_integers(of_task),
+            group=_integers(of_task if groups is None else [groups[row] for row in rows]),
+            role=_integers([0] * len(rows) if roles is None else [roles[row] for row in rows]),
             position=_integers(positions),
             reward=np.array(rewards, dtype=np.float64),
             truncated=np.array(truncated, dtype=np.bool_),
@@ -125,7 +136,8 @@ class TurnTable:
         Raises:
             AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
-        return TurnBatch(self.reward if rewards is None else rewards, self.episode, self.position, self.task, values)
+        reward = self.reward if rewards is None else rewards
+        return TurnBatch(reward, self.episode, self.position, self.group, values, self.role)
 
     def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
         """The sum over each turn's tokens: (N,)."""
