@@ -150,6 +150,7 @@ class _Gathered:
                 self.infos[agent] = {**self.infos.get(agent, {}), **step.infos[agent]}
             if step.ended(agent):
                 self.ends[agent] = "truncated" if step.truncated.get(agent) else "terminated"
+                self.infos[agent] = {"success": False, **self.infos.get(agent, {})}
 
 
 def _checked(match: Match, opponents: object) -> dict[str, str]:

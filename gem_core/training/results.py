@@ -25,7 +25,7 @@ class EpisodeResult(msgspec.Struct, frozen=True):
     """In a match, the episodes of the other agents, for frameworks with one result per match."""
 
     @classmethod
-    def of(cls: type[Result], episodes: Sequence[Episode]) -> Result:
+    def of_all(cls: type[Result], episodes: Sequence[Episode]) -> Result:
         """The result of playing a task once: of its episode, or of the episodes of all agents; none if dropped."""
         first, *others = [episode.summary() for episode in episodes] or [None]
         return cls(first, others=[one for one in others if one is not None])

@@ -23,7 +23,7 @@ class EpisodeRows(EpisodeResult, frozen=True):
     """The other agents of a match."""
 
     @classmethod
-    def of(cls, episode: Episode | None, kind: RowKind) -> EpisodeRows:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def of(cls, episode: Episode | None, kind: RowKind) -> EpisodeRows:
         """The result and rows of one episode; `None` stands for a dropped episode."""
         return cls() if episode is None else cls(episode.summary(), rows=rows_of(episode, kind))
 

@@ -66,7 +66,7 @@ class EnvironmentLoop(AgentLoopBase):
         )
         episodes = await runner.play(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
         if not any(episode.turns for episode in episodes):
-            return [report_row(EpisodeResult.of(episodes), _versions([version]))]
+            return [report_row(EpisodeResult.of_all(episodes), _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
         return episode_rows(episodes, self.config.gem.row, _versions(policy.versions), metrics)
 

@@ -51,7 +51,7 @@ def episode_rows(
         fields: `extra_fields` that verl needs in every row.
         metrics: metrics of verl.
     """
-    result = EpisodeResult.of(episodes)
+    result = EpisodeResult.of_all(episodes)
     # The same in all rows of a match, because verl makes it so: the numbers of the first agent, the results of all.
     first = result.summaries[0]
     info = {"acc": float(first.success), "return": first.total_reward, RESULT: result.encode()}
