@@ -90,7 +90,7 @@ class Match(ABC):
         """Play a turn. Any text is an action: an invalid one may cost reward, but never raises.
 
         Args:
-            actions: the text of each agent that `to_act` named.
+            actions: the text of each agent that `to_act` named, in that order.
         """
 
     @abstractmethod
@@ -181,7 +181,7 @@ class Match(ABC):
                 f"{self!r}: {', '.join(actions) or 'nobody'} acted, but it is the turn of {', '.join(acting)}. Give an "
                 "action for each of them and for nobody else."
             )
-        step = self.play(dict(actions))
+        step = self.play({agent: actions[agent] for agent in acting})
         for name, column in step._asdict().items():
             self._check_names(f"{name} of play()", column, self._left)
         for agent, reward in step.rewards.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 
@@ -57,7 +58,7 @@ class TicTacToe(Match):
     def scripted_action(self, script: str, agent: str, rng: random.Random) -> str:
         """`optimal`: a cell of the highest value under best play, drawn among equal ones."""
         mark = "XO"[self.agents.index(agent)]
-        values = {cell: _value_of(self._board, cell, mark) for cell in _free(self._board)}
+        values = {cell: _value_of("".join(self._board), cell, mark) for cell in _free(self._board)}
         return boxed(rng.choice([cell for cell in values if values[cell] == max(values.values())]) + 1)
 
     def _rules(self, agent: str) -> str:
@@ -93,10 +94,10 @@ def _wins(board: Sequence[str], mark: str) -> bool:
     return any(all(board[cell] == mark for cell in line) for line in _LINES)
 
 
-def _value_of(board: Sequence[str], cell: int, mark: str) -> int:
+@functools.cache
+def _value_of(board: str, cell: int, mark: str) -> int:
     """1, 0 or -1 for the player with `mark` after marking the cell, under best play of both."""
-    after = [*board]
-    after[cell] = mark
+    after = board[:cell] + mark + board[cell + 1 :]
     if _wins(after, mark):
         return 1
     other = "O" if mark == "X" else "X"
