@@ -135,8 +135,8 @@ class Match(ABC):
         acting = (*self.to_act(),)
         if not acting or len({*acting}) < len(acting) or not {*self._left} >= {*acting}:
             raise EnvError(
-                f"{self!r}: to_act() gave {acting!r}, but {', '.join(self._left)} are in the match. Name at least one of "
-                "them, and each once."
+                f"{self!r}: to_act() gave {acting!r}, but {', '.join(self._left)} are in the match. Name at least one "
+                "of them, and each once."
             )
         return acting
 

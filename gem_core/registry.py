@@ -210,11 +210,12 @@ def _check_kwargs(
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
     instead_of: Mapping[str, str] = getattr(constructor, "instead_of", {})
+    known = [*parameters, *more]
     for name in kwargs:
         if name not in parameters:
-            accepted = ", ".join([*parameters, *more]) or "none"
+            accepted = ", ".join(known) or "none"
             raise EnvKwargsError(
-                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, [*parameters, *more], instead_of)} "
+                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, known, instead_of)} "
                 f"It takes: {accepted}"
             )
 

@@ -98,8 +98,8 @@ class BatchCollector:
         """Play one episode in every environment, ones already under way included.
 
         Returns:
-            The episodes in the order of the environments, one of each (in a match, one of each agent); what an earlier call of another kind, or one
-            that was interrupted, has left over comes with them.
+            The episodes in the order of the environments, one of each, or one of each agent of a match; what an earlier
+            call of another kind, or one that was interrupted, has left over comes with them.
 
         Raises:
             PolicyError: the policy broke its contract.

@@ -160,8 +160,8 @@ def test_an_agent_that_left_is_out() -> None:
 def test_a_match_that_breaks_the_contract_is_told(fault: str) -> None:
     match = Broken()
     match.fault = fault
+    match.reset(seed=1)
     with pytest.raises(EnvError, match="Broken"):
-        match.reset(seed=1)
         match.step(dict.fromkeys(match.agents, "1"))
 
 

@@ -43,7 +43,9 @@ class TurnSamplesGenerator(SamplesGenerator):
         experience = super()._process_response_into_experience(response, **generate_kwargs)
         result: EpisodeRows = response[RESULT]
         experience.info[RESULT] = [result]
-        experience.response_length = torch.tensor([sum(one.summary.response_tokens for one in result.each if one.summary)])
+        experience.response_length = torch.tensor(
+            [sum(one.summary.response_tokens for one in result.each if one.summary)]
+        )
         return experience
 
 

@@ -300,8 +300,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         counting = [name for name in ("beta", "log_completions") if getattr(args, name)]
         if counting and any(episode.agent for episode in self._batch.episodes):
             raise AdapterError(
-                f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and a match has a row for each agent. Leave "
-                "the setting out."
+                f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and a match has a row for each agent. "
+                "Leave the setting out."
             )
         if counting and len(rows) > sum(bool(episode.turns) for episode in self._batch.episodes):
             raise AdapterError(

@@ -48,7 +48,5 @@ def forfeit(agents: Sequence[str], invalid: Sequence[str], price: float, form: s
         observations=dict.fromkeys(agents, told),
         rewards={agent: -price if agent in invalid else 0.0 for agent in agents},
         terminated=dict.fromkeys(agents, True),
-        infos={
-            agent: {"success": False, **({"invalid_action": True} if agent in invalid else {})} for agent in agents
-        },
+        infos={agent: {"success": False, **({"invalid_action": True} if agent in invalid else {})} for agent in agents},
     )

@@ -42,7 +42,13 @@ def rewards_of(episodes: Sequence[Episode]) -> list[list[float]]:
 @pytest.mark.parametrize("row", ["episode", "turn"])
 def test_a_task_s_agents_are_compared_with_their_own_kind(bpe_trainer: Any, row: str) -> None:
     run = bpe_trainer(
-        cls=SpyTrainer, env=pairs_match.ID, advantage="grpo", num_generations=4, row=row, max_steps=2, gamma=GAMMA,
+        cls=SpyTrainer,
+        env=pairs_match.ID,
+        advantage="grpo",
+        num_generations=4,
+        row=row,
+        max_steps=2,
+        gamma=GAMMA,
         truncated_is_invalid=False,
     )
     run.train()
@@ -59,7 +65,9 @@ def test_a_task_s_agents_are_compared_with_their_own_kind(bpe_trainer: Any, row:
 
 
 def test_every_role_has_a_baseline_that_lasts(bpe_trainer: Any) -> None:
-    run = bpe_trainer(cls=SpyTrainer, env=pairs_match.ID, advantage="rae", max_steps=3, gamma=GAMMA, truncated_is_invalid=False)
+    run = bpe_trainer(
+        cls=SpyTrainer, env=pairs_match.ID, advantage="rae", max_steps=3, gamma=GAMMA, truncated_is_invalid=False
+    )
     run.train()
     baselines: dict[str, float] = {}
     numbers = []
@@ -81,7 +89,9 @@ def test_every_role_has_a_baseline_that_lasts(bpe_trainer: Any) -> None:
 
 def test_a_run_against_an_opponent_has_one_episode_per_match(bpe_trainer: Any) -> None:
     kwargs = {"opponents": {"second": "random"}}
-    run = bpe_trainer(cls=SpyTrainer, env=pairs_match.ID, env_kwargs=kwargs, max_steps=2, gamma=GAMMA, truncated_is_invalid=False)
+    run = bpe_trainer(
+        cls=SpyTrainer, env=pairs_match.ID, env_kwargs=kwargs, max_steps=2, gamma=GAMMA, truncated_is_invalid=False
+    )
     run.train()
     assert {episode.agent for batch in run.batches for episode in batch.episodes} == {"first"}
     assert_same(run.trained_responses(), run.expected_responses("rebn", GAMMA))

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from itertools import permutations, product
 
 import pytest
-from gem_matches.kuhn import CARDS, INFORMATION_SETS, exploitability, payoff, value
 
 import gem_core
 from gem_core import Match
@@ -15,6 +14,7 @@ from gem_core.errors import EnvError
 from gem_core.match_env import MatchEnv
 from gem_core.plugins import manager
 from gem_core.testing import check_env
+from gem_matches.kuhn import CARDS, INFORMATION_SETS, exploitability, payoff, value
 
 IDS = [registration.spec.id for registration in manager.registrations("gem_envs", "match")]
 OPPONENTS = ("player 0", "player 1")
@@ -212,8 +212,10 @@ def test_tit_for_tat_repeats_the_other_one() -> None:
     with gem_core.make("match:IteratedDilemma-v0", rounds=3, opponents={"player 1": "tit for tat"}) as env:
         env.reset(seed=1)
         seen = [env.step(f"\\boxed{{{move}}}")[0] for move in ("defect", "cooperate", "cooperate")]
-    assert ["player 1 chose cooperate", "player 1 chose defect", "player 1 chose cooperate"] == [
-        text.split(", ")[1].split(".")[0] for text in seen
+    assert [text.split(", ")[1].split(".")[0] for text in seen] == [
+        "player 1 chose cooperate",
+        "player 1 chose defect",
+        "player 1 chose cooperate",
     ]
 
 
