@@ -46,7 +46,8 @@ def rae(
     """
     if not 0 <= decay < 1:
         raise AdvantageError(f"decay={decay} lies outside [0, 1)")
-    baselines: dict[int, float] = ({} if memory is None else memory).setdefault("rae", {})
+    kept_before: MutableMapping[str, Any] = {} if memory is None else memory
+    baselines: dict[int, float] = kept_before.setdefault("rae", {})
     first = batch.first_turns
     returns = returns_to_go(batch, gamma)[first]
     roles = np.zeros(len(first), dtype=np.int64) if batch.role is None else batch.role[first]

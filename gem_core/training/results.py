@@ -21,14 +21,14 @@ class EpisodeResult(msgspec.Struct, frozen=True):
     summary: EpisodeSummary | None = None
     fatal: str | None = None
     """An error that must stop the run, for frameworks that would hide the exception itself."""
-    others: Sequence[EpisodeSummary] = ()
+    others: tuple[EpisodeSummary, ...] = ()
     """In a match, the episodes of the other agents, for frameworks with one result per match."""
 
     @classmethod
     def of_all(cls: type[Result], episodes: Sequence[Episode]) -> Result:
         """The result of playing a task once: of its episode, or of the episodes of all agents; none if dropped."""
         first, *others = [episode.summary() for episode in episodes] or [None]
-        return cls(first, others=[one for one in others if one is not None])
+        return cls(first, others=tuple(one for one in others if one is not None))
 
     @property
     def summaries(self) -> list[EpisodeSummary]:

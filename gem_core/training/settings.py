@@ -81,7 +81,7 @@ class RunSettings:
     )
     advantage: str = setting(
         "rebn",
-        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `gae` (needs a critic), or a plugin's "
+        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `rae` (for matches), `gae` (needs a critic), or a plugin's "
         "`name:id`.",
     )
     gamma: Fraction = setting(1.0, "Discount per turn.")

@@ -77,6 +77,9 @@ class TurnTable:
             )
             for turn in spans
         ]
+        labels = [
+            (tasks[row] if groups is None else groups[row], 0 if roles is None else roles[row]) for row, *_ in entries
+        ]
         rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated = (
             zip(*entries, strict=True) if entries else [()] * 9
         )
@@ -84,8 +87,8 @@ class TurnTable:
         return cls(
             episode=_numbered(of_episode),
             task=_integers(of_task),
-            group=_integers(of_task if groups is None else [groups[row] for row in rows]),
-            role=_integers([0] * len(rows) if roles is None else [roles[row] for row in rows]),
+            group=_integers([group for group, _ in labels]),
+            role=_integers([role for _, role in labels]),
             position=_integers(positions),
             reward=np.array(rewards, dtype=np.float64),
             truncated=np.array(truncated, dtype=np.bool_),

@@ -19,7 +19,7 @@ class EpisodeRows(EpisodeResult, frozen=True):
     """The result of an episode, and its training rows. In a match, those of the other agents come with it."""
 
     rows: Sequence[Row] = ()
-    agents: Sequence[EpisodeRows] = ()
+    agents: tuple[EpisodeRows, ...] = ()
     """The other agents of a match."""
 
     @classmethod
@@ -31,7 +31,7 @@ class EpisodeRows(EpisodeResult, frozen=True):
     def played(cls, episodes: Sequence[Episode], kind: RowKind) -> EpisodeRows:
         """The result and rows of a task played once; no episodes stand for a dropped one."""
         first, *others = [cls.of(one, kind) for one in episodes or [None]]
-        return msgspec.structs.replace(first, agents=others)
+        return msgspec.structs.replace(first, agents=tuple(others))
 
     @property
     def each(self) -> list[EpisodeRows]:
