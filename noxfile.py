@@ -37,12 +37,14 @@ LANES = max(1, min(3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") /
 BROWSER_TESTS = "tests/plugins/viewer/browser"
 BROWSERS = ("chromium", "google-chrome")
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
+CORE_GROUPS = ["test", "tokenizers", "servers"]
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 TESTED_PYTHONS = ["3.10", "3.11", "3.13"]  # 3.12 has passed whenever both neighbors passed
 ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval", "serve", "remote"]
+ENVIRONMENTS += ["webshop"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
 HUBS = ["gym", "textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -65,7 +67,7 @@ def tests(session: nox.Session) -> None:
     cores = [f"core(python='{python}')" for python in TESTED_PYTHONS]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    others = ["inspect", "trackers", "hubs", "openenv", "verifiers", "viewer", "docs", "lint"]
+    others = ["inspect", "trackers", "hubs", "openenv", "verifiers", "viewer", "docs", "wheel", "lint"]
     side_by_side(session, ["verl", *cores, "openrlhf", "trl", "oat", "roll", *others])
     side_by_side(session, ["recorded"])
 
@@ -92,7 +94,7 @@ def core(session: nox.Session, python: str) -> None:
         session.skip(f"no Python {python} here")
     # Ray is large, so one Python is enough.
     extras = [*ENVIRONMENTS, *(["ray"] if python == ADAPTER_PYTHON else [])]
-    executable = environment(session, "core", python, extras, ["test", "tokenizers", "servers"])
+    executable = environment(session, "core", python, extras, CORE_GROUPS)
     # Two at a time, as most of them wait; a file stays together, because some start Ray.
     parallel = ["-n", "2", "--dist", "loadfile"]
     # What plays every environment at length, and attacks on worker processes, take minutes: one Python is enough.
@@ -201,6 +203,20 @@ def docs(session: nox.Session) -> None:
     run(session, python, "-m", "pytest", "tests/docs", *session.posargs)
 
 
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """The wheel in an environment without the source tree: its files, its commands, and its install lines."""
+    base = _base(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
+    folder, overlay = HERE / ".nox" / "wheel", HERE / ".nox" / "wheel-installed"
+    for old in (folder, overlay):
+        shutil.rmtree(old, ignore_errors=True)
+    build = [str(base / "bin" / "python"), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    _quiet(session, *build, "--wheel-dir", str(folder), str(HERE))
+    _install(session, base, overlay, str(next(folder.glob("*.whl"))))
+    # With -P the source tree, which is the current folder, is not on the path.
+    run(session, overlay / "bin" / "python", "-P", "-m", "pytest", "tests/wheel", *session.posargs)
+
+
 def browser_tests(session: nox.Session, tests: str) -> None:
     """Run tests in chromium, or skip the session where there is none and none can be installed."""
     if not any(map(shutil.which, BROWSERS)) and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -271,7 +287,7 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def audit(session: nox.Session) -> None:
     """What answers earn that solve nothing, for every id that needs no network; writes docs/hacking_audit.md."""
-    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], ["test", "tokenizers", "servers"])
+    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
     run(session, python, "docs/hacking_audit.py", *session.posargs)
 
 
@@ -360,7 +376,8 @@ def side_by_side(session: nox.Session, names: list[str]) -> None:
 
 def run(session: nox.Session, python: Path, *arguments: str, **environment: str) -> None:
     """Run Python with one thread: more threads compete for the cores."""
-    environment = {"OMP_NUM_THREADS": "1", **environment}
+    # Bytecode is kept, whatever the caller prefers: each of the many processes would compile the project again.
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", **environment}
     session.run(str(python), *arguments, env=environment, external=True, interrupt_timeout=INTERRUPT_SECONDS)
 
 
@@ -444,23 +461,48 @@ def environment(
     first: list[list[str]] | None = None,
 ) -> Path:
     """An environment with the project, extras and dependency groups; returns its Python."""
+    base = _base(session, constraints, python, extras, groups, first)
+    overlay = HERE / ".nox" / base.name
+    complete = overlay / "complete"  # names the project, so that a session disturbs no other session that uses it
+    with _locked(overlay):
+        if not complete.exists() or complete.read_text() != _overlay_key(base):
+            _install(session, base, overlay, "-e", str(HERE))
+            complete.write_text(_overlay_key(base))
+    return overlay / "bin" / "python"
+
+
+def _base(
+    session: nox.Session,
+    constraints: str,
+    python: str,
+    extras: list[str],
+    groups: list[str],
+    first: list[list[str]] | None = None,
+) -> Path:
+    """The cached environment with all that an environment has, except the project."""
     project = PROJECT["project"]
     optional = [requirement for extra in extras for requirement in project["optional-dependencies"][extra]]
     build = [*PROJECT["build-system"]["requires"], "editables"]  # hatchling needs it for editable installs
     requirements = [*build, *project["dependencies"], *optional, *dependency_groups(PROJECT, *groups)]
-    base = _dependencies(session, constraints, python, [*(first or []), requirements])
-    overlay = HERE / ".nox" / base.name
-    target = overlay / "bin" / "python"
-    complete = overlay / "complete"  # names the project, so that a session disturbs no other session that uses it
-    with _locked(overlay):
-        if not complete.exists() or complete.read_text() != _overlay_key(base):
-            _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
-            packages = next((base / "lib").glob("python*/site-packages"))
-            next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
-            pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(target), "--disable-pip-version-check"]
-            _quiet(session, *pip, "install", "--no-deps", "--no-build-isolation", "--quiet", "-e", str(HERE))
-            complete.write_text(_overlay_key(base))
-    return target
+    return _dependencies(session, constraints, python, [*(first or []), requirements])
+
+
+def _install(session: nox.Session, base: Path, overlay: Path, *project: str) -> None:
+    """Make an environment of what the cached one has and this project, given as arguments of `pip install`."""
+    _quiet(session, str(base / "bin" / "python"), "-m", "venv", "--without-pip", str(overlay))
+    packages = next((base / "lib").glob("python*/site-packages"))
+    next((overlay / "lib").glob("python*/site-packages")).joinpath("base.pth").write_text(f"{packages}\n")
+    pip = [str(base / "bin" / "python"), "-m", "pip", "--python", str(overlay / "bin" / "python")]
+    _quiet(
+        session,
+        *pip,
+        "--disable-pip-version-check",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "--quiet",
+        *project,
+    )
 
 
 def _overlay_key(base: Path) -> str:

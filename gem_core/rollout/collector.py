@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -31,6 +32,9 @@ class BatchCollector:
     `collect_round` plays one episode in every environment: a batch of one policy, whatever the lengths.
     `collect_turns` and `collect_episodes` keep every environment busy until enough is in, and carry what is unfinished
     over to the next call. No episode is ever discarded for being long, so short ones are not favoured.
+
+    Where an environment may play fewer episodes at once than it has slots (`env_limits` of `make_vec`), its slots wait
+    for their turn. A round plays the same tasks with and without such limits.
 
     The policy samples for whichever environments are ready while the others are still at work. What an episode
     contains does not depend on who was ready when, as long as a completion depends on its prompt alone.
@@ -90,7 +94,8 @@ class BatchCollector:
         self._to_drop: set[tuple[int, int]] = set()
         self._groups: dict[int, list[list[Episode]]] = {}
         self._missing: dict[int, int] = {}
-        self._sampled_before: dict[tuple[int, int], int] = {}
+        self._sampled_before: Counter[tuple[int, int]] = Counter()
+        self._ended = [0] * vec.num_envs
         self._batch = Batch()
         vec.on_failure = self._on_failure
 
@@ -168,7 +173,9 @@ class BatchCollector:
 
     def _begin_batch(self) -> None:
         # The batch still has what a call collected that raised, for example because the engine was away.
-        self._sampled_before = {_key(one): len(one.turns) for one in [*self._batch.episodes, *self._held()]}
+        self._sampled_before = Counter()
+        for episode in [*self._batch.episodes, *self._held()]:
+            self._sampled_before[_key(episode)] += len(episode.turns)
         for builder in self._live.values():
             self._sampled_before[_key(builder.episode)] = builder.sampled
 
@@ -178,7 +185,7 @@ class BatchCollector:
             batch.episodes, self._batch.episodes = _whole_groups(batch.episodes, count)
         batch.in_flight = len(self._live)
         batch.surplus = len(self._batch.episodes) + len(self._held())
-        batch.carried_turns = sum(self._sampled_before.get(key, 0) for key in {*map(_key, batch.episodes)})
+        batch.carried_turns = sum(self._sampled_before[key] for key in {*map(_key, batch.episodes)})
         batch.episodes.sort(key=_key)  # the agents of a match keep their order
         self._report(batch)
         return batch
@@ -250,7 +257,7 @@ class BatchCollector:
         if builder is None:
             self._openings[slot] = (transition.observation, transition.info)
             return False
-        if transition.done:
+        if transition.done and self._vec.resets_itself(slot):
             self._openings[slot] = (transition.observation, transition.info)
         builder.record(transition)
         if builder.over:
@@ -265,9 +272,9 @@ class BatchCollector:
         at_work = self._vec.pending
         # The first one of a slot, and one after an episode that ended for the context's sake or before its first turn.
         unopened = [slot for slot in closed if slot not in self._openings and slot not in at_work]
-        if unopened:
+        if admitted := self._admitted(unopened):
             started = time.perf_counter()
-            self._vec.send_reset(unopened)
+            self._vec.send_reset(admitted)
             self._batch.env_seconds += time.perf_counter() - started
         with uninterrupted():
             ended = {slot for slot in closed if slot in self._openings and self._open_episode(slot).over}
@@ -275,6 +282,19 @@ class BatchCollector:
             for builder in over:
                 self._finish(builder)
         return ended
+
+    def _admitted(self, slots: Iterable[int]) -> list[int]:
+        """Those of the slots that may start an episode now. Where an environment has too few places for all, those go
+        first that have played the fewest episodes, and the others wait."""
+        left = {env_id: self._vec.places_left(env_id) for env_id in {self._vec.env_ids[slot] for slot in slots}}
+        admitted: list[int] = []
+        for slot in sorted(slots, key=lambda one: (self._ended[one], one)):
+            places = left[self._vec.env_ids[slot]]
+            if places is not None:
+                left[self._vec.env_ids[slot]] = places - 1
+            if places is None or places > 0:
+                admitted.append(slot)
+        return admitted
 
     def _open_episode(self, slot: int) -> BaseEpisodeBuilder | MatchBuilder:
         observation, info = self._openings.pop(slot)
@@ -313,6 +333,9 @@ class BatchCollector:
 
     def _finish(self, builder: BaseEpisodeBuilder | MatchBuilder) -> None:
         episode = builder.episode
+        self._ended[episode.slot] += 1
+        if not self._vec.resets_itself(episode.slot):  # one that ended for the context's sake holds its place
+            self._vec.abandon([episode.slot])
         dropped = _key(episode) in self._to_drop
         if dropped:
             self._to_drop.discard(_key(episode))

@@ -43,6 +43,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         seed: task `n` has the seed `derive_seed(seed, n)`, as in every vector with that seed.
         max_concurrent: episodes at a time, each in an environment of its own; further ones wait.
         backend, workers, failures, env_kwargs, wrappers: as for `make_vec`.
+        env_limits: `{id: episodes}`: how many episodes of an id are under way at once; further ones wait in the order
+            in which they were asked for. There are no more environments of that id.
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track each call of `run_all`, such as `wandb`.
 
@@ -63,6 +65,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         workers: int | None = None,
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
+        env_limits: Mapping[str, int] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
@@ -79,6 +82,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             seed=seed,
             wrappers=wrappers,
             env_kwargs=env_kwargs,
+            env_limits=env_limits,
             workers=workers,
             failures=failures,
         )
@@ -87,6 +91,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         self._free: dict[str, list[int]] = {}
         for slot, env_id in enumerate(self._vec.env_ids):
             self._free.setdefault(env_id, []).append(slot)
+        for env_id, limit in (env_limits or {}).items():
+            del self._free[env_id][limit:]
         self._live: dict[int, Episode] = {}
         self._dropped: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -244,8 +250,8 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
     """A runner whose policy gets and gives token ids.
 
     Args:
-        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, wrappers, label, track: as for
-            `BaseEpisodeRunner`.
+        env_ids, seed, max_concurrent, backend, workers, failures, env_kwargs, env_limits, wrappers, label, track: as
+            for `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
 
@@ -267,6 +273,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         workers: int | None = None,
         failures: FailurePolicy | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
+        env_limits: Mapping[str, int] | None = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
@@ -282,6 +289,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             workers=workers,
             failures=failures,
             env_kwargs=env_kwargs,
+            env_limits=env_limits,
             wrappers=wrappers,
             label=label,
             track=track,

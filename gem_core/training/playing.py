@@ -43,6 +43,7 @@ def build_runner(
         workers=settings.vector_workers,
         failures=settings.failures,
         env_kwargs=settings.kwargs_of(split),
+        env_limits=settings.limits(split),
         wrappers=settings.load_wrappers(),
         label=split,
     )
@@ -95,6 +96,7 @@ def build_collector(
         shard=shard,
         wrappers=[*settings.load_wrappers(), *wrappers],
         env_kwargs=settings.kwargs_of(split),
+        env_limits=settings.limits(split),
     )
     return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
 

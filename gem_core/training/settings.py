@@ -70,6 +70,11 @@ class RunSettings:
     env_weights: list[float] = setting(
         [], "Shares of a batch for the environments in `env`, in the same order. By default all are equal."
     )
+    env_limits: list[int] = setting(
+        [],
+        "How many episodes of each environment in `env` one process plays at once, in the same order; 0: no limit of "
+        "its own. Further ones wait. By default there are no limits.",
+    )
     env_kwargs: dict[str, Any] = setting({}, 'Keyword arguments for all environments, for example `{"max_turns": 3}`.')
     wrappers: list[str] = setting([], "`package.module:name` of wrappers to apply to each environment, in this order.")
     modules: list[str] = setting(
@@ -81,8 +86,8 @@ class RunSettings:
     )
     advantage: str = setting(
         "rebn",
-        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `rae` (for matches), `gae` (needs a critic), or a plugin's "
-        "`name:id`.",
+        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `rae` (for matches), `gae` (needs a "
+        "critic), or a plugin's `name:id`.",
     )
     gamma: Fraction = setting(1.0, "Discount per turn.")
     lam: Fraction = setting(0.95, "Lambda of `gae`, per turn.")
@@ -202,6 +207,11 @@ class RunSettings:
     def weights(self, split: Split) -> dict[str, float]:
         """The environments of training or of evaluation, and their shares."""
         return self.train_weights if split == "train" else self.eval_weights
+
+    def limits(self, split: Split) -> dict[str, int]:
+        """How many episodes of an id a process plays at once, for the ids that have a limit."""
+        given = dict(zip(self.env, self.env_limits, strict=True)) if self.env_limits else {}
+        return {env_id: limit for env_id, limit in given.items() if limit and env_id in self.weights(split)}
 
     @property
     def failures(self) -> FailurePolicy:
@@ -440,6 +450,12 @@ class RunSettings:
             raise SettingsError(
                 f"{self.spelled('env_weights', weights)} for {self.spelled('env', ids)}: give each environment one "
                 "weight above 0, and name each once"
+            )
+        limits = self.env_limits
+        if limits and (len(limits) != len(ids) or len({*ids}) < len(ids) or min(limits) < 0):
+            raise SettingsError(
+                f"{self.spelled('env_limits', limits)} for {self.spelled('env', ids)}: give each environment one "
+                "limit, 0 for none, and name each once"
             )
 
     def _load(self, path: str) -> Any:

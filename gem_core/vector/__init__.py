@@ -20,6 +20,7 @@ from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Transition
 from gem_core.vector.faults import Fault
 from gem_core.vector.hosted import HostedEnv
+from gem_core.vector.places import Places, limits_of
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
 from gem_core.vector.tasks import (
@@ -79,6 +80,7 @@ def make_vec(
     shard: tuple[int, int] = (0, 1),
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
+    env_limits: Mapping[str, int] | None = None,
     workers: int | None = None,
     failures: FailurePolicy | None = None,
 ) -> VectorEnv:
@@ -100,6 +102,9 @@ def make_vec(
             `env_ids` are those of all shards. See `TaskPlan` for which slot plays which task.
         wrappers: applied to each environment in this order.
         env_kwargs: override the specs' keyword arguments: of all environments, or `{id: {...}}` of those named.
+        env_limits: `{id: episodes}`: how many episodes of an id may be under way at once, for environments that need
+            something scarce. The slots of an id with fewer places than slots start no episode by themselves, whatever
+            `autoreset` is: `reset` or `send_reset` them when `places_left` has room. Collectors do.
         workers: how many threads (by default one per environment), processes (one per core) or Ray actors (one per
             CPU of the cluster) share the environments, neighbors together.
         failures: what becomes of environments that raise, hang, die or return garbage; see `FailurePolicy`.
@@ -108,7 +113,7 @@ def make_vec(
         A vector to `reset()` first.
 
     Raises:
-        ValueError: a number of environments that cannot work, an unknown backend or autoreset mode.
+        ValueError: a number of environments that cannot work, an unknown backend or autoreset mode, a wrong limit.
         NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as `make`; one environment of
             each id is built here, so that a mistake shows at once and not as a failed episode.
     """
@@ -119,10 +124,11 @@ def make_vec(
     _check_backend(backend, workers, policy)
     mode = _mode(autoreset)
     ids = weights_of(env_ids)
+    limits_of(ids, env_limits)
     builders = {env_id: _builder(env_id, tuple(wrappers), _kwargs_of(env_id, ids, env_kwargs)) for env_id in ids}
     for env_id, build_env in builders.items():
         _try(env_id, build_env)
-    return _build(backend, plan, builders, workers, {"autoreset": mode, "failures": policy})
+    return _build(backend, plan, builders, workers, {"autoreset": mode, "failures": policy, "env_limits": env_limits})
 
 
 def _builder(env_id: str, wrappers: tuple[Callable[[Env], Env], ...], kwargs: dict[str, Any]) -> Callable[[], Env]:
@@ -155,11 +161,15 @@ def _build(
     workers: int | None,
     settings: dict[str, Any],
 ) -> VectorEnv:
-    autoreset = settings["autoreset"] is Autoreset.SAME_STEP
+    same_step = settings["autoreset"] is Autoreset.SAME_STEP
     ids, count = [plan.task(slot, 0).env_id for slot in range(plan.num_envs)], plan.num_envs
+    places = Places(ids, settings["env_limits"])
+
+    def autoreset(env_id: str) -> bool:
+        return same_step and not places.limited(env_id)
 
     def hosted(slot: int) -> HostedEnv:
-        return HostedEnv(slot, builders[ids[slot]], autoreset=autoreset)
+        return HostedEnv(slot, builders[ids[slot]], autoreset=autoreset(ids[slot]))
 
     if backend == "sync":
         return SyncVectorEnv([hosted(slot) for slot in range(count)], plan, **settings)
@@ -167,7 +177,7 @@ def _build(
         return ThreadVectorEnv(hosted, plan, min(workers or count, count), **settings)
     from gem_core.vector.worker import Home
 
-    homes = [Home(env_id, autoreset) for env_id in ids]
+    homes = [Home(env_id, autoreset(env_id)) for env_id in ids]
     if backend == "process":
         from gem_core.vector.process import ProcessVectorEnv
 

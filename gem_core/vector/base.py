@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
 from gem_core.vector.faults import Fault, cut_off, decide_alone, log_failure
+from gem_core.vector.places import Places
 from gem_core.vector.slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.tasks import Task, TaskPlan, is_whole_number
@@ -33,9 +35,17 @@ class VectorEnv(ABC):
         plan: which tasks the slots play.
         autoreset: when an ended environment starts its next episode.
         failures: what becomes of environments that fail.
+        env_limits: how many episodes of an environment id may be under way at once.
     """
 
-    def __init__(self, plan: TaskPlan, *, autoreset: Autoreset, failures: FailurePolicy) -> None:
+    def __init__(
+        self,
+        plan: TaskPlan,
+        *,
+        autoreset: Autoreset,
+        failures: FailurePolicy,
+        env_limits: Mapping[str, int] | None = None,
+    ) -> None:
         starts = first_starts(plan)
         self.plan = plan
         self.env_ids = tuple(start.task.env_id for start in starts)
@@ -46,6 +56,7 @@ class VectorEnv(ABC):
         self.on_failure: Callable[[Fault], ErrorAction] = partial(decide_alone, failures)
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
         self._states = [SlotState(start.task.env_id, start) for start in starts]
+        self._places = Places(self.env_ids, env_limits)
         self._breaker = CircuitBreaker(failures)
         self._stop: Exception | None = None
         self._woken = False
@@ -70,6 +81,17 @@ class VectorEnv(ABC):
         """
         return self._states[slot].start.task
 
+    def resets_itself(self, slot: int) -> bool:
+        """Whether the end of an episode opens the next one there: with same-step autoreset, and no limit on its id."""
+        return self.autoreset is Autoreset.SAME_STEP and not self._places.limited(self.env_ids[slot])
+
+    def places_left(self, env_id: str) -> int | None:
+        """How many further episodes of that id may begin now; `None` if it has no limit that matters here."""
+        if not self._places.limited(env_id):
+            return None
+        taken = sum(self._has_place(slot) for slot, one in enumerate(self.env_ids) if one == env_id)
+        return self._places.left(env_id, taken)
+
     @property
     def pending(self) -> frozenset[int]:
         """The slots whose answer has not been received."""
@@ -92,7 +114,8 @@ class VectorEnv(ABC):
 
         Raises:
             ClosedError: the vector is closed.
-            ValueError: a slot out of range, given twice, or still at work; a seed that is neither of the two.
+            ValueError: a slot out of range, given twice, or still at work; a seed that is neither of the two; more
+                episodes of an id than its limit.
             EnvFailure: a failure that is to stop the run.
         """
         if isinstance(slots, int):
@@ -101,6 +124,7 @@ class VectorEnv(ABC):
         seeds = _seeds(seed, len(chosen))
         self._check_none_pending()
         self._check_free(chosen)
+        self._check_places(chosen)
         self._start_episodes({slot: self._reset_call(slot, seeds, position) for position, slot in enumerate(chosen)})
         try:
             results = self._wait_for(len(chosen), None)
@@ -173,6 +197,7 @@ class VectorEnv(ABC):
         """
         if tasks is None:
             self._check_free(slots)
+            self._check_places(slots)
             self._start_episodes({slot: self._states[slot].next_start for slot in slots})
             return
         if len(tasks) != len(slots):
@@ -181,8 +206,16 @@ class VectorEnv(ABC):
         for slot, task in zip(slots, tasks, strict=True):
             if task.env_id != self.env_ids[slot]:
                 raise ValueError(f"slot {slot} has {self.env_ids[slot]}, which cannot play {task}")
+        self._check_places(slots)
         starts = {slot: start_of_task(self.plan, task) for slot, task in zip(slots, tasks, strict=True)}
         self._start_episodes({slot: partial(self._states[slot].start_with, start) for slot, start in starts.items()})
+
+    def abandon(self, slots: Sequence[int]) -> None:
+        """Give up the episodes under way in these slots, which makes their places free. Raises as `step`."""
+        self._check_free(slots)
+        for slot in slots:
+            self._count_abandoned(self._states[slot])
+            self._states[slot].give_up()
 
     def recv(self, at_least: int = 1, timeout: float | None = None) -> dict[int, Transition]:
         """Wait until at least `at_least` of the turns sent have come back, and take all that have.
@@ -268,10 +301,17 @@ class VectorEnv(ABC):
 
     def _start_episodes(self, starts: Mapping[int, Callable[[], Reset]]) -> None:
         for slot in starts:
-            if (state := self._states[slot]).playable:  # it has not failed so far, so it counts as one that did not
-                self._breaker.success(state.env_id)
-                self.statistics[state.env_id].abandoned += 1
+            self._count_abandoned(self._states[slot])
         self._start({slot: start() for slot, start in starts.items()})
+
+    def _count_abandoned(self, state: SlotState) -> None:
+        if state.playable:  # it has not failed so far, so it counts as one that did not
+            self._breaker.success(state.env_id)
+            self.statistics[state.env_id].abandoned += 1
+
+    def _has_place(self, slot: int) -> bool:
+        """An episode is under way there, or being opened."""
+        return slot in self._calls or not self._states[slot].over
 
     def _start(self, calls: Mapping[int, Call]) -> None:
         self._calls.update(calls)
@@ -299,7 +339,7 @@ class VectorEnv(ABC):
         if state.error is None:  # otherwise it was counted when it failed to begin
             self._count_episode(state, transition, failed)
         state.over, state.steady, state.error = True, False, None
-        if self.autoreset is not Autoreset.SAME_STEP:
+        if not self.resets_itself(slot):
             self._results[slot] = transition
             return
         state.ended = transition
@@ -406,6 +446,16 @@ class VectorEnv(ABC):
         busy = sorted(named & (self._calls.keys() | self._results.keys())) if self._calls or self._results else []
         if busy or len(named) < len(slots):
             raise ValueError(f"slots {busy or list(slots)} are still at work or named twice; recv() them first")
+
+    def _check_places(self, slots: Sequence[int]) -> None:
+        wanted = Counter(self.env_ids[slot] for slot in slots if not self._has_place(slot))
+        for env_id, count in wanted.items():
+            left = self.places_left(env_id)
+            if left is not None and count > left:
+                raise ValueError(
+                    f"{count} more episodes of {env_id} would exceed its limit, which leaves {left} now: start others "
+                    "when some have ended, or raise env_limits"
+                )
 
     def _check_none_pending(self) -> None:
         # What `send` started must not come back as the result of a `reset` or `step`.

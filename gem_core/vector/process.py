@@ -21,7 +21,6 @@ from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
-from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.worker import CALLS, RAN_OUT, Home, MarkerReader, Setup
@@ -375,7 +374,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         if type(outcome) is Failure and outcome.kind is FailureKind.DIVERGED and self._home[slot] < 0:
             outcome = self._suspicions[slot]  # it cannot be brought back to be tried again
         self._arrive(slot, outcome)
-        if type(outcome) is Transition and (outcome[2] or outcome[3]) and self.autoreset is Autoreset.SAME_STEP:
+        if type(outcome) is Transition and (outcome[2] or outcome[3]) and self.resets_itself(slot):
             if self._home[slot] < 0:
                 self._submit({slot: self._calls[slot]})
             else:

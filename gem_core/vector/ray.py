@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -21,7 +21,6 @@ from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.installation import install_line
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
-from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
@@ -85,12 +84,14 @@ class RayWorker(Worker):
     Args:
         slots: those whose environments live here.
         actor: the handle of an `EnvHost`.
+        node: the id of the node that the actor was meant for.
         limit: seconds that one turn may take.
         inbox: takes this worker, the slot and the answer.
     """
 
-    def __init__(self, slots: Sequence[int], actor: Any, limit: float, inbox: Inbox) -> None:
+    def __init__(self, slots: Sequence[int], actor: Any, node: str, limit: float, inbox: Inbox) -> None:
         super().__init__(slots)
+        self.node = node
         self.ready = False
         """It was placed, and has built its environments."""
         self.began = self._since = time.monotonic()
@@ -198,10 +199,10 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     to the cluster that `RAY_ADDRESS` or this machine names, or starts Ray here, without dashboard and without the
     actors' output. It stays up when the vector is closed, as others may use it by then.
 
-    `workers` is the number of actors, by default one per CPU of the cluster. Ray spreads them over the nodes. An actor
-    needs a free CPU to be placed, and none from then on, so there may be more actors than CPUs; but where everything
-    is reserved, as by a trainer's placement groups, they wait for room, for up to `START_SECONDS`. Time limits count
-    from when an actor runs.
+    `workers` is the number of actors, by default one per CPU of the cluster. They are spread over the nodes, in
+    proportion to the nodes' CPUs. An actor needs a free CPU to be placed, and none from then on, so there may be more
+    actors than CPUs; but where everything is reserved, as by a trainer's placement groups, they wait for room, for up
+    to `START_SECONDS`. Time limits count from when an actor runs.
 
     An actor that dies with several calls under way is replaced, and the calls are made again, one by one. The
     environment whose call ends the actor again has failed. So the loss of a node makes no environment fail.
@@ -232,9 +233,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         self._homes = [home._replace(autoreset=False) for home in homes]
         self._builders = pickled_builders(builders)
         _connect()
-        self._host: Any = ray.remote(EnvHost).options(
-            scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0, enable_task_events=False
-        )
+        self._host: Any = ray.remote(EnvHost)
         self._inbox: Inbox = queue.SimpleQueue()
         self._arrived: deque[Answer] = deque()
         try:
@@ -247,8 +246,19 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
 
     def _start_worker(self, slots: Sequence[int]) -> RayWorker:
         path = [os.path.abspath(entry) for entry in sys.path]
-        actor = self._host.remote(make_setup(self._homes, self._builders, slots), path)
-        return RayWorker(slots, actor, self.failures.timeout or 0.0, self._inbox)
+        node = self._next_node()
+        host = self._host.options(
+            scheduling_strategy=_preferring(node), max_restarts=0, max_task_retries=0, enable_task_events=False
+        )
+        actor = host.remote(make_setup(self._homes, self._builders, slots), path)
+        return RayWorker(slots, actor, node, self.failures.timeout or 0.0, self._inbox)
+
+    def _next_node(self) -> str:
+        """The node with the fewest actors of this vector per CPU. Ray's spreading ignores actors without a CPU."""
+        actors = Counter(worker.node for worker in self._workers.values())
+        cpus = {node["NodeID"]: node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]}
+        with_cpus = [node for node, count in cpus.items() if count]
+        return min(with_cpus, key=lambda node: actors[node] / cpus[node], default="")
 
     def _submit(self, calls: Mapping[int, Call]) -> None:
         _check_connected()
@@ -301,7 +311,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
     def _arrive(self, slot: int, outcome: Outcome) -> None:
         super()._arrive(slot, outcome)
         ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
-        if ended and self.autoreset is Autoreset.SAME_STEP:
+        if ended and self.resets_itself(slot):
             self._submit({slot: self._calls[slot]})
 
     def _outcome(self, slot: int, data: Any) -> Outcome:
@@ -340,6 +350,14 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
 def _connect() -> None:
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+
+
+def _preferring(node: str) -> Any:
+    """Place an actor on this node if it is there and has room, otherwise anywhere."""
+    if not node:  # no node has a CPU yet; Ray may still add one
+        return "DEFAULT"
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    return strategies.NodeAffinitySchedulingStrategy(node, soft=True, _spill_on_unavailable=True)
 
 
 def _kill(actor: Any) -> None:

@@ -66,6 +66,10 @@ class SlotState:
         """The environment is gone."""
         self.lost, self.steady = True, False
 
+    def give_up(self) -> None:
+        """The episode under way is not played any further."""
+        self.over, self.steady, self.error = True, False, None
+
     @property
     def playable(self) -> bool:
         """An episode is under way, even if its environment is not."""

@@ -61,7 +61,7 @@ def batch_of(episodes: Sequence[SmallEpisode]) -> TurnBatch:
 
 def on_ranks(estimator: Estimator, batches: Sequence[TurnBatch], **options: float) -> list[Floats]:
     """Run the estimator on one thread per rank; a rank that skips a collective call breaks the barrier."""
-    barrier = threading.Barrier(len(batches), timeout=120)
+    barrier = threading.Barrier(len(batches), timeout=240)
     slots: list[Floats] = [np.empty(0)] * len(batches)
 
     def gather(rank: int, array: Floats) -> list[Floats]:

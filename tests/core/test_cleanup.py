@@ -64,7 +64,7 @@ def test_what_a_program_started_ends_after_it(number: int, tmp_path: Path) -> No
         assert all(map(lives, pids))
         assert memory.exists()
         program.send_signal(number)
-        _, said = program.communicate(timeout=120)  # until the process that cleans up ends as well
+        _, said = program.communicate(timeout=240)  # until the process that cleans up ends as well
     assert not any(map(lives, pids))
     assert not memory.exists()
     assert b"gem-core ended what this run had left behind: python" in said
@@ -73,16 +73,16 @@ def test_what_a_program_started_ends_after_it(number: int, tmp_path: Path) -> No
 @pytest.mark.parametrize("how", ["fails", "leaves at once"])
 def test_a_program_may_end_before_it_is_looked_at(how: str, tmp_path: Path) -> None:
     with leaving(tmp_path, how) as (program, pids, _):
-        program.communicate(timeout=120)
+        program.communicate(timeout=240)
     assert not any(map(lives, pids))
 
 
 def test_processes_of_others_stay(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
     with other, leaving(tmp_path, "fails") as (program, _, _):
-        program.communicate(timeout=120)
+        program.communicate(timeout=240)
         assert other.poll() is None
-        other.communicate(b"\n", timeout=60)
+        other.communicate(b"\n", timeout=240)
     assert other.returncode == 0
 
 
@@ -103,12 +103,12 @@ def test_a_number_of_a_session_that_is_over_is_anybody_s(monkeypatch: pytest.Mon
 
 def test_where_nothing_was_left_nothing_is_said() -> None:
     code = "from gem_core.training.cleanup import *; clean_up_after_this_process(); clean_up_after_this_process()"
-    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=True, timeout=240)
     assert done.stderr == b""
 
 
 def test_a_run_inside_a_run_has_a_mark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK, "outer")
     code = "import os; from gem_core.training.cleanup import *; clean_up_after_this_process(); print(os.environ[MARK])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     assert done.stdout.strip() not in ("", "outer")

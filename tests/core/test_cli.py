@@ -40,7 +40,7 @@ def run(*args: str, input: str | bytes | None = "") -> Any:
 
 def script(*args: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SCRIPT, *args], input=input, capture_output=True, text=True, timeout=60, env={**os.environ, **env}
+        [SCRIPT, *args], input=input, capture_output=True, text=True, timeout=240, env={**os.environ, **env}
     )
 
 
@@ -277,7 +277,7 @@ def test_play_shows_text_literally(rude: str) -> None:
 
 def test_play_survives_any_bytes(rude: str) -> None:
     done = subprocess.run(
-        [SCRIPT, "play", "game:Corridor-v0"], input=b"\xff\x00\x1b\n", capture_output=True, timeout=60
+        [SCRIPT, "play", "game:Corridor-v0"], input=b"\xff\x00\x1b\n", capture_output=True, timeout=240
     )
     assert done.returncode == 0
     assert b"\x1b" not in done.stdout
@@ -359,13 +359,13 @@ def test_play_interrupted_by_a_person() -> None:
         # Until it reads: it sleeps.
         wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=240)
     assert (process.returncode, output, errors) == (130, b"\nInterrupted.\n", b"")
 
 
 def test_reader_that_goes_away_is_no_failure() -> None:
     command = f"{SCRIPT} play game:Corridor-v0 --random --episodes 2000 | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=240)
     assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
 
 
@@ -381,7 +381,7 @@ def test_doctor() -> None:
 
 def test_doctor_json_without_importing_torch() -> None:
     code = "import sys; from gem_core.cli.doctor import examine; examine(True); sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert set(document) == {"installation", "frameworks", "plugins", "abilities", "boundaries", "accelerator"}
@@ -498,7 +498,9 @@ def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
     assert re.search(r"wreck +wreck +1.5 +broken +.*ValueError: \[/\] \\x1b\[31m boom", left_out)
     assert re.search(r"sleeper +sleeper +1.5 +disabled +named in GEM_DISABLE_PLUGINS", left_out)
     assert "second line" not in done.stdout
-    assert done.stderr == "maze_one was imported\n"
+    # A plugin that loads slowly on a busy machine is named.
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("Still loading")]
+    assert lines == ["maze_one was imported"]
 
 
 def test_json_has_the_errors(plugin_env: dict[str, str]) -> None:
@@ -653,7 +655,7 @@ def test_a_plugin_that_hangs_is_named_and_can_be_interrupted(tmp_path: Path, com
             said.append(process.stderr.readline())
             assert said[-1], said
         process.send_signal(signal.SIGINT)
-        assert f"\nInterrupted while {activity}. Set GEM_DISABLE_PLUGINS" in process.communicate(timeout=60)[1]
+        assert f"\nInterrupted while {activity}. Set GEM_DISABLE_PLUGINS" in process.communicate(timeout=240)[1]
     assert process.returncode == 130
 
 
@@ -665,7 +667,7 @@ def test_a_misspelt_name_of_a_disabled_plugin_is_reported(command: str) -> None:
 
 
 def test_python_runs_the_package_as_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "gem_core", "--version"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "gem_core", "--version"], capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout) == (0, f"gem-core {VERSION}\n")
 
 

@@ -765,7 +765,7 @@ def test_generation_goes_on_while_one_environment_is_at_work(collect: Collect, w
     class OneWaits(Stretch):
         def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
             if self.seed == derive_seed(SEED, 0):
-                assert gate.wait(30)
+                assert gate.wait(120)
             return super().step(action)
 
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:

@@ -756,7 +756,7 @@ class MeetsOthers(Count):
     def _meet(self) -> None:
         done = threading.Event()
         MeetsOthers.asked.put(done)
-        assert done.wait(timeout=60)
+        assert done.wait(timeout=240)
 
     def __init__(self) -> None:
         super().__init__()
@@ -977,5 +977,5 @@ def test_a_plugin_added_too_late_is_an_error(gem_plugin_manager: IsolatedPluginM
 def test_importing_the_kit_is_cheap(statement: str, absent: str) -> None:
     """The pytest plugin is loaded in every test run of whoever installs gem-core."""
     code = f"{statement}; import sys; sys.exit(' '.join(set({absent.split()}) & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     assert result.stderr == "\n"

@@ -18,7 +18,7 @@ _REPORT = "import json, sys; before = set(sys.modules); {code}; print(json.dumps
 def modules_imported_by(code: str) -> set[str]:
     """Names of the modules that `code` adds to a fresh interpreter."""
     done = subprocess.run(
-        [sys.executable, "-c", _REPORT.format(code=code)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _REPORT.format(code=code)], capture_output=True, text=True, timeout=240, check=True
     )
     return set(json.loads(done.stdout))
 
@@ -79,7 +79,7 @@ for name in names:
         if type(error).__name__ != "MissingExtraError":  # it says what to install
             raise
 """
-    subprocess.run([sys.executable, "-c", code], timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", code], timeout=240, check=True)
 
 
 def test_public_names_resolve() -> None:
@@ -99,7 +99,7 @@ def test_public_names_resolve() -> None:
     ],
 )
 def test_modules_are_loaded_on_first_use_as_the_documentation_writes_them(use: str) -> None:
-    subprocess.run([sys.executable, "-c", f"import gem_core; {use}"], timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", f"import gem_core; {use}"], timeout=240, check=True)
 
 
 def test_a_module_that_cannot_be_imported_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

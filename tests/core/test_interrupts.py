@@ -106,12 +106,8 @@ def by_episode(batches: Sequence[Batch]) -> dict[tuple[int, int], bytes]:
 
 
 @pytest.mark.parametrize("backend", ["thread", "process"])
-@pytest.mark.uncertain("the moment of Ctrl-C is random within the usual duration of a round")
 def test_a_collector_interrupted_at_any_moment_collects_the_same(words: PreTrainedTokenizerFast, backend: Any) -> None:
     gem_core.register("demo-interrupts:Steps-v0", Steps)
-    with make_vec("demo-interrupts:Steps-v0", 6, seed=SEED) as vec:
-        collector = collector_of(words, vec)
-        expected = by_episode([collector.collect_round() for _ in range(80)])
     dice = random.Random(backend)
     with make_vec("demo-interrupts:Steps-v0", 6, backend=backend, workers=2, seed=SEED) as vec:
         collector = collector_of(words, vec)
@@ -122,9 +118,13 @@ def test_a_collector_interrupted_at_any_moment_collects_the_same(words: PreTrain
             results.append(collector.collect_round())
             times.append(time.perf_counter() - started)
         usual = statistics.median(times)  # the first also waits for the workers to start
-        results += [interrupted(collector, dice.uniform(0.0, 1.5 * usual)) for _ in range(60)]
+        # A busy machine may be late with Ctrl-C, so it comes until enough rounds were interrupted.
+        while len(results) < 70 or results.count(None) < 11:
+            results.append(interrupted(collector, dice.uniform(0.0, 1.5 * usual)))
         results.append(collector.collect_round())
-    assert results.count(None) > 10
+    with make_vec("demo-interrupts:Steps-v0", 6, seed=SEED) as vec:
+        collector = collector_of(words, vec)
+        expected = by_episode([collector.collect_round() for _ in results])
     found = by_episode([batch for batch in results if batch is not None])
     assert len(found) > 5
     assert found == {key: expected[key] for key in found}

@@ -60,7 +60,7 @@ print("END", isinstance(gem.core.Env, type), __name__)
 
 def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gem_core.compat", *arguments], capture_output=True, text=True, timeout=120, **options
+        [sys.executable, "-m", "gem_core.compat", *arguments], capture_output=True, text=True, timeout=240, **options
     )
 
 

@@ -191,7 +191,7 @@ recorder = RunRecorder({str(tmp_path)!r})
 recorder.gem_episode_end(episode())
 os.kill(os.getpid(), 9)
 """
-    done = subprocess.run([sys.executable, "-c", program], timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], timeout=240)
     assert done.returncode == -9
     assert [one.episode.number for one in read_episodes(tmp_path)] == [0]
 
@@ -386,7 +386,7 @@ for number in range(30):
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 recorder.gem_episode_end(episode(30))
 """
-    done = subprocess.run([sys.executable, "-c", program], timeout=120, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], timeout=240, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("lacks records") == 1
     records = open_records(tmp_path)

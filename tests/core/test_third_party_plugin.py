@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "install", *options, "--target", str(folder), str(EXAMPLE)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -54,7 +54,7 @@ def run(code: str, *folders: Path, **settings: str) -> subprocess.CompletedProce
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GEM_")}
     environment |= {"PYTHONPATH": os.pathsep.join(map(str, folders)), **settings}
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, env=environment
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False, env=environment
     )
 
 

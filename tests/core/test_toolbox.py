@@ -265,7 +265,7 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call() -> None:
 
 def output(source: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
@@ -301,7 +301,7 @@ def test_a_call_keeps_the_tools_open_until_it_ends() -> None:
 
     def answer() -> str:
         started.set()
-        release.wait(20)
+        release.wait(120)
         return f"closed: {'close' in tool.log}"
 
     tool = Says(answer)
@@ -309,7 +309,7 @@ def test_a_call_keeps_the_tools_open_until_it_ends() -> None:
     toolbox.attach("a")
     with ThreadPoolExecutor() as pool:
         running = pool.submit(say, toolbox)
-        started.wait(20)
+        started.wait(120)
         toolbox.detach("a")
         release.set()
         assert running.result().text == "closed: False"
@@ -386,7 +386,7 @@ def test_a_tool_that_hangs_while_it_says_what_it_offers(monkeypatch: pytest.Monk
     monkeypatch.setattr("gem_core.tools.toolbox._OPEN_SECONDS", 0.1)
     release = threading.Event()
     with pytest.raises(ToolError, match=r"did not say within 0\.1 seconds what it offers"):
-        Toolbox([Bad(lambda: release.wait(20))]).attach("a")
+        Toolbox([Bad(lambda: release.wait(120))]).attach("a")
     release.set()
 
 
@@ -396,7 +396,7 @@ def test_a_tool_that_hangs_or_fails_while_it_closes(monkeypatch: pytest.MonkeyPa
 
     class Sticky(Says):
         def close(self) -> None:
-            release.wait(20)
+            release.wait(120)
 
         def end_episode(self, episode: str) -> None:
             raise OSError
@@ -508,7 +508,7 @@ FORK = """
         import threading
         called = threading.Thread(target=lambda: print(session.call(Call("f", 0)).text, flush=True))
         called.start()
-        called.join(20)
+        called.join(120)
         print("child", flush=True)
         os._exit(0)
 """
@@ -565,7 +565,7 @@ class Crowd(Tool):
         with Crowd.lock:
             Crowd.now += 1
             Crowd.most = max(Crowd.most, Crowd.now)
-        Crowd.three.wait(timeout=30)
+        Crowd.three.wait(timeout=240)
         time.sleep(0.005)  # long enough for a fourth to come in, if it could
         with Crowd.lock:
             Crowd.now -= 1

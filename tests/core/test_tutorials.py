@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from tutorials import run_tutorial
 
+TUTORIALS = ["first_environment", "first_tool", "first_estimator", "own_questions", "evaluating", "viewing"]
 
-@pytest.mark.parametrize("name", ["first_environment", "first_tool", "first_estimator", "own_questions"])
+
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_a_tutorial_runs_as_it_is_written(name: str, tmp_path: Path) -> None:
     run_tutorial(name, tmp_path)

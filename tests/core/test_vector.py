@@ -365,7 +365,7 @@ class Gate(Env):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         if action == "wait":
-            assert Gate.opened.wait(20)
+            assert Gate.opened.wait(120)
         return action, 0.0, False, False, {}
 
     def sample_random_action(self) -> str:
@@ -510,7 +510,7 @@ def test_arguments_and_wrappers_reach_every_environment() -> None:
 class Meeting(Env):
     """Waits in each call until as many environments as given are in one."""
 
-    meetings: ClassVar[dict[int, threading.Barrier]] = {size: threading.Barrier(size, timeout=120) for size in (2, 32)}
+    meetings: ClassVar[dict[int, threading.Barrier]] = {size: threading.Barrier(size, timeout=240) for size in (2, 32)}
 
     def __init__(self, size: int) -> None:
         self.size = size

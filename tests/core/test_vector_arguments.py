@@ -271,8 +271,8 @@ def test_turns_under_way_when_a_batch_begins_are_carried(
         def step(self, action: str) -> Any:
             if self.first:
                 entered.set()
-                assert gate.wait(20)
-            assert entered.wait(20)
+                assert gate.wait(120)
+            assert entered.wait(120)
             return super().step(action)
 
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
@@ -320,7 +320,7 @@ def test_many_failures_at_once_stop_a_runner_and_leave_nobody_waiting(runner: Ca
 
     async def main() -> list[Any]:
         playing = asyncio.gather(*[one.run(silent, task) for task in range(16)], return_exceptions=True)
-        return await asyncio.wait_for(playing, 30)
+        return await asyncio.wait_for(playing, 120)
 
     assert {type(error) for error in asyncio.run(main())} == {EnvFailure}
 

@@ -303,12 +303,12 @@ def test_receiving_waits_no_longer_than_it_is_told(backend: str, tmp_path: Path)
         assert vec.recv(timeout=-1.0) == {}
         assert vec.recv(at_least=2, timeout=0.01) == {}
         vec.send({2: "walk a"})
-        assert vec.recv(at_least=1, timeout=60).keys() == {2}
+        assert vec.recv(at_least=1, timeout=240).keys() == {2}
         vec.send({2: "walk b"})
         assert vec.recv(at_least=3, timeout=0.5).keys() <= {2}
         assert vec.pending >= {0, 1}
         gate.touch()
-        rest = vec.recv(at_least=len(vec.pending), timeout=60)
+        rest = vec.recv(at_least=len(vec.pending), timeout=240)
         assert rest[0].observation == rest[1].observation == "waited"
         assert vec.recv(at_least=0, timeout=5) == {}
         assert not vec.pending
@@ -564,7 +564,7 @@ def none_left(folder: Path) -> bool:
 
 def test_a_plain_script_plays_its_own_environments_and_leaves_nothing_behind(tmp_path: Path) -> None:
     run = script("print(*vec.step(list('abc'))[0])", tmp_path)  # neither a guard nor a close()
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=240)
     assert (run.returncode, err) == (0, "")
     openings, turns = (line.split() for line in out.splitlines())
     assert len(set(openings)) == 3
@@ -577,7 +577,7 @@ def test_ctrl_c_ends_a_script_and_its_workers(what: str, tmp_path: Path) -> None
     run = script(f"vec.step({{0: {what!r}, 2: 'a'}})", tmp_path)
     assert hangs(run, tmp_path)
     os.killpg(run.pid, signal.SIGINT)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=240)
     assert run.returncode not in (0, None)
     inner = err.count("During handling of the above exception")  # of the standard library's `signal`, at times
     assert err.count("Traceback") - inner == 1, err
@@ -592,7 +592,7 @@ def test_workers_die_with_a_killed_script_whatever_they_do(signal_: signal.Signa
     assert hangs(run, tmp_path)
     assert len(processes_with(str(tmp_path))) == 3
     os.kill(run.pid, signal_)
-    run.communicate(timeout=60)
+    run.communicate(timeout=240)
     assert none_left(tmp_path)
 
 
@@ -607,7 +607,7 @@ def test_workers_die_with_a_script_that_is_killed_while_they_start(tmp_path: Pat
         """
     )
     run = run_script(start + SCRIPT.replace("BACKEND", "'process'"), tmp_path)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=240)
     assert run.returncode == -signal.SIGKILL
     assert none_left(tmp_path)
     assert "Traceback" not in err
@@ -615,13 +615,13 @@ def test_workers_die_with_a_script_that_is_killed_while_they_start(tmp_path: Pat
 
 def test_a_script_ends_though_an_environment_of_a_thread_hangs(tmp_path: Path) -> None:
     run = script("vec.send({0: 'sleep'}); print(vec.recv(timeout=0.05))", tmp_path, "thread")
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=240)
     assert (run.returncode, out.splitlines()[-1], err) == (0, "{}", "")
 
 
 def test_a_script_that_raises_leaves_nothing_behind(tmp_path: Path) -> None:
     run = script("vec.send({0: 'hang'}); raise SystemExit(5)", tmp_path)
-    run.communicate(timeout=60)
+    run.communicate(timeout=240)
     assert run.returncode == 5
     assert none_left(tmp_path)
 

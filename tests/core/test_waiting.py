@@ -36,7 +36,7 @@ class Patient(Walk):
         if action == "hang":
             with waiting():
                 pass
-            WAKE.wait(60)
+            WAKE.wait(120)
         return action, 0.0, False, False, {}
 
 

@@ -125,7 +125,7 @@ WAKE = threading.Event()
 
 
 def sleeps() -> Any:
-    WAKE.wait(60)
+    WAKE.wait(120)
 
 
 def keeps_the_lock() -> Any:

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scripts import answer_of
 
 from gem_core.records import read_episodes
 
@@ -34,7 +35,7 @@ def test_it_trains_and_writes_its_files(tmp_path):
     assert len(episodes) == 24
     assert {episode.provenance.split(" (")[1] for episode in episodes} == {"plugin 'game')"}
     (command,) = re.findall(r"^To look at the run: (.+)$", done.stdout, re.MULTILINE)
-    shown = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    shown = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert shown.returncode == 0, shown.stderr
     assert (tmp_path / "page.html").stat().st_size > 50_000
 
@@ -54,13 +55,13 @@ def test_other_environments_are_a_flag(env_ids, tmp_path):
     assert not any(episode.error for episode in episodes)
 
 
-def test_wrong_flags_are_answered_well(tmp_path):
-    wrong = _run(tmp_path, "--update", "3")
+def test_wrong_flags_are_answered_well():
+    wrong = answer_of(EXAMPLE, "--update", "3")
     assert wrong.returncode == 2
     assert "--updates" in wrong.stderr
-    uneven = _run(tmp_path, "--episodes", "100", "--micro-batch", "64")
+    uneven = answer_of(EXAMPLE, "--episodes", "100", "--micro-batch", "64")
     assert uneven.returncode == 1
     assert uneven.stderr.strip() == "--episodes 100 is not a multiple of --micro-batch 64"
-    unknown = _run(tmp_path, "--env", "game:GuessTheNumber-v0-eazy")
+    unknown = answer_of(EXAMPLE, "--env", "game:GuessTheNumber-v0-eazy")
     assert unknown.returncode == 1
     assert "Did you mean 'game:GuessTheNumber-v0-easy'" in unknown.stderr

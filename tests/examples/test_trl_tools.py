@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import answer_of
 
 from gem_core.records import read_episodes
 
@@ -42,9 +43,9 @@ def test_it_trains_on_the_turns_of_tools_too(name: str, tool: str, shown: str, t
 
 
 @pytest.mark.parametrize("name", ["trl_math_with_python.py", "trl_qa_with_search.py"])
-def test_wrong_flags_are_answered_well(name: str, tmp_path: Path) -> None:
-    wrong = _run(name, tmp_path, "--max-tool-use", "3")
+def test_wrong_flags_are_answered_well(name: str) -> None:
+    wrong = answer_of(EXAMPLES / name, "--max-tool-use", "3")
     assert wrong.returncode == 2
     assert "--max-tool-uses" in wrong.stderr
-    uneven = _run(name, tmp_path, "--episodes", "100", "--micro-batch", "64")
+    uneven = answer_of(EXAMPLES / name, "--episodes", "100", "--micro-batch", "64")
     assert uneven.stderr.strip() == "--episodes 100 is not a multiple of --micro-batch 64"

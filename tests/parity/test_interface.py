@@ -34,7 +34,7 @@ def test_the_readme_of_upstream_runs_unchanged(tmp_path: Path) -> None:
     program = tmp_path / "readme.py"
     program.write_text(script)
     done = subprocess.run(
-        [sys.executable, "-m", "gem_core.compat", str(program)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "gem_core.compat", str(program)], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     assert "ACT \\boxed{" in done.stdout

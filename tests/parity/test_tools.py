@@ -73,7 +73,7 @@ class Python(Tool):
 
 
 def in_a_process(code: str) -> tuple[bool, str, str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     return done.returncode == 0, done.stdout, done.stderr
 
 

@@ -62,7 +62,7 @@ class ChatServer:
         finally:
             self.gate = lambda: True
             self._server.should_exit = self._server.force_exit = True
-            self._thread.join(60)
+            self._thread.join(120)
             assert not self._thread.is_alive()
 
     async def _list(self, request: Request) -> Response:

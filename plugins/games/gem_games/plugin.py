@@ -52,6 +52,12 @@ _WORD_SEARCH: _Variants = {
     "-hard": {"num_words": 5, "max_turns": 20, "hardcore": True},
     "-random": {"num_words": None, "max_turns": None, "hardcore": None},
 }
+_WIKI: _Variants = {
+    "-easy": {"max_turns": 30, "variant": "noregrets"},
+    "-hard": {"max_turns": 15, "variant": "noregrets"},
+    # Upstream has these as arguments, not as ids.
+    **{f"-hard-{variant}": {"max_turns": 15, "variant": variant} for variant in ("oneback", "freenav", "eidetic")},
+}
 
 _GAMES: tuple[tuple[str, str, _Variants], ...] = (
     ("GuessTheNumber-v0", "guess_the_number:GuessTheNumber", {**_GUESS, **_PAPER}),
@@ -127,6 +133,7 @@ _GAMES: tuple[tuple[str, str, _Variants], ...] = (
             "-random": {"hardcore": None, "max_turns": None, "num_words": None},
         },
     ),
+    ("WikiGame-v0", "wiki_game:WikiGame", _WIKI),
 )
 _WORD_GAMES: tuple[tuple[str, str, _Variants], ...] = (
     (

@@ -81,7 +81,7 @@ class IteratedDilemma(Match):
     def _rules(self, agent: str) -> str:
         return (
             f"You are {agent}. In each of {self.rounds} rounds both players choose at the same time. If both "
-            "cooperate, each gets 3. If both defect, each gets 1. If only one defects, that one gets 5 and the other 0. "
+            "cooperate, each gets 3. If both defect, each gets 1. If only one defects, it gets 5 and the other 0. "
             f"Answer {_FORM}."
         )
 

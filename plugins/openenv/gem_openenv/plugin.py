@@ -16,11 +16,12 @@ _PREFIX = "openenv:"
 
 @hookimpl
 def gem_find_env(env_id: str) -> EnvSpec | None:
-    """`openenv:http://host:port` plays the server at that address."""
-    url = env_id.removeprefix(_PREFIX)
-    if not url:
+    """`openenv:http://host:port` plays the server at that address, and `openenv:./folder` starts one of a package."""
+    given = env_id.removeprefix(_PREFIX)
+    if not given:
         return None
-    return EnvSpec(env_id, "gem_openenv.env:OpenEnvEnv", {"url": url}, tags=("openenv",), extra="remote")
+    kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
+    return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")
 
 
 @hookimpl

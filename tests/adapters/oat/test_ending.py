@@ -93,7 +93,7 @@ def test_a_stopped_program_reports_it(status: RunStatus, start: Start):
 def test_all_processes_of_a_run_are_ended_and_no_other(status: RunStatus, start: Start):
     shell = start("subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(1)")
     orphan = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)"
-    start(orphan).wait(60)
+    start(orphan).wait(120)
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         wait_until(lambda: len(status.processes) == 3)

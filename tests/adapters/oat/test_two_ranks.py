@@ -1,4 +1,4 @@
-"""Two learners (gloo), each with its actor: one global batch, one set of weights."""
+"""Two learners (gloo), each with its actor, trained with each setting: one global batch, one set of weights."""
 
 from __future__ import annotations
 
@@ -22,21 +22,63 @@ from gem_core.records import open_records
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("advantage", ["rebn", "rebn_loo", "grpo"])
-def test_advantages_cover_the_global_batch(model: Path, tmp_path: Path, advantage: str):
-    ranks = _train(
-        tmp_path,
-        model,
-        advantage=advantage,
-        group_size=2,
-        rollout_batch_size_per_device=8,
-        train_batch_size=16,
-        train_batch_size_per_device=2,
-        max_train=32,
-        record="full",
-        record_folder=str(tmp_path / "records"),
-    )
-    records = open_records(tmp_path / "records")
+GLOBAL_BATCH = ["rebn", "rebn_loo", "grpo"]
+FIRST_BATCH = "first_batch"
+
+
+def _settings(folder: Path) -> dict[str, dict[str, Any]]:
+    batches = {
+        advantage: {
+            "advantage": advantage,
+            "group_size": 2,
+            "rollout_batch_size_per_device": 8,
+            "train_batch_size": 16,
+            "train_batch_size_per_device": 2,
+            "max_train": 32,
+            "record": "full",
+            "record_folder": str(folder / advantage / "records"),
+        }
+        for advantage in GLOBAL_BATCH
+    }
+    sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
+    batches[FIRST_BATCH] = {**SETTINGS, **sizes, "max_train": 8, "max_model_len": 1024}
+    port = get_free_port()  # of the first run; the others keep its connections
+    return {name: {**changes, "master_port": port} for name, changes in batches.items()}
+
+
+@pytest.fixture(scope="module")
+def trained(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with what both ranks saved, for each of the settings."""
+    folder = tmp_path_factory.mktemp("two_ranks")
+    command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), str(model), json.dumps(_settings(folder))]
+    processes = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, "ROLE": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in processes:
+            output, _ = process.communicate(timeout=280)
+            assert process.returncode == 0, output[-3000:]
+    finally:
+        for process in processes:
+            process.kill()
+    return folder
+
+
+def _ranks(folder: Path) -> list[dict[str, Any]]:
+    return [pickle.loads((folder / f"rank{rank}.pkl").read_bytes()) for rank in range(2)]
+
+
+@pytest.mark.parametrize("advantage", GLOBAL_BATCH)
+def test_advantages_cover_the_global_batch(trained: Path, advantage: str):
+    ranks = _ranks(trained / advantage)
+    records = open_records(trained / advantage / "records")
     assert records.gaps == []
     for batch in range(2):
         episodes = [one for rank in ranks for one in rank["turns"][batch]]
@@ -62,32 +104,8 @@ def test_advantages_cover_the_global_batch(model: Path, tmp_path: Path, advantag
         torch.testing.assert_close(value, ranks[1]["weights"][name])
 
 
-def test_the_seed_decides_the_first_batch(model: Path, tmp_path: Path):
-    sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
-    ranks = _train(tmp_path, model, **SETTINGS, **sizes, max_train=8, max_model_len=1024)
+def test_the_seed_decides_the_first_batch(trained: Path):
+    ranks = _ranks(trained / FIRST_BATCH)
     played = [[(one.env_id, one.seed) for one in rank["summaries"][0]] for rank in ranks]
     assert [len(one) for one in played] == [4, 4]
     assert_first_batch([*played[0], *played[1]])
-
-
-def _train(folder: Path, model: Path, **changes: Any) -> list[dict[str, Any]]:
-    command = [sys.executable, str(HERE / "two_ranks.py"), str(folder), str(model), json.dumps(changes)]
-    port = get_free_port()
-    processes = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, "ROLE": str(rank), "PORT": str(port)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        for process in processes:
-            output, _ = process.communicate(timeout=280)
-            assert process.returncode == 0, output[-3000:]
-    finally:
-        for process in processes:
-            process.kill()
-    return [pickle.loads((folder / f"rank{rank}.pkl").read_bytes()) for rank in range(2)]

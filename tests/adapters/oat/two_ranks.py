@@ -13,9 +13,14 @@ import conftest  # noqa: F401  the lighter form and the environments
 from runs import arguments, train
 
 
-def main(folder: Path, model: Path, rank: int, port: int, changes: dict[str, Any]) -> None:
-    args = arguments(model, gpus=2, master_port=port, save_path=str(folder / "out"), **changes)
-    run = train(args, rank)
+def main(folder: Path, model: Path, rank: int, settings: dict[str, dict[str, Any]]) -> None:
+    for name, changes in settings.items():
+        train_rank(folder / name, model, rank, changes)
+
+
+def train_rank(folder: Path, model: Path, rank: int, changes: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    run = train(arguments(model, gpus=2, save_path=str(folder / "out"), **changes), rank)
     result = {
         "trained": run.batches,
         "summaries": [[one.summary for one in batch] for batch in run.learner.batches_of],
@@ -28,6 +33,4 @@ def main(folder: Path, model: Path, rank: int, port: int, changes: dict[str, Any
 
 
 if __name__ == "__main__":
-    main(
-        Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ["ROLE"]), int(os.environ["PORT"]), json.loads(sys.argv[3])
-    )
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ["ROLE"]), json.loads(sys.argv[3]))

@@ -68,7 +68,7 @@ def test_wrong_settings_give_clear_errors(tmp_path: Path):
     def answer(*flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **cpu.environment()}
         command = [sys.executable, "-m", "gem_roll", str(YAML), "pretrain=none", *flags]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
 
     wrong = answer("+gem.hystory=2")
     assert wrong.returncode == 1
@@ -81,7 +81,7 @@ def test_wrong_settings_give_clear_errors(tmp_path: Path):
 def test_without_roll_the_error_explains_how_to_install_it(tmp_path: Path):
     bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "ROLL_HOME")}
     command = [sys.executable, "-m", "gem_roll", str(YAML)]
-    answer = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=120)
+    answer = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=240)
     assert answer.returncode == 1
     assert answer.stderr.startswith(
         "FrameworkVersionError: the roll adapter needs roll>=0.3,<0.4, which is not installed."

@@ -69,19 +69,19 @@ def test_the_first_builds_and_the_last_closes(words: Any):
 
     def stay() -> None:
         with shared_runner("train", build) as shared:
-            entered.wait(10)
-            leave.wait(10)
+            entered.wait(120)
+            leave.wait(120)
             shared.play(Same(words), BABBLE[1])
 
     with ThreadPoolExecutor(3) as threads:
         staying = [threads.submit(stay) for _ in range(3)]
-        entered.wait(10)
+        entered.wait(120)
         assert len(built) == 1
         with shared_runner("train", build):
             pass  # a user that leaves does not affect the others
         leave.set()
         for one in staying:
-            one.result(30)
+            one.result(120)
     with shared_runner("train", build), shared_runner("eval", build):
         assert len(built) == 3
     late = SharedRunner(built[0])

@@ -26,7 +26,7 @@ print("trained", trainer.state.global_step, "step on", env, "of", provenance(env
 def test_one_step_on_a_third_party_environment(tmp_path: Path):
     site = tmp_path / "site"
     install = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(site), str(PLUGIN)]
-    subprocess.run([sys.executable, "-m", "pip", "install", *install], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "pip", "install", *install], check=True, timeout=240)
     broken = site / "broken_plugin-1.0.dist-info"
     broken.mkdir()
     (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1.0\n")

@@ -16,9 +16,15 @@ from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 
 
-def main(folder: str, changes: dict[str, Any]) -> None:
+def main(folder: Path, settings: dict[str, dict[str, Any]]) -> None:
+    for name, changes in settings.items():
+        train(folder / name, changes)
+
+
+def train(folder: Path, changes: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
     tokenizer = tiny_tokenizer(["test:Babble-v0", "game:Corridor-v0"])
-    args = TurnGRPOConfig(folder, **{**QUIET, **SMALL, **changes})
+    args = TurnGRPOConfig(str(folder), **{**QUIET, **SMALL, **changes})
     run = SpyTrainer(tiny_model(tokenizer, seed=0), args, tokenizer)
     run.train()
     result = {
@@ -27,8 +33,8 @@ def main(folder: str, changes: dict[str, Any]) -> None:
         "prompts_per_call": run.prompts_per_call,
         "weights": {name: value.detach() for name, value in run.model.named_parameters()},
     }
-    (Path(folder) / f"rank{os.environ['RANK']}.pkl").write_bytes(pickle.dumps(result))
+    (folder / f"rank{os.environ['RANK']}.pkl").write_bytes(pickle.dumps(result))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

@@ -54,7 +54,7 @@ def test_wrong_flags_give_clear_errors(tmp_path: Path):
     def answer(*flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **cpu.environment()}
         command = [sys.executable, "-m", "gem_verl", *flags]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
 
     wrong = answer("gem.env=game:Corridor-v0", "gem.hystory=2")
     assert wrong.returncode != 0

@@ -101,7 +101,7 @@ def test_a_function_of_any_kind_is_a_model() -> None:
 
 
 def test_a_function_is_asked_by_as_many_episodes_at_a_time_as_it_allows() -> None:
-    together = threading.Barrier(48, timeout=60)
+    together = threading.Barrier(48, timeout=240)
 
     def answer(messages: Any) -> str:
         together.wait()
@@ -226,7 +226,7 @@ def test_an_environment_that_hangs_does_not_keep_an_evaluation_from_ending() -> 
         running = asyncio.ensure_future(evaluate_async("demo-eval:Stuck-v0", player, tasks=1))
         await asyncio.to_thread(Stuck.entered.wait, 60)
         running.cancel()
-        ended, _ = await asyncio.wait([running], timeout=60)
+        ended, _ = await asyncio.wait([running], timeout=240)
         Stuck.released.set()
         return bool(ended)
 
@@ -255,7 +255,7 @@ def test_a_person_sees_what_they_type_and_ctrl_c_ends_it(tmp_path: Path) -> None
         shown += os.read(ours, 1000)
     os.write(ours, b"\\boxed{")
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(120) == 130
     assert b"of 1 episodes" not in shown
 
 

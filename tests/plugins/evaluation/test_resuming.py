@@ -237,7 +237,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
         process = subprocess.Popen([*command, "--output", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
         wait_until(lambda: len(server.requests) >= 12 or process.poll() is not None, "no request came")
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=240)
         assert process.returncode == 130, said
         assert "Interrupted." in said
         finished = len([*read_results(tmp_path / "run")])

@@ -345,7 +345,7 @@ def script(rest: str, hanging: int = 0) -> tuple[subprocess.Popen[str], int]:
 
 def test_a_process_that_ends_leaves_no_template() -> None:
     process, server = script("input()")  # it must still be there when its template is looked for
-    _, errors = process.communicate("\n", timeout=60)
+    _, errors = process.communicate("\n", timeout=240)
     assert (process.returncode, errors) == (0, "")
     assert wait_until(lambda: not alive(server))
 
@@ -375,6 +375,6 @@ def test_ctrl_c_interrupts_a_call_and_ends_its_process() -> None:
     assert wait_until(lambda: bool(children(server)))
     grader = children(server)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=240)
     assert (output.strip(), errors) == ("Grade(value=1.0, error=None)", "")
     assert wait_until(lambda: not any(map(alive, [server, *grader])))

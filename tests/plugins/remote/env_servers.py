@@ -32,7 +32,7 @@ class Server:
 
     def health(self) -> dict[str, Any]:
         """What the server says of its sessions."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=240) as answer:
             return json.load(answer)
 
     @property
@@ -43,7 +43,7 @@ class Server:
     def end(self, how: signal.Signals = signal.SIGKILL) -> str:
         """Send a signal, wait for the end, and return what the server wrote to its log."""
         self.process.send_signal(how)
-        _, log = self.process.communicate(timeout=60)
+        _, log = self.process.communicate(timeout=240)
         return log
 
 

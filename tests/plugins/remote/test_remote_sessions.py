@@ -182,7 +182,7 @@ def test_a_call_that_takes_too_long_ends_the_session() -> None:
         wait_until(lambda: server.health()["closing"] >= 1, "the environment still hangs")
         opened(env)
         server.process.terminate()
-        server.process.wait(60)  # though a thread never ends
+        server.process.wait(120)  # though a thread never ends
 
 
 def test_a_session_without_calls_ends() -> None:

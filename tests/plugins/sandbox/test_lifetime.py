@@ -183,7 +183,7 @@ def test_forked(sandbox: LocalSandbox) -> None:
     session.run("x = 1")
     process = multiprocessing.get_context("fork").Process(target=_in_the_fork, args=(sandbox, session))
     process.start()
-    process.join(60)
+    process.join(120)
     assert process.exitcode == 0
     assert session.run("print(x)").stdout == "1\n"
     session.close()

@@ -39,7 +39,7 @@ class Server:
         self.process.send_signal(how)
         assert self.process.stdout is not None
         self.process.stdout.close()
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=240)
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ class Liar:
     def __exit__(self, *error: object) -> None:
         self._stopped.set()
         for thread in [*self._threads]:
-            thread.join(10)
+            thread.join(120)
             assert not thread.is_alive()
         self._socket.close()
 

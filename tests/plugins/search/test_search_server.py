@@ -44,7 +44,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def ended(*options: str | Path) -> tuple[int, str]:
     """A server that does not get as far as serving: its exit status and what it says."""
-    process = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=120)
+    process = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=240)
     return process.returncode, process.stderr.splitlines()[-1]
 
 
@@ -77,7 +77,7 @@ def test_json_is_answered_as_json_in_the_shapes_of_gem_llm_and_search_r1(server:
 
 
 def _ask(server: Server, request: dict[str, Any]) -> Any:
-    reply = httpx2.post(server.url, json=request, timeout=60)
+    reply = httpx2.post(server.url, json=request, timeout=240)
     assert reply.headers["content-type"] == "application/json"
     return reply.json()["result"]
 
@@ -156,7 +156,7 @@ def test_many_callers_get_each_their_own_and_health_does_not_wait(server: Server
         thread.start()
     during = 0
     while any(thread.is_alive() for thread in threads):
-        assert httpx2.get(server.base + "/health", timeout=60).status_code == 200
+        assert httpx2.get(server.base + "/health", timeout=240).status_code == 200
         during += len(replies) < 32
     assert during > 0
     assert len(replies) == 32
@@ -324,7 +324,7 @@ def test_a_signal_ends_it_though_clients_hang_on(how: signal.Signals, status: in
             assert idle.get(server.base + "/health").status_code == 200
             halfway.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
             server.process.send_signal(how)
-            assert server.process.wait(timeout=30) == status
+            assert server.process.wait(timeout=240) == status
         with pytest.raises(httpx2.ConnectError):
             httpx2.get(server.base + "/health")
 
@@ -338,7 +338,7 @@ def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == f"Reading {corpus}\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=240) == 0
         assert process.stdout.read() == ""
     assert [*tmp_path.iterdir()] == [corpus]
 

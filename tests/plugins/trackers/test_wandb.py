@@ -19,7 +19,7 @@ def runs() -> list[Path]:
 
 def inspected(file: Path, *options: str) -> str:
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", *options, str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout
 
 
 def history(file: Path) -> list[dict[str, Any]]:

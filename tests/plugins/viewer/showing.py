@@ -30,7 +30,7 @@ def served(*paths: Path, browser: Path | None = None) -> Generator[str, None, No
             yield process.stdout.readline().strip()
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 0
+            assert process.wait(120) == 0
 
 
 def exported(path: Path, page: Path, **options: Any) -> Path:

@@ -173,9 +173,9 @@ def test_exports_need_no_server(run: Path, tmp_path: Path) -> None:
     )
     page = tmp_path / "page.html"
     command = [sys.executable, "-c", code]
-    assert subprocess.run([*command, "--export", str(page)], capture_output=True, timeout=120).returncode == 0
+    assert subprocess.run([*command, "--export", str(page)], capture_output=True, timeout=240).returncode == 0
     assert page.exists()
-    served = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    served = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert served.returncode == 1
     assert install_line("view") in served.stderr
 

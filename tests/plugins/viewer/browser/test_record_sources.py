@@ -171,7 +171,7 @@ def test_entries_of_an_evaluation_with_the_same_environment(open_page: Any, tmp_
     suite.write_text("".join(entry.format(length) for length in (3, 5)))
     folder = tmp_path / "evaluation"
     options = ["--suite", str(suite), "--model", "random", "--tasks", "2", "--output", str(folder)]
-    subprocess.run([sys.executable, "-m", "gem_core", "eval", *options], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "gem_core", "eval", *options], check=True, capture_output=True, timeout=240)
     with open_page(exported(folder, tmp_path / "page.html")) as tab:
         assert sorted(tab.texts(".facts-table a")) == ["length 3", "length 5"]
         tab.page.locator(".facts-table a", has_text="length 5").click()
@@ -188,7 +188,7 @@ def test_the_folder_of_an_evaluation(open_page: Any, tmp_path: Path) -> None:
     folder = tmp_path / "evaluation"
     options = ["--model", "random", "--tasks", "3", "--repeats", "2", "--env-kwargs", '{"length": 4}']
     command = [sys.executable, "-m", "gem_core", "eval", "game:Corridor-v0", *options, "--output", str(folder)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=240)
     with open_page(exported(folder, tmp_path / "page.html")) as tab:
         assert "evaluation, 6 episodes" in tab.text("h1")
         tab.press("4")
