@@ -102,7 +102,7 @@ class Negotiation(Match):
         return (
             f"You are {agent} and divide {_named(self._counts)} with another player. One item is worth to you: "
             f"{values}. The other player's values differ. Answer with what you want for yourself, in this order, or "
-            f"with {boxed(_ACCEPT)} to take what the other player's last offer leaves you. For example {boxed('1 0 1')}. "
+            f"with {boxed(_ACCEPT)} to take what the other player's offer leaves you. For example {boxed('1 0 1')}. "
             f"The other player reads what you write. Without an agreement after {self.max_turns} turns, nobody gets "
             "anything."
         )
