@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from oat.algorithms.ppo import PPOArgs
 from oat.types import TransitionData
@@ -61,15 +60,17 @@ def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,
     }
-    matches = [[*match] for _, match in groupby(batch.episodes, lambda episode: episode.match)]
-    items = [_of_match([EpisodeData.of(episode, info) for episode in match]) for match in matches]
+    items: list[EpisodeData] = []
+    before: Episode | None = None
+    for episode in batch.episodes:
+        if before is not None and episode.agent and episode.match == before.match:
+            items[-1].others.append(EpisodeData.of(episode, info))
+        else:
+            items.append(EpisodeData.of(episode, info))
+        before = episode
     items += [EpisodeData("", [], "", [], [], [0.0], info=info) for _ in range(count - len(items))]
     items[0].dropped = batch.dropped
     return items
-
-
-def _of_match(agents: Sequence[EpisodeData]) -> EpisodeData:
-    return replace(agents[0], others=[*agents[1:]])
 
 
 def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[TransitionData], TurnTable]:
