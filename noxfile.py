@@ -102,6 +102,9 @@ def core(session: nox.Session, python: str) -> None:
     long += ["core/test_vector_hostile.py", "core/test_hostile_benchmark.py", "plugins/evaluation/test_resuming.py"]
     # Attacks on the kernel's boundaries, most of them once more as another user with the system's Python.
     long += ["plugins/sandbox/test_attacks.py", "plugins/grading/test_another_user.py"]
+    long += ["plugins/sandbox/test_shell_escapes.py"]
+    # Hundreds of shells, and a Python for the tests of each task.
+    long += ["plugins/terminal/test_terminal_tasks.py", "plugins/terminal/test_terminal.py"]
     elsewhere = ["tests/plugins/trackers", "tests/plugins/openenv", "tests/plugins/verifiers", BROWSER_TESTS]
     left_out = [f"--ignore={path}" for path in [*elsewhere, *(f"tests/plugins/{hub}" for hub in HUBS)]]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]

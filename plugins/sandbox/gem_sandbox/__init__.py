@@ -15,24 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gem_sandbox.errors import SandboxError as SandboxError
+    from gem_sandbox.errors import ShellError as ShellError
     from gem_sandbox.execution import Ending as Ending
     from gem_sandbox.execution import Execution as Execution
+    from gem_sandbox.files import Entry as Entry
     from gem_sandbox.limits import Limits as Limits
     from gem_sandbox.local import LocalSandbox as LocalSandbox
     from gem_sandbox.sandbox import Sandbox as Sandbox
     from gem_sandbox.sandbox import Session as Session
+    from gem_sandbox.shell import LocalShell as LocalShell
+    from gem_sandbox.shell import Ran as Ran
 
 _HOME = {
     "Ending": "execution",
+    "Entry": "files",
     "Execution": "execution",
     "Limits": "limits",
     "LocalSandbox": "local",
+    "LocalShell": "shell",
+    "Ran": "shell",
     "Sandbox": "sandbox",
     "SandboxError": "errors",
     "Session": "sandbox",
+    "ShellError": "errors",
 }
 
-__all__ = ["Ending", "Execution", "Limits", "LocalSandbox", "Sandbox", "SandboxError", "Session"]
+__all__ = [
+    "Ending", "Entry", "Execution", "Limits", "LocalSandbox", "LocalShell", "Ran", "Sandbox", "SandboxError", "Session",
+    "ShellError",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

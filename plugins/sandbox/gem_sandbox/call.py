@@ -51,12 +51,13 @@ class Call:
         server: starts it.
         limits: it has.
         session: whether it reports after each run, and continues.
+        shell: whether it is a shell's; then a session.
 
     Raises:
         ServerLost: by all methods but `close`: the server has died.
     """
 
-    def __init__(self, server: ForkServer, limits: Limits, *, session: bool) -> None:
+    def __init__(self, server: ForkServer, limits: Limits, *, session: bool, shell: bool = False) -> None:
         self._wall = limits.wall
         self._session = session
         self._left: float | None = None
@@ -66,7 +67,7 @@ class Call:
             self._channel, its_channel = _sockets(mine, theirs)
             stdout, its_stdout = _pipe(mine, theirs)
             stderr, its_stderr = _pipe(mine, theirs)
-            start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk)
+            start = Start(session, limits.cpu_seconds, limits.memory, limits.processes, limits.disk, shell)
             server.send(start.encoded(), [its_call.fileno(), its_channel.fileno(), its_stdout, its_stderr])
             # Also if nobody closes it; but a fork of this process has no right to.
             weakref.finalize(self, _end, os.getpid(), self._call, mine.pop_all()).atexit = False
@@ -86,27 +87,34 @@ class Call:
         Raises:
             OSError: the system refuses to send file descriptors.
         """
-        sent = not _unread(self._channel)  # or what a process never takes would pile up until nobody can send
         with reread(stdin) as stdin:
-            try:
-                if sent:
-                    socket.send_fds(self._channel, [b"P"], [code, stdin])
-            except ConnectionError:
-                sent = False
+            return self.send(code, stdin)
+
+    def send(self, *files: int) -> bool:
+        """As `give`, with the file descriptors as they are."""
+        sent = not _unread(self._channel)  # or what a process never takes would pile up until nobody can send
+        try:
+            if sent:
+                socket.send_fds(self._channel, [b"P"], files)
+        except ConnectionError:
+            sent = False
         if not select.select([self._call], [], [], 0)[0]:
             return sent
         if not _received(self._call, socket.MSG_PEEK):
             raise ServerLost
         return False
 
-    def wait(self) -> Turn:
+    def wait(self, seconds: float | None = None) -> Turn:
         """Read what it writes until it has ended, or reported; end it when its time is up. Raises `NotStarted`.
+
+        Args:
+            seconds: in a session: this time, in place of the limit.
 
         A busy machine makes no program late: the server knows how long it had no core. Not so in a session, whose
         process the server has known for longer than this run.
         """
         begin = time.monotonic()
-        deadline, late = begin + self._wall, self._session
+        deadline, late = begin + (self._wall if seconds is None else seconds), self._session
         asked = killed = False
         while True:
             left = max(0.0, deadline - time.monotonic())

@@ -8,9 +8,10 @@ import os
 import resource
 import socket
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
-from gem_sandbox import kernel, program, seccomp
+from gem_sandbox import console, kernel, program, seccomp
 from gem_sandbox.messages import BROKEN, FINISHED, MESSAGE_BYTES, OUT_OF_MEMORY, Report, Start
 from gem_sandbox.serving import FILES
 
@@ -38,6 +39,8 @@ class Duty(NamedTuple):
     """Bytes that the server has mapped."""
     may_fork: bool
     """Whether it may start processes."""
+    fixed: Sequence[str]
+    """Of a shell: see `gem_sandbox.root.Root`."""
 
 
 def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
@@ -52,6 +55,8 @@ def run(duty: Duty, cell: Confining, file: int) -> NoReturn:
         desk = _keep_desk(file)
         folder = _prepared(duty, cell, desk)
         channel = _open_files(desk)
+        if duty.start.shell:
+            console.serve(channel, duty.start.cpu, duty.fixed)
         _session(channel, folder, duty.start.cpu) if duty.start.session else _program(channel, folder)
     except BaseException as error:  # so little memory or disk that nothing can run
         with contextlib.suppress(BaseException):
@@ -120,17 +125,23 @@ def _prepare(duty: Duty, cell: Confining) -> str:
     """Everything between the fork and the program; returns the program's folder."""
     _offer_to_the_oom_killer()
     box, processes = cell.confine(duty.start)
-    work = box + "/work"
-    for name in ("work", "home", "tmp", "shm"):
-        os.mkdir(f"{box}/{name}", 0o700)
+    work = box if duty.start.shell else _furnish(box)
     os.chdir(work)
-    os.environ["HOME"] = box + "/home"
-    os.environ["TMPDIR"] = box + "/tmp"
     _set_limits(duty.start, duty.address_space, processes)
     kernel.drop_capabilities()
     seccomp.install(processes=duty.may_fork)
-    sys.path.insert(0, work)
+    if not duty.start.shell:
+        sys.path.insert(0, work)
     return work
+
+
+def _furnish(box: str) -> str:
+    """Make the folders of a program; returns its working directory."""
+    for name in ("work", "home", "tmp", "shm"):
+        os.mkdir(f"{box}/{name}", 0o700)
+    os.environ["HOME"] = box + "/home"
+    os.environ["TMPDIR"] = box + "/tmp"
+    return box + "/work"
 
 
 def _program(channel: socket.socket, folder: str) -> None:

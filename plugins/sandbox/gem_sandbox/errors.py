@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, GemError
 
 
 class SandboxError(EnvError):
     """There is no sandbox to run a program in: no safe backend here, a module that cannot be preloaded, limits that are
     none, or a machine without room. It says nothing about the program."""
+
+
+class ShellError(GemError):
+    """A shell cannot do what it was asked for, because of what its commands have done: its files are too large, its
+    disk is full, or its process was ended. It says nothing about the machine."""
 
 
 @contextlib.contextmanager

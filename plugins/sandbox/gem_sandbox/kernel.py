@@ -17,7 +17,9 @@ MNT_DETACH = 2
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+PR_SET_SECUREBITS, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 28, 36, 38
+SECUREBITS_NO_ROOT = 0x2F
+"""The user 0 is a user like others, for good."""
 
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _SIGPROCMASK = {"x86_64": 14, "aarch64": 135}
@@ -63,6 +65,16 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     """As mount(2)."""
     arguments = (os.fsencode(text) for text in (source, target, kind))
     _checked(_libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(options)), target)
+
+
+def bind(source: str, target: str) -> None:
+    """Show a file or folder, with all that is mounted below it, at another place, which is made where it is missing."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o644))
+    mount(source, target, flags=MS_BIND | MS_REC)
 
 
 def unmount(target: str) -> None:

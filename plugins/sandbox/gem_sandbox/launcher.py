@@ -77,13 +77,4 @@ def _fill(view: View) -> None:
         os.makedirs(os.path.dirname(_NEW + path), exist_ok=True)
         os.symlink(target, _NEW + path)
     for path, source in [*view.binds.items(), *zip(DEVICES, DEVICES, strict=True)]:
-        _bind(_OLD + source, _NEW + path)
-
-
-def _bind(source: str, target: str) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    if os.path.isdir(source):
-        os.makedirs(target, exist_ok=True)
-    else:
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT, 0o644))
-    kernel.mount(source, target, flags=kernel.MS_BIND | kernel.MS_REC)
+        kernel.bind(_OLD + source, _NEW + path)

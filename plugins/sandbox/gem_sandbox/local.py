@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from gem_sandbox import choice, pool
-from gem_sandbox.call import Call, NotStarted, Turn
+from gem_sandbox.call import Call, NotStarted
+from gem_sandbox.endings import execution
 from gem_sandbox.errors import SandboxError, machine_trouble
-from gem_sandbox.execution import Ending, Execution
+from gem_sandbox.execution import Execution
 from gem_sandbox.forkserver import ForkServer, Keeper, ServerLost
 from gem_sandbox.limits import Limits
-from gem_sandbox.messages import OUT_OF_MEMORY
 from gem_sandbox.pool import Settings
+from gem_sandbox.root import WORK
 from gem_sandbox.sandbox import Sandbox, Session
+from gem_sandbox.shell import LocalShell
 from gem_sandbox.source import sealed
 
+_T = TypeVar("_T")
 _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds before each further attempt where the system refuses what a call needs."""
 
@@ -88,7 +90,27 @@ class LocalSandbox(Sandbox):
         if self._settings is not None:
             pool.leave(self._settings, id(self))
 
-    def converse(self, talk: Callable[[ForkServer], Execution]) -> Execution:
+    def shell(
+        self, *, limits: Limits | None = None, folder: str = WORK, variables: Mapping[str, str] | None = None
+    ) -> LocalShell:
+        """A shell with a root of its own; see `gem_sandbox.shell`. It starts with its first command.
+
+        Args:
+            limits: in place of the sandbox's own; `wall` is that of a command that names no other.
+            folder: where commands start.
+            variables: of the environment, beside the usual ones.
+
+        Raises:
+            SandboxError: the backend `limits` gives no process a root of its own. By the first command: see above.
+        """
+        return LocalShell(self, limits or self._limits, folder, variables or {})
+
+    @property
+    def backend(self) -> str:
+        """The backend that is used. Raises `SandboxError` where there is none."""
+        return self._found().backend
+
+    def converse(self, talk: Callable[[ForkServer], _T]) -> _T:
         """Hand a server to a function that may raise `ServerLost`, and another one if it does; and do so again after a
         pause where the system refuses what is needed (`OSError`).
 
@@ -102,7 +124,7 @@ class LocalSandbox(Sandbox):
         with machine_trouble():
             return self._attempt(talk)
 
-    def _attempt(self, talk: Callable[[ForkServer], Execution]) -> Execution:
+    def _attempt(self, talk: Callable[[ForkServer], _T]) -> _T:
         done = self._pool().converse(talk, id(self))
         if done is None:
             raise SandboxError(
@@ -120,16 +142,19 @@ class LocalSandbox(Sandbox):
         def talk(server: ForkServer) -> Execution:
             with contextlib.closing(Call(server, limits, session=False)) as call:
                 call.give(code, stdin)
-                return _execution(call, call.wait(), limits)
+                return execution(call, call.wait(), limits)
 
         return self.converse(talk)
 
     def _pool(self) -> Keeper:
+        return pool.pool(self._found())
+
+    def _found(self) -> Settings:
         if self._settings is None:
             backend = choice.chosen(self._asked["backend"], allow_unsafe=self._asked["allow_unsafe"])
             self._settings = Settings(backend, self._asked["preload"], self._concurrency)
             weakref.finalize(self, pool.leave, self._settings, id(self))
-        return pool.pool(self._settings)
+        return self._settings
 
 
 class LocalSession(Session):
@@ -165,7 +190,7 @@ class LocalSession(Session):
             self._drop()
             raise
         self._check_open(call)
-        done = _execution(call, turn, self._limits)._replace(restarted=self._ended)
+        done = execution(call, turn, self._limits)._replace(restarted=self._ended)
         self._ended = False
         self._has_state = True
         if turn.ended:
@@ -218,33 +243,3 @@ class LocalSession(Session):
                 "that was defined in it. The next run starts another. Is the machine out of memory?"
             )
         self._drop()
-
-
-def _execution(call: Call, turn: Turn, limits: Limits) -> Execution:
-    cut = call.stdout.truncated, call.stderr.truncated
-    stdout, stderr = call.stdout.take(), call.stderr.take()
-    code, ending = _ending(turn, limits)
-    return Execution(stdout, stderr, code, ending, turn.seconds, *cut)
-
-
-def _ending(turn: Turn, limits: Limits) -> tuple[int | None, Ending]:
-    out_of_memory = turn.report is not None and turn.report.kind == OUT_OF_MEMORY
-    if turn.ended is None:
-        assert turn.report is not None
-        return _exit_code(turn.report.detail), "memory" if out_of_memory else "exit"
-    code = os.waitstatus_to_exitcode(turn.ended.status)
-    if turn.ended.too_large:
-        return None, "memory"
-    if code >= 0:
-        return code, "memory" if out_of_memory and code == 1 else "exit"
-    if code == -signal.SIGKILL and turn.late:
-        return None, "timeout"
-    # The kernel's own count may be ahead of what it tells.
-    if code in {-signal.SIGXCPU, -signal.SIGKILL} and turn.ended.cpu >= limits.cpu_seconds / 2:
-        return None, "timeout"
-    return code, "killed"
-
-
-def _exit_code(text: str) -> int:
-    """As the session's process says, which may say anything."""
-    return int(text) if text.isdecimal() and len(text) <= 3 else 1

@@ -11,6 +11,8 @@ A program's request is a `Start`, and its files are a channel, stdout and stderr
     caller <── Report ────────────────────────────────────────────────── process, through the channel
     caller <── stdout, stderr ────────────────────────────────────────── process, through pipes
 
+A shell's requests and answers are JSON: `gem_sandbox.console`.
+
 A program may have taken over its process by the time the process reports: what it can lie about is itself. How the
 process ended, and what it used, the server knows from the kernel, and no program can reach the server's sockets.
 """
@@ -46,6 +48,8 @@ class Start(NamedTuple):
     processes: int
     disk: int
     """Bytes."""
+    shell: bool = False
+    """Whether it is a shell's: see `gem_sandbox.console`."""
 
     def encoded(self) -> bytes:
         """As one message."""

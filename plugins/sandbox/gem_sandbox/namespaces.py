@@ -5,7 +5,8 @@ namespace in which there is nothing. It is no user of the machine's but "nobody"
 namespaces only because it is in a user namespace of its own. Each program gets, inside of that:
 
 - a process namespace, whose first process does nothing but be there: when it is killed, the kernel kills the rest;
-- a mount namespace, with a file system of its own in memory and a /proc that shows its own processes;
+- a mount namespace, with a file system of its own in memory and a /proc that shows its own processes; a shell's
+  begins at the root (`root.py`);
 - a user namespace, in which it has lost all capabilities by the time the program starts.
 """
 
@@ -22,6 +23,7 @@ from gem_sandbox import kernel
 from gem_sandbox.launcher import map_user
 from gem_sandbox.memory import children, id_in_proc
 from gem_sandbox.messages import Start
+from gem_sandbox.root import WORK, Root
 from gem_sandbox.view import BOX, PACKAGE_FOLDER
 
 _NOBODY = 65534
@@ -60,9 +62,14 @@ def _wait(child: int) -> NoReturn:
 
 
 class Cell:
-    """A process namespace for a program, and what else it is confined by."""
+    """A process namespace for a program or a shell, and what else it is confined by.
 
-    def __init__(self) -> None:
+    Args:
+        root: builds the file systems of shells.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
         self._stack = ctypes.create_string_buffer(_STACK_BYTES)
         # It shares the server's memory and files, so that it costs next to nothing; it never touches either.
         sharing = kernel.CLONE_VM | kernel.CLONE_FILES
@@ -88,19 +95,27 @@ class Cell:
         uid, gid = os.getuid(), os.getgid()
         own = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
         kernel.unshare(kernel.CLONE_NEWNS)
+        if start.shell:
+            self._root.enter(start.disk)
+        else:
+            self._fill_box(start.disk)
+        user = 0 if start.shell else _USER
+        kernel.unshare(kernel.CLONE_NEWUSER)
+        map_user(user, uid, user, gid, own)
+        os.close(own)
+        kernel.prctl(kernel.PR_SET_SECUREBITS, kernel.SECUREBITS_NO_ROOT)
+        return WORK if start.shell else BOX, start.processes
+
+    def _fill_box(self, disk: int) -> None:
         harmless = kernel.MS_NOSUID | kernel.MS_NODEV
-        files = start.disk // _BYTES_PER_FILE
-        kernel.mount("tmpfs", BOX, "tmpfs", harmless, f"size={start.disk},nr_inodes={files},mode=700")
+        files = disk // _BYTES_PER_FILE
+        kernel.mount("tmpfs", BOX, "tmpfs", harmless, f"size={disk},nr_inodes={files},mode=700")
         try:
             # Read-only: a program could ask the kernel here to end others first when memory runs out.
             harmless |= kernel.MS_RDONLY | kernel.MS_NOEXEC
             kernel.mount("proc", "/proc", "proc", harmless, "subset=pid,hidepid=2")
         except OSError:  # as in containers that hide parts of their own
             kernel.mount("tmpfs", "/proc", "tmpfs", harmless)
-        kernel.unshare(kernel.CLONE_NEWUSER)
-        map_user(_USER, uid, _USER, gid, own)
-        os.close(own)
-        return BOX, start.processes
 
     def kill(self) -> None:
         """End all of its processes."""

@@ -21,6 +21,7 @@ from gem_sandbox.memory import Memory, inherited, tree
 from gem_sandbox.messages import MESSAGE_BYTES, READY, Start
 from gem_sandbox.plain import Plain
 from gem_sandbox.priority import Priority
+from gem_sandbox.root import Root
 from gem_sandbox.serving import Job, Server, address_space, limit_files
 from gem_sandbox.view import is_below
 
@@ -40,25 +41,26 @@ def main() -> None:
         plain = Plain(settings["readable"], settings["folder"]) if settings["backend"] == "limits" else None
         if plain is None:
             namespaces.enter()
+        root = Root(settings["readable"])
         _settle(settings)
         control.send(_preload(settings["preload"]))
         _open_streams()
         gc.collect()
         gc.freeze()  # so that the programs' collections leave these pages shared
         # Without namespaces, spares would count among the processes that `Plain` limits.
-        Server(control, _jobs(plain, settings["socket_bytes"]), spares=plain is None).serve()
+        Server(control, _jobs(plain, root, settings["socket_bytes"]), spares=plain is None).serve()
         if plain is not None:
             plain.close()
 
 
-def _jobs(plain: Plain | None, socket_bytes: int) -> Callable[[bytes], Job]:
+def _jobs(plain: Plain | None, root: Root, socket_bytes: int) -> Callable[[bytes], Job]:
     mapped, may_fork = address_space(), plain.may_fork if plain else True
     memory = Memory(socket_bytes, inherited())
 
     def job(request: bytes) -> Job:
-        cell = plain.cell() if plain else namespaces.Cell()
         start = Start.decoded(request)
-        run = partial(child.run, child.Duty(start, mapped, may_fork), cell)
+        cell = plain.cell() if plain else namespaces.Cell(root)
+        run = partial(child.run, child.Duty(start, mapped, may_fork, root.fixed), cell)
         return Job(cell, run, partial(_look, Priority(), partial(memory.exceeded, limit=start.memory)))
 
     return job

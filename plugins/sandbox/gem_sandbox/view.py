@@ -20,14 +20,15 @@ _SYSTEM = (
     "/sys/kernel/mm/transparent_hugepage",  # the C library looks here how large pages can be
 )  # fmt: skip
 _OF_A_PREFIX = ("bin", "lib", "lib64", "libexec", "ssl", "share/zoneinfo", "pyvenv.cfg")
-_LINKS = {
+LINKS = {
     "/dev/zero": "/dev/full",  # reads the same; mapped, the other one is memory that nobody counts
     "/dev/fd": "/proc/self/fd",
     "/dev/stdin": "/proc/self/fd/0",
     "/dev/stdout": "/proc/self/fd/1",
     "/dev/stderr": "/proc/self/fd/2",
-    "/dev/shm": f"{BOX}/shm",
 }
+"""Links that every file system of ours has."""
+_OF_A_BOX = {"/dev/shm": f"{BOX}/shm"}
 _TEMPORARY = {"/tmp": f"{BOX}/tmp", "/var/tmp": f"{BOX}/tmp"}
 
 
@@ -56,7 +57,9 @@ def view() -> View:
         if not any(is_below(path, above) for above in shown):
             shown[path] = os.path.realpath(path)
     free = {path: box for path, box in _TEMPORARY.items() if not any(is_below(one, path) for one in shown)}
-    return View({**links, **_LINKS, **free}, {**shown, PACKAGE_FOLDER + "/gem_sandbox": str(Path(__file__).parent)})
+    return View(
+        {**links, **LINKS, **_OF_A_BOX, **free}, {**shown, PACKAGE_FOLDER + "/gem_sandbox": str(Path(__file__).parent)}
+    )
 
 
 def search_path() -> list[str]:

@@ -1,0 +1,188 @@
+"""Folders of tasks, as their authors publish them: Harbor's, which ours are, too, and terminal-bench's.
+
+| | Harbor | terminal-bench |
+| --- | --- | --- |
+| settings | `task.toml` | `task.yaml` |
+| instruction | `instruction.md` | in `task.yaml` |
+| start | `environment/`: its Dockerfile, or else its files, which lie in /app | `Dockerfile`, `docker-compose.yaml` |
+| tests | `tests/test.sh` | `run-tests.sh`, `tests/` |
+| verdict | /logs/verifier/reward.txt or reward.json | the summary that pytest prints |
+| solution | `solution/solve.sh` | `solution.sh` |
+
+A task of ours says `reward = "exit code"` under `[verifier]`: its tests decide by their exit code, which nothing that
+they run can change. Its symbolic links are in `[environment.links]`, because a wheel has none.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import yaml
+
+from gem_sandbox import Entry
+from gem_terminal import dockerfile, needs
+from gem_terminal.errors import TaskRefused
+from gem_terminal.task import TESTS, WORK, Rule, Task, files_below
+
+_toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_HARBOR, _BENCH = "task.toml", "task.yaml"
+_LONGEST = 86_400.0
+
+
+class Tasks(NamedTuple):
+    """What a folder holds."""
+
+    runnable: tuple[Task, ...]
+    """By name."""
+    refused: Mapping[str, str]
+    """Why the others cannot run here, by their names."""
+
+
+def read_tasks(folder: Path) -> Tasks:
+    """The task in a folder, or all tasks in the folders right below it.
+
+    Raises:
+        TaskRefused: there is no task.
+    """
+    if not folder.is_dir():
+        raise TaskRefused(f"there is no folder {str(folder)!r}. Give the folder of a task, or one with such folders")
+    folders = [folder] if _is_task(folder) else sorted(path for path in folder.iterdir() if _is_task(path))
+    if not folders:
+        raise TaskRefused(f"{folder} holds no task: neither {_HARBOR} nor {_BENCH} is in it or right below it")
+    runnable: list[Task] = []
+    refused: dict[str, str] = {}
+    for one in folders:
+        try:
+            runnable.append(read_task(one))
+        except TaskRefused as error:
+            refused[one.name] = str(error)
+    return Tasks(tuple(runnable), refused)
+
+
+def read_task(folder: Path) -> Task:
+    """The task in a folder.
+
+    Raises:
+        TaskRefused: it cannot run here, or the folder holds none.
+    """
+    try:
+        return _harbor(folder) if (folder / _HARBOR).is_file() else _terminal_bench(folder)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # of TOML and of texts: ValueError
+        raise TaskRefused(f"{folder.name}: it cannot be read: {error}") from error
+
+
+def _is_task(folder: Path) -> bool:
+    return (folder / _HARBOR).is_file() or (folder / _BENCH).is_file()
+
+
+def _harbor(folder: Path) -> Task:
+    name = folder.name
+    settings: dict[str, Any] = _toml.loads((folder / _HARBOR).read_text(encoding="utf-8"))
+    agent, verifier, environment = (_table(settings, key, name) for key in ("agent", "verifier", "environment"))
+    if settings.get("steps"):
+        raise TaskRefused(f"{name}: it has several steps, which this package does not run")
+    image = environment.get("docker_image")
+    if image is not None and not dockerfile.is_plain(str(image)):
+        raise TaskRefused(f"{name}: it needs the image {image!r}, and Docker is not used here")
+    script = folder / "tests" / "test.sh"
+    _check(folder, [script], folder / "environment")
+    start = _start(folder / "environment", name)
+    links = {path: Entry(target=target) for path, target in _texts(environment.get("links")).items()}
+    rule: Rule = "exit code" if verifier.get("reward") == "exit code" else "reward file"
+    return Task(
+        name,
+        (folder / "instruction.md").read_text(encoding="utf-8").strip(),
+        {**start.files, **links},
+        files_below(folder / "tests", TESTS),
+        f"{TESTS}/test.sh",
+        rule,
+        _seconds(agent, "timeout_sec", name),
+        _seconds(verifier, "timeout_sec", name),
+        str(environment.get("workdir") or start.folder),
+        {**start.variables, **_texts(environment.get("env"))},
+        _text(folder / "solution" / "solve.sh"),
+    )
+
+
+def _terminal_bench(folder: Path) -> Task:
+    name = folder.name
+    settings = yaml.safe_load((folder / _BENCH).read_text(encoding="utf-8"))
+    if not isinstance(settings, dict):
+        raise TaskRefused(f"{name}: {_BENCH} holds no settings")
+    settings = cast("dict[str, Any]", settings)
+    if settings.get("parser_name", "pytest") != "pytest":
+        raise TaskRefused(f"{name}: its tests are read by {settings['parser_name']!r}; this package reads pytest's")
+    if settings.get("run_tests_in_same_shell"):
+        raise TaskRefused(f"{name}: its tests run in the shell of the policy, and here they never do")
+    script = folder / "run-tests.sh"
+    _check(folder, [script, *sorted(folder.glob("tests/*.sh"))], folder)
+    start = dockerfile.read(folder / "Dockerfile", name) if (folder / "Dockerfile").is_file() else dockerfile.Start()
+    own = {f"{TESTS}/run-tests.sh": dockerfile.entry_of(script)}
+    return Task(
+        name,
+        _instruction(settings, name),
+        start.files,
+        {**files_below(folder / "tests", TESTS), **own},
+        f"{TESTS}/run-tests.sh",
+        "pytest",
+        _seconds(settings, "max_agent_timeout_sec", name),
+        _seconds(settings, "max_test_timeout_sec", name),
+        start.folder,
+        {**start.variables, "TEST_DIR": TESTS},
+        _text(folder / "solution.sh"),
+    )
+
+
+def _instruction(settings: Mapping[str, Any], name: str) -> str:
+    text = settings.get("instruction")
+    if not isinstance(text, str):
+        raise TaskRefused(f"{name}: {_BENCH} has no instruction")
+    return text.strip()
+
+
+def _start(folder: Path, name: str) -> dockerfile.Start:
+    if (folder / "Dockerfile").is_file():
+        return dockerfile.read(folder / "Dockerfile", name)
+    return dockerfile.Start(files=files_below(folder, WORK) if folder.is_dir() else {})
+
+
+def _check(folder: Path, scripts: list[Path], environment: Path) -> None:
+    """Raises `TaskRefused` for what can be seen to need more than there is."""
+    name = folder.name
+    if missing := next((path for path in scripts if not path.is_file()), None):
+        raise TaskRefused(f"{name}: it has no {missing.relative_to(folder).as_posix()}")
+    for compose in (environment / "docker-compose.yaml", environment / "docker-compose.yml"):
+        if compose.is_file():
+            content = yaml.safe_load(compose.read_text(encoding="utf-8"))
+            services = _table(cast("dict[str, Any]", content or {}), "services", name)
+            if len(services) > 1:
+                raise TaskRefused(f"{name}: it needs {len(services)} containers, and Docker is not used here")
+    if problem := needs.problem_of(scripts, folder):
+        raise TaskRefused(f"{name}: {problem}")
+
+
+def _table(settings: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
+    value = settings.get(key, {})
+    if not isinstance(value, dict):
+        raise TaskRefused(f"{name}: {key!r} must be a table, and is {value!r:.80}")
+    return cast("dict[str, Any]", value)
+
+
+def _seconds(table: Mapping[str, Any], key: str, name: str) -> float:
+    value = table.get(key, 600.0)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
+        raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_LONGEST:g}, and is {value!r:.80}")
+    return float(value)
+
+
+def _texts(value: Any) -> dict[str, str]:
+    items = cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()
+    return {str(key): str(one) for key, one in items}
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

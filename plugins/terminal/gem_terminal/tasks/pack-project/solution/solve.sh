@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+tar -C /app --exclude='*.tmp' -czf /app/project.tar.gz project

@@ -1,0 +1,17 @@
+"""A terminal for a module's tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from sandbox_here import LONG, needs_a_sandbox
+
+import gem_core
+from gem_terminal.env import TerminalEnv
+
+
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[TerminalEnv]:
+    """Our own tasks. A busy machine makes no command late."""
+    needs_a_sandbox()
+    with gem_core.make("terminal:Tasks-v0", timeout=LONG) as env:
+        yield env
