@@ -164,6 +164,13 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
+def trl_pictures(session: nox.Session) -> None:
+    """A tiny vision-language model learns to count in TRL's own loop; minutes, so not part of `tests`."""
+    python = trl_environment(session)
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/trl/picture_learning.py", *session.posargs)
+
+
+@nox.session
 def trl_gym(session: nox.Session) -> None:
     """An environment of Gymnasium trains in TRL's own loop; minutes and large, so not part of `tests`."""
     python = environment(session, "trl", ADAPTER_PYTHON, ["trl", "gym"], ["test"], first=[[TORCH]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -59,6 +60,22 @@ class Completion(msgspec.Struct, frozen=True):
     a token whose log-probability is unknown."""
     truncated: bool = False
     """The token limit cut the response off."""
+    versions: int | list[int] | None = None
+    """The version of the policy that sampled the tokens: one for all, or one for each where the weights changed in
+    between; `None` if the engine does not say. A version is the number of weight updates before it."""
+
+
+class PlacedPicture(msgspec.Struct, frozen=True):
+    """Where a token sequence shows a picture."""
+
+    start: int
+    """Position of the first of its ids."""
+    end: int
+    """One past the last of its ids."""
+    index: int
+    """Of the picture in `Episode.pictures`."""
+    grid: tuple[int, int, int]
+    """Frames, rows and columns of its patches, as the model reads them."""
 
 
 class TokenSequence(msgspec.Struct):
@@ -68,6 +85,8 @@ class TokenSequence(msgspec.Struct):
     """The first prompt, then responses and the text between them. A prompt without a response may be last."""
     logprobs: Logprobs
     """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
+    pictures: list[PlacedPicture] = []
+    """The pictures that its prompts show, in the order of their places."""
 
     @classmethod
     def starting(cls, prompt: TokenIds) -> TokenSequence:
@@ -109,6 +128,9 @@ class Turn(msgspec.Struct):
     """The environment's reward for this turn."""
     info: dict[str, Any] = {}
     """The environment's info for this turn."""
+    versions: list[tuple[int, int]] = []
+    """The policy versions that sampled the response, as runs `(version, tokens)` in the order of the tokens. Empty if
+    unknown."""
 
     @property
     def invalid(self) -> bool:
@@ -119,6 +141,15 @@ class Turn(msgspec.Struct):
     def tool_call(self) -> bool:
         """A tool answered."""
         return bool(self.info.get("use_tool"))
+
+
+class ShownPicture(msgspec.Struct, frozen=True):
+    """A picture of an observation."""
+
+    turn: int
+    """Index of the turn whose observation it belongs to; the number of turns for the final observation."""
+    uri: str
+    """A PNG file as a data URI; see `gem_core.picture.Picture`."""
 
 
 class Episode(msgspec.Struct):
@@ -151,6 +182,8 @@ class Episode(msgspec.Struct):
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
     agent: str = ""
     """In a match, whose episode it is: every agent has its own conversation, turns and rewards."""
+    pictures: list[ShownPicture] = []
+    """The pictures of all observations, in order. The infos of turns have them no more."""
 
     @property
     def id(self) -> str:
@@ -210,7 +243,16 @@ class Episode(msgspec.Struct):
             tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
             id=self.id,
             agent=self.agent,
+            versions=self.version_counts(),
         )
+
+    def version_counts(self) -> list[tuple[int, int]]:
+        """Sampled tokens by policy version, as pairs `(version, tokens)`, the oldest first; empty if unknown."""
+        counts: Counter[int] = Counter()
+        for turn in self.turns:
+            for version, tokens in turn.versions:
+                counts[version] += tokens
+        return sorted(counts.items())
 
     def _tool_calls(self) -> int | None:
         tools = any(turn.tool_call or "tool_use_counter" in turn.info for turn in self.turns)
@@ -243,6 +285,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """`Episode.id`."""
     agent: str = ""
     """`Episode.agent`."""
+    versions: list[tuple[int, int]] = []
+    """`Episode.version_counts()`."""
 
     @property
     def match(self) -> str:

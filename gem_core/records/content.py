@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gem_core.episode import Episode, EpisodeSummary, Logprobs, TokenIds, TokenSequence, as_logprobs, as_token_ids
+from gem_core.episode import (
+    Episode,
+    EpisodeSummary,
+    Logprobs,
+    PlacedPicture,
+    TokenIds,
+    TokenSequence,
+    as_logprobs,
+    as_token_ids,
+)
 from gem_core.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_core.rollout.recorder import as_utf8, encoded
 from gem_core.turn_batch import FloatArray, IntArray
@@ -37,6 +46,13 @@ class RecordedSummary(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """`Episode.id`."""
         return self.summary.id
+
+    @property
+    def staleness(self) -> int | None:
+        """Updates between the oldest policy version of the episode and its first update; `None` if unknown."""
+        if self.update is None or not self.summary.versions:
+            return None
+        return self.update - 1 - self.summary.versions[0][0]
 
 
 class Trained(msgspec.Struct):
@@ -96,12 +112,14 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
     kept = episode if full else _without_contents(episode)
     fields: dict[str, Any] = {**msgspec.structs.asdict(kept), "sequences": []}
     ids = [np.asarray(sequence.ids, dtype=np.int32) for sequence in kept.sequences]
-    columns = {
+    columns: dict[str, Any] = {
         "episode": zlib.compress(encoded(fields, kept)),
         "lengths": [len(one) for one in ids],
         "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
         "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
     }
+    if any(sequence.pictures for sequence in kept.sequences):
+        columns["pictures"] = [sequence.pictures for sequence in kept.sequences]
     return msgspec.msgpack.encode(columns)
 
 
@@ -117,6 +135,8 @@ def unpacked_episode(packed: bytes) -> Episode:
         return episode
     ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
+    for sequence, pictures in zip(episode.sequences, columns.pictures, strict=False):
+        sequence.pictures = pictures
     logprobs, place = unpacked_numbers(columns.logprobs), 0
     for turn in episode.turns:
         after = place + turn.end - turn.start
@@ -174,6 +194,7 @@ class _EpisodeColumns(msgspec.Struct):
     lengths: list[int]
     ids: bytes
     logprobs: bytes
+    pictures: list[list[PlacedPicture]] = []
 
 
 class _TokenColumn(msgspec.Struct):
@@ -191,8 +212,8 @@ class _TrainingColumns(msgspec.Struct):
 
 def _without_contents(episode: Episode) -> Episode:
     nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
-    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info)) for turn in episode.turns]
-    return msgspec.structs.replace(episode, turns=turns, sequences=[], final_observation="")
+    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
+    return msgspec.structs.replace(episode, turns=turns, sequences=[], pictures=[], final_observation="")
 
 
 def _flags(info: dict[str, Any]) -> dict[str, Any]:

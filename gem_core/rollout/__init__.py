@@ -9,7 +9,10 @@ from gem_core.rollout.batch import Batch
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_core.rollout.collector import BatchCollector
 from gem_core.rollout.conversation import Conversation
+from gem_core.rollout.group_filter import GroupFilter, Judgement
 from gem_core.rollout.metrics import batch_metrics, episode_metrics
+from gem_core.rollout.pace import Pace
+from gem_core.rollout.pictures import Patches, PicturePrompt, PictureReader, pictures_in
 from gem_core.rollout.policy import AsyncPolicy, Policy
 from gem_core.rollout.recorder import Recorder, recording
 from gem_core.rollout.reporter import Reporter
@@ -30,6 +33,12 @@ __all__ = [
     "EpisodeBuilder",
     "EpisodeRunner",
     "EpisodeSummary",
+    "GroupFilter",
+    "Judgement",
+    "Pace",
+    "Patches",
+    "PicturePrompt",
+    "PictureReader",
     "Policy",
     "Recorder",
     "Reporter",
@@ -42,5 +51,6 @@ __all__ = [
     "Turn",
     "batch_metrics",
     "episode_metrics",
+    "pictures_in",
     "recording",
 ]

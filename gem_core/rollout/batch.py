@@ -20,10 +20,15 @@ class Batch:
     """Whole episodes that come in a later batch: beyond what was asked for, or waiting for the rest of their group."""
     dropped: int = 0
     """Episodes left out because their environment failed and the failure policy, or a plugin, says so."""
+    filtered: int = 0
+    """Groups left out because their episodes were all alike; see `GroupFilter`."""
     policy_seconds: float = 0.0
     """Wall time in the policy."""
     env_seconds: float = 0.0
     """Wall time waiting for environments, not counting what they do while the policy samples."""
+
+    paced_seconds: float = 0.0
+    """Wall time in which the pace allowed nothing; see `BatchCollector.collect_paced`."""
 
     @property
     def matches(self) -> int:

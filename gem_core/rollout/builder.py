@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from itertools import groupby
 from typing import Any
 
 from gem_core.env import Info
@@ -11,6 +12,7 @@ from gem_core.episode import (
     Completion,
     Episode,
     Logprobs,
+    ShownPicture,
     StopReason,
     TokenIds,
     Turn,
@@ -18,6 +20,7 @@ from gem_core.episode import (
     as_token_ids,
 )
 from gem_core.errors import PolicyError
+from gem_core.picture import IMAGES, pictures_of
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
@@ -74,6 +77,7 @@ class BaseEpisodeBuilder(ABC):
         )
         self.close_turn(transition.reward, info)
         if transition.done:
+            self._keep_pictures(info)
             self.end(stop_reason(transition, info), observation, info)
         else:
             self.observe(observation, info)
@@ -83,6 +87,8 @@ class BaseEpisodeBuilder(ABC):
         turn, self._pending = self._pending, None
         assert turn is not None, "no action was taken"
         turn.reward, turn.info = reward, info
+        if IMAGES in info:
+            turn.info = {key: value for key, value in info.items() if key != IMAGES}
         self.episode.turns.append(turn)
 
     @abstractmethod
@@ -96,6 +102,7 @@ class BaseEpisodeBuilder(ABC):
     def _begin(self, observation: str, info: Info) -> None:
         self.episode.task = info.get("task", self.episode.task)
         if "error" in info:
+            self._keep_pictures(info)
             self._message = self._observe(observation, info)
             self.end(StopReason.ENV_ERROR, observation, info)
         else:
@@ -103,9 +110,14 @@ class BaseEpisodeBuilder(ABC):
 
     def observe(self, observation: str, info: Info) -> None:
         """Show the next observation to the policy; `over` tells whether the context had no room for it."""
+        self._keep_pictures(info)
         self._message = self._observe(observation, info)
         if self._is_full():
             self.end(StopReason.CONTEXT_FULL, observation, info)
+
+    def _keep_pictures(self, info: Info) -> None:
+        turn = len(self.episode.turns)
+        self.episode.pictures += [ShownPicture(turn, one.uri) for one in pictures_of(info)]
 
     def end(self, reason: StopReason, observation: str, info: Info) -> None:
         """End the episode with the last observation and its info."""
@@ -143,9 +155,10 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         """Take what the policy sampled; returns the action for the environment.
 
         Raises:
-            PolicyError: no token, something that is not a token id, or not one log-probability per token, finite or
-                NaN.
+            PolicyError: no token, something that is not a token id, not one log-probability per token, finite or NaN,
+                or not one version per token.
         """
+        runs = _version_runs(completion)
         response = self._conversation.respond(_checked_ids(completion), _checked_logprobs(completion))
         span = self._conversation.response
         assert span is not None
@@ -156,6 +169,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
             response=response,
             action="" if invalid else response,
             truncated=completion.truncated,
+            versions=runs,
         )
         return self._pending.action
 
@@ -202,3 +216,15 @@ def _checked_logprobs(completion: Completion) -> Logprobs | None:
     if any(map(math.isinf, logprobs)):
         raise PolicyError(f"the policy gave an infinite log-probability for a token it sampled: {numbers!r:.200}")
     return logprobs
+
+
+def _version_runs(completion: Completion) -> list[tuple[int, int]]:
+    """The versions of the tokens as runs `(version, tokens)`."""
+    versions, count = completion.versions, len(completion.ids)
+    if versions is None:
+        return []
+    if isinstance(versions, int):
+        return [(versions, count)]
+    if len(versions) != count:
+        raise PolicyError(f"the policy gave {len(versions)} versions for {count} tokens; give one for each, or one")
+    return [(version, len([*run])) for version, run in groupby(versions)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, groupby
 
 from gem_core.env import Info
 from gem_core.episode import Episode
@@ -16,8 +16,11 @@ from gem_core.interrupts import uninterrupted
 from gem_core.plugins import manager
 from gem_core.rollout.batch import Batch
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_core.rollout.group_filter import GroupFilter
 from gem_core.rollout.match import MatchBuilder, builder_of
 from gem_core.rollout.metrics import batch_metrics
+from gem_core.rollout.pace import Pace
+from gem_core.rollout.pictures import PictureReader
 from gem_core.rollout.policy import Policy
 from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.session import Session
@@ -31,7 +34,8 @@ class BatchCollector:
 
     `collect_round` plays one episode in every environment: a batch of one policy, whatever the lengths.
     `collect_turns` and `collect_episodes` keep every environment busy until enough is in, and carry what is unfinished
-    over to the next call. No episode is ever discarded for being long, so short ones are not favoured.
+    over to the next call. `collect_paced` plays rounds, and begins later ones as far as a pace allows. No episode is
+    ever discarded for being long, so short ones are not favoured.
 
     Where an environment may play fewer episodes at once than it has slots (`env_limits` of `make_vec`), its slots wait
     for their turn. A round plays the same tasks with and without such limits.
@@ -50,12 +54,15 @@ class BatchCollector:
         min_batch: the policy is asked once this many prompts are ready, or all that can be. `None` waits for every
             environment that is at work: for samplers that draw from one generator for a whole batch, whose results
             would otherwise depend on timing.
+        group_filter: which groups count. The environments of a group that does not count play the next task, until one
+            has signal, so that a batch is always full and every environment keeps its share of it. `None` keeps all.
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
             the training that it is a part of does.
+        pictures: reads pictures for the model; `None` for a model that reads text only.
 
     Raises:
-        ValueError: the vector has another autoreset mode, or `min_batch` is below 1.
+        ValueError: the vector has another autoreset mode, `min_batch` is below 1, or there is a filter and no groups.
         PluginError: no plugin has a name in `track`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
@@ -68,13 +75,17 @@ class BatchCollector:
         settings: RolloutSettings,
         *,
         min_batch: int | None = None,
+        group_filter: GroupFilter | None = None,
         label: str = "",
         track: Sequence[str] | None = (),
+        pictures: PictureReader | None = None,
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
         if min_batch is not None and min_batch < 1:
             raise ValueError(f"min_batch must be None or at least 1, not {min_batch}")
+        if group_filter is not None and vec.group_size < 2:
+            raise ValueError("a group filter needs groups; build the vector with group_size=2 or more")
         if vec.pending:
             raise ValueError(
                 f"{vec!r} has turns under way; recv() them first, or give each collector a vector of its own"
@@ -83,7 +94,8 @@ class BatchCollector:
         self._policy = policy
         self._settings = settings
         self._min_batch = min_batch
-        self._template = settings.template(tokenizer)
+        self._group_filter = group_filter
+        self._template = settings.template(tokenizer, pictures)
         manager.require(*(track or ()))
         self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
@@ -95,6 +107,9 @@ class BatchCollector:
         self._groups: dict[int, list[list[Episode]]] = {}
         self._missing: dict[int, int] = {}
         self._sampled_before: Counter[tuple[int, int]] = Counter()
+        self._to_replace: set[int] = set()
+        self._round = 0
+        self._replaced = [0] * vec.num_envs
         self._ended = [0] * vec.num_envs
         self._batch = Batch()
         vec.on_failure = self._on_failure
@@ -109,13 +124,50 @@ class BatchCollector:
         Raises:
             PolicyError: the policy broke its contract.
             EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `Session.end`.
+            AdvantageError: more groups without signal than the filter's limit.
         """
         self._begin_batch()
         held = self._held()
         waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in [*self._batch.episodes, *held]}
         while waiting:
             waiting -= self._advance(waiting)
+            waiting |= self._to_replace
+            self._to_replace.clear()
         return self._end_batch()
+
+    def collect_paced(self, pace: Pace) -> Batch:
+        """Play the next round to its end; environments that are done with it begin later ones as the pace allows.
+
+        A round is one episode, or one group that the filter keeps, in every environment, so a batch has the same tasks
+        whatever the pace. The next call continues with what was begun. A collector that played at a pace has to keep
+        one, and the other methods must not be called.
+
+        Args:
+            pace: how many rounds may be begun, counted from the first call. It must allow the round of this call, at
+                once or later.
+
+        Returns:
+            The episodes of the round, in the order of the environments.
+
+        Raises:
+            PolicyError, EnvFailure, AdvantageError: as `collect_round`. What the pace raises passes through.
+        """
+        self._begin_batch()
+        while min(played := self._rounds_played()) <= self._round:
+            allowed = pace.rounds()
+            slots = [slot for slot, rounds in enumerate(played) if slot in self._live or rounds < allowed]
+            if slots:
+                self._advance(slots)
+            else:
+                started = time.perf_counter()
+                pace.wait(allowed)
+                self._batch.paced_seconds += time.perf_counter() - started
+        self._round += 1
+        return self._end_batch(self._oldest_round)
+
+    def wake(self) -> None:
+        """Have a collector that waits for environments in another thread ask its pace again; any thread may call it."""
+        self._vec.wake()
 
     def collect_turns(self, at_least: int) -> Batch:
         """Play until whole episodes with `at_least` turns are in; the rest continue in the next call.
@@ -160,7 +212,7 @@ class BatchCollector:
         self._begin_batch()
         while self._batch.matches < count:
             self._advance(range(self._vec.num_envs))
-        return self._end_batch(count)
+        return self._end_batch(lambda episodes: _whole_groups(episodes, count))
 
     def close(self, error: BaseException | None = None) -> None:
         """End the run and close the environments. Safe to call twice."""
@@ -172,6 +224,7 @@ class BatchCollector:
     # -- one batch -------------------------------------------------------------------------------------------------
 
     def _begin_batch(self) -> None:
+        self._to_replace.clear()
         # The batch still has what a call collected that raised, for example because the engine was away.
         self._sampled_before = Counter()
         for episode in [*self._batch.episodes, *self._held()]:
@@ -179,16 +232,28 @@ class BatchCollector:
         for builder in self._live.values():
             self._sampled_before[_key(builder.episode)] = builder.sampled
 
-    def _end_batch(self, count: int | None = None) -> Batch:
+    def _end_batch(self, split: Callable[[list[Episode]], tuple[list[Episode], list[Episode]]] | None = None) -> Batch:
         batch, self._batch = self._batch, Batch()
-        if count is not None:
-            batch.episodes, self._batch.episodes = _whole_groups(batch.episodes, count)
+        if split is not None:
+            batch.episodes, self._batch.episodes = split(batch.episodes)
         batch.in_flight = len(self._live)
         batch.surplus = len(self._batch.episodes) + len(self._held())
         batch.carried_turns = sum(self._sampled_before[key] for key in {*map(_key, batch.episodes)})
         batch.episodes.sort(key=_key)  # the agents of a match keep their order
         self._report(batch)
         return batch
+
+    def _rounds_played(self) -> list[int]:
+        """For each environment, its ended episodes without those that other tasks replace."""
+        return [ended - replaced for ended, replaced in zip(self._ended, self._replaced, strict=True)]
+
+    def _oldest_round(self, episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
+        """The oldest group of each place in the vector, and the rest."""
+        oldest: dict[int, int] = {}
+        for episode in sorted(episodes, key=lambda one: one.number):
+            oldest.setdefault(episode.slot // self._vec.group_size, episode.group)
+        mine = [oldest[episode.slot // self._vec.group_size] == episode.group for episode in episodes]
+        return [*compress(episodes, mine)], [*compress(episodes, (not one for one in mine))]
 
     def _report(self, batch: Batch) -> None:
         if self._reporter is None or not self._reporter.heard:
@@ -250,7 +315,14 @@ class BatchCollector:
             with uninterrupted():
                 if self._record(slot, self._arrived.pop(slot)):
                     ended.add(slot)
+        self._check_filtered()
         return ended
+
+    def _check_filtered(self) -> None:
+        if self._group_filter is not None:
+            # At a pace, groups of later batches are played meanwhile.
+            episodes = max(self._vec.num_envs, len(self._batch.episodes))
+            self._group_filter.check(self._batch.filtered, episodes // self._vec.group_size)
 
     def _record(self, slot: int, transition: Transition) -> bool:
         builder = self._live.get(slot)
@@ -281,6 +353,7 @@ class BatchCollector:
             over = [self._live.pop(slot) for slot in sorted(ended)]
             for builder in over:
                 self._finish(builder)
+        self._check_filtered()
         return ended
 
     def _admitted(self, slots: Iterable[int]) -> list[int]:
@@ -343,14 +416,36 @@ class BatchCollector:
             self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
         else:
             self._groups.setdefault(episode.group, []).append(builder.episodes)
-        self._deliver_if_whole(episode.group)
+        self._deliver_if_whole(episode)
         for one in builder.episodes:
             self._session.end(one)
 
-    def _deliver_if_whole(self, group: int) -> None:
-        if len(self._groups.get(group, ())) + self._missing.get(group, 0) == self._vec.group_size:
-            self._batch.episodes += [episode for match in self._groups.pop(group, []) for episode in match]
-            self._missing.pop(group, None)
+    def _deliver_if_whole(self, newest: Episode) -> None:
+        group, size = newest.group, self._vec.group_size
+        if len(self._groups.get(group, ())) + self._missing.get(group, 0) < size:
+            return
+        episodes = [episode for match in self._groups.pop(group, []) for episode in match]
+        self._missing.pop(group, None)
+        if self._has_signal(episodes):
+            self._batch.episodes += episodes
+        else:
+            self._batch.filtered += 1
+            self._replace_group(newest.slot // size * size)
+
+    def _has_signal(self, episodes: Sequence[Episode]) -> bool:
+        """Whether the group filter keeps the episodes of a task; those of a match if it keeps them for any agent."""
+        found = self._group_filter
+        agents = {episode.agent for episode in episodes} or {""}
+        return found is None or any(
+            found.has_signal([one for one in episodes if one.agent == agent]) for agent in agents
+        )
+
+    def _replace_group(self, first_slot: int) -> None:
+        """Have the environments from this one on play another task."""
+        slots = range(first_slot, first_slot + self._vec.group_size)
+        self._to_replace.update(slots)
+        for slot in slots:
+            self._replaced[slot] += 1
 
 
 def _key(episode: Episode) -> tuple[int, int]:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gem_core.env import Info, shown_text
-from gem_core.episode import Logprobs, TokenIds, TokenSequence, as_token_ids
+from gem_core.episode import Logprobs, PlacedPicture, TokenIds, TokenSequence, as_token_ids
+from gem_core.errors import PolicyError, TemplateError
+from gem_core.picture import IMAGES, pictures_of
+from gem_core.rollout.pictures import PicturePrompt
 from gem_core.rollout.template import ChatTemplate
 
 
@@ -20,12 +23,22 @@ class Span(NamedTuple):
     end: int
 
 
+class _Seen(NamedTuple):
+    """A picture of the conversation."""
+
+    number: int
+    """How many were shown before it."""
+    uri: str
+    grid: tuple[int, int, int]
+
+
 @dataclass(slots=True)
 class _Exchange:
     """A message, and the response to it."""
 
     message: str
     role: str
+    pictures: tuple[_Seen, ...] = ()
     response: Span | None = None
 
 
@@ -53,6 +66,7 @@ class Conversation:
         """Where the newest response is."""
         self._bare = self._template = template
         self._exchanges: deque[_Exchange] = deque(maxlen=history)
+        self._pictures: list[str] = []
 
     @property
     def prompt_length(self) -> int:
@@ -60,11 +74,19 @@ class Conversation:
         return len(self.sequences[-1].ids)
 
     def prompt(self) -> TokenIds:
-        """Token ids of the prompt for the next response, as a copy."""
-        return self.sequences[-1].ids[:]
+        """Token ids of the prompt for the next response, as a copy; a `PicturePrompt` if it shows pictures."""
+        sequence = self.sequences[-1]
+        if sequence.pictures:
+            return PicturePrompt(sequence.ids, [self._pictures[one.index] for one in sequence.pictures])
+        return sequence.ids[:]
 
     def observe(self, observation: str, info: Info) -> str:
-        """Add an observation, with its info's `prefix` and `suffix`; returns the message as it stands in the prompt."""
+        """Add an observation, with its info's `prefix`, `suffix` and pictures; returns the message.
+
+        Raises:
+            TemplateError: it has pictures, and the model reads text only, or its template shows none.
+            EnvError: a picture is damaged.
+        """
         message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
         template = self._template
@@ -72,11 +94,13 @@ class Conversation:
             template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
         continues = template is self._template and 0 < len(self._exchanges) != self._exchanges.maxlen
         self._template = template
-        self._exchanges.append(_Exchange(message, role))
+        exchange = _Exchange(message, role, self._seen(info) if IMAGES in info else ())
+        self._exchanges.append(exchange)
         if continues:
-            self.sequences[-1].add_prompt(self._glue(self._exchanges[-1], self.sequences[-1].ids))
+            sequence = self.sequences[-1]
+            self._add(exchange, self._glue(exchange, sequence.ids), sequence)
         else:
-            self.sequences.append(TokenSequence.starting(self._whole_prompt()))
+            self.sequences.append(self._whole_prompt())
         return message
 
     def respond(self, ids: Iterable[int], logprobs: Logprobs | None = None) -> str:
@@ -84,8 +108,15 @@ class Conversation:
 
         Raises:
             OverflowError, TypeError: something in `ids` is not a token id.
+            PolicyError: an id that stands for a picture.
         """
         sampled, sequence = as_token_ids(ids), self.sequences[-1]
+        reader = self._template.pictures
+        if reader is not None and not reader.reserved.isdisjoint(sampled):
+            raise PolicyError(
+                f"the policy said an id that stands for a picture: {sampled.tolist()!r:.200}. The model would look for "
+                f"its patches. Keep the engine from sampling {sorted(reader.reserved)}"
+            )
         text = self._template.decode(sampled)  # before anything is appended: it may raise, and the policy try again
         start = len(sequence.ids)
         sequence.add_response(sampled, logprobs)
@@ -93,21 +124,50 @@ class Conversation:
         self._exchanges[-1].response = self.response
         return text
 
-    def _whole_prompt(self) -> TokenIds:
+    def _seen(self, info: Info) -> tuple[_Seen, ...]:
+        """The pictures of an observation, read once."""
+        uris, reader = [one.uri for one in pictures_of(info)], self._template.pictures
+        if not uris:
+            return ()
+        if reader is None:
+            raise TemplateError(
+                f"an observation shows {len(uris)} picture(s), and this model reads text only. Use a vision-language "
+                "model and an adapter that passes pictures to it (docs/pictures.md), or another environment"
+            )
+        seen = tuple(_Seen(len(self._pictures) + place, uri, reader.read(uri).grid) for place, uri in enumerate(uris))
+        self._pictures += uris
+        return seen
+
+    def _whole_prompt(self) -> TokenSequence:
         """The prompt of a new sequence: all messages that the history shows, and the responses between them."""
         first, *later = self._exchanges
-        ids = as_token_ids(self._template.opening(first.message, first.role))
+        prompt = TokenSequence.starting(as_token_ids())
+        opening = self._template.opening(first.message, first.role, len(first.pictures))
+        self._add(first, as_token_ids(opening), prompt)
         before = first
         for exchange in later:
             if before.response is not None:
                 sequence, start, end = before.response
-                ids += self.sequences[sequence].ids[start:end]
-            ids += self._glue(exchange, ids)
+                prompt.add_prompt(self.sequences[sequence].ids[start:end])
+            self._add(exchange, self._glue(exchange, prompt.ids), prompt)
             before = exchange
-        return ids
+        return prompt
+
+    def _add(self, exchange: _Exchange, ids: TokenIds, sequence: TokenSequence) -> None:
+        """Add a message. Here, and only here, the placeholder of a picture becomes as many as it has tokens."""
+        reader = self._template.pictures
+        if exchange.pictures and reader is not None:
+            for picture in exchange.pictures:
+                place = ids.index(reader.placeholder)
+                sequence.add_prompt(ids[:place])
+                start, count = len(sequence.ids), reader.tokens(picture.grid)
+                sequence.add_prompt(as_token_ids([reader.placeholder]) * count)
+                sequence.pictures.append(PlacedPicture(start, start + count, picture.number, picture.grid))
+                ids = ids[place + 1 :]
+        sequence.add_prompt(ids)
 
     def _glue(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
-        glue = self._template.glue(exchange.message, exchange.role)
+        glue = self._template.glue(exchange.message, exchange.role, len(exchange.pictures))
         # Where the policy sampled the end of turn itself, the template's must not follow it.
         doubled = bool(glue) and before[-1:] == as_token_ids(glue[:1])
         return as_token_ids(glue[1:] if doubled else glue)

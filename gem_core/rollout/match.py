@@ -84,9 +84,9 @@ class MatchBuilder:
         self._builders[actor].close_turn(transition.reward + self._owed.pop(actor, 0.0), own)
         for agent, reward in info.get("agent_rewards", {}).items():
             self._pay(agent, reward)
-        infos: dict[str, Info] = {**info.get("agent_infos", {}), actor: own}
-        for agent, more in infos.items():
+        for agent, more in info.get("agent_infos", {}).items():
             self._tell(agent, more)
+        infos: dict[str, Info] = {**info.get("agent_infos", {}), actor: own}
         seen: dict[str, str] = info.get("agent_seen", {})
         ends = {agent: StopReason(end) for agent, end in info.get("agent_ends", {}).items()}
         if transition.done:

@@ -91,7 +91,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
     """`episode_metrics`, and what it took.
 
     Keys: `rollout/episodes`, `rollout/turns`, `rollout/carried_turns`, `rollout/in_flight`, `rollout/surplus`,
-    `rollout/dropped` (counts), `time/generation`, `time/environment` (seconds).
+    `rollout/dropped`, `rollout/filtered` (counts), `time/generation`, `time/environment`, `time/paced` (seconds).
     """
     return {
         **episode_metrics([episode.summary() for episode in batch.episodes], batch.dropped),
@@ -101,6 +101,8 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
         "rollout/in_flight": float(batch.in_flight),
         "rollout/surplus": float(batch.surplus),
         "rollout/dropped": float(batch.dropped),
+        "rollout/filtered": float(batch.filtered),
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,
+        "time/paced": batch.paced_seconds,
     }

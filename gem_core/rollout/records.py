@@ -6,6 +6,7 @@ A record has the fields of `Episode`, and:
 | --- | --- |
 | `version` | of this format: 2 |
 | `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
+| `sequences` with pictures | `pictures` as well: the fields of `PlacedPicture`, for each of them |
 | `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
 
 An episode of a model whose tokens are unknown has no sequences; `sequence`, `start` and `end` of its turns are 0.
@@ -21,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from gem_core.episode import Episode, Logprobs, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_core.episode import Episode, Logprobs, PlacedPicture, TokenSequence, Turn, as_logprobs, as_token_ids
 
 VERSION = 2
 
@@ -31,8 +32,11 @@ def recorded(episode: Episode) -> dict[str, Any]:
     fields = msgspec.structs.asdict(episode)
     fields["sequences"] = [
         {"ids": sequence.ids.tolist(), "logprobs": _sampled(episode, number)}
+        | ({"pictures": sequence.pictures} if sequence.pictures else {})
         for number, sequence in enumerate(episode.sequences)
     ]
+    if not episode.pictures:
+        del fields["pictures"]
     return {"version": VERSION, **fields}
 
 
@@ -70,12 +74,15 @@ def _sampled(episode: Episode, number: int) -> list[float]:
 class _Sequence(msgspec.Struct):
     ids: list[int]
     logprobs: list[float | None]
+    pictures: list[PlacedPicture] = []
 
 
 def _read_v2(record: dict[str, Any]) -> Episode:
     stored = msgspec.convert(record.pop("sequences", []), list[_Sequence])
     episode = msgspec.convert(record, Episode)
     episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
+    for sequence, one in zip(episode.sequences, stored, strict=True):
+        sequence.pictures = one.pictures
     unread = [_logprobs(one.logprobs) for one in stored]
     for turn in episode.turns if stored else ():
         size, target = turn.end - turn.start, episode.sequences[turn.sequence]

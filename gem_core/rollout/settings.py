@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem_core.rollout.pictures import PictureReader
 from gem_core.rollout.template import ChatTemplate, Tokenizer
 
 
@@ -38,10 +39,16 @@ class RolloutSettings:
         if self.history is not None and self.history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")
 
-    def template(self, tokenizer: Tokenizer) -> ChatTemplate:
+    def template(self, tokenizer: Tokenizer, pictures: PictureReader | None = None) -> ChatTemplate:
         """The chat template of these conversations.
+
+        Args:
+            tokenizer: of the model.
+            pictures: reads pictures for the model; `None` for a model that reads text only.
 
         Raises:
             TemplateError: the tokenizer cannot carry them.
         """
-        return ChatTemplate(tokenizer, system_prompt=self.system_prompt, options=self.template_options)
+        return ChatTemplate(
+            tokenizer, system_prompt=self.system_prompt, options=self.template_options, pictures=pictures
+        )

@@ -6,14 +6,16 @@ import copy
 import json
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, product
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
+from gem_core.picture import texts_around
+from gem_core.rollout.pictures import PictureReader
 
 # No environment and no tool can know these words, and a template passes them on.
 _SECRET = secrets.token_hex(8)
@@ -45,6 +47,10 @@ class Tokenizer(Protocol):
         ...
 
 
+Content: TypeAlias = "str | list[dict[str, str]]"
+"""What a message says, as chat templates take it: a text, or parts where there are pictures."""
+
+
 class ChatTemplate:
     """Renders openings and glue, and never a response.
 
@@ -56,27 +62,35 @@ class ChatTemplate:
         tokenizer: a Hugging Face tokenizer with a chat template.
         system_prompt: system message of every conversation; `None` for none.
         options: further arguments of the template, for example `{"enable_thinking": False}`.
+        pictures: reads pictures for the model; `None` for a model that reads text only.
 
     Raises:
         TemplateError: the tokenizer has no chat template, or one that drops what is said or raises.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, *, system_prompt: str | None = None, options: dict[str, Any] | None = None
+        self,
+        tokenizer: Tokenizer,
+        *,
+        system_prompt: str | None = None,
+        options: dict[str, Any] | None = None,
+        pictures: PictureReader | None = None,
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise TemplateError(
                 f"{type(tokenizer).__name__} has no chat template. Set tokenizer.chat_template to a jinja template, "
                 "or load the tokenizer of a chat model."
             )
+        self.pictures = pictures
         self._tokenizer = tokenizer
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
-        self._frames: dict[tuple[str, str], list[int]] = {}
-        """Of a place and a role: the control tokens around a message. With any message, there are no others."""
+        self._frames: dict[tuple[str, str, int], list[int]] = {}
+        """Of a place, a role and a number of pictures: the control tokens around a message and for its pictures. With
+        any message, there are no others."""
         self._check_role("user")
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
@@ -127,26 +141,35 @@ class ChatTemplate:
                 raise TemplateError(f"the chat template drops messages of the role {role!r}")
             self._roles.add(role)
 
-    def opening(self, message: str, role: str = "user") -> list[int]:
-        """Token ids of a conversation that starts with `message`, up to where the answer begins."""
-        self._check_role(role)
-        return self._ids("opening", role, message)
+    def opening(self, message: str, role: str = "user", pictures: int = 0) -> list[int]:
+        """Token ids of a conversation that starts with `message`, up to where the answer begins.
 
-    def glue(self, message: str, role: str = "user") -> list[int]:
-        """Token ids between a response and the answer to `message`, the response's end of turn included."""
+        Args:
+            message: the text.
+            role: who says it.
+            pictures: how many it shows, each one placeholder here.
+        """
         self._check_role(role)
-        return self._ids("glue", role, message)
+        return self._ids("opening", role, message, pictures)
 
-    def _ids(self, place: str, role: str, message: str) -> list[int]:
+    def glue(self, message: str, role: str = "user", pictures: int = 0) -> list[int]:
+        """Token ids between a response and the answer to `message`, the response's end of turn included.
+
+        Arguments as for `opening`.
+        """
+        self._check_role(role)
+        return self._ids("glue", role, message, pictures)
+
+    def _ids(self, place: str, role: str, message: str, pictures: int) -> list[int]:
         """Token ids of a message with its frame, whose control tokens are those of the frame alone."""
-        frame, written = self._frame(place, role), self._written(place)
+        frame, written = self._frame(place, role, pictures), self._written(place)
         if not self._controls.written_in(message):
-            ids = self._encode(written(message, role))
+            ids = self._encode(written(_content(message, pictures), role))
             if self._keeps(frame, ids):
                 return ids
         # The second way is for what a tokenizer reads as a control token in another spelling, or across a border.
-        for text in (self._controls.broken(message, _CUT), _CUT.join(message)):
-            ids = self._encode(written(text, role))
+        for change in (partial(self._controls.broken, mark=_CUT), _CUT.join):
+            ids = self._encode(written(_content(message, pictures, change), role))
             if self._keeps(frame, ids):
                 return ids
         raise TemplateError(f"a message would become control tokens of the chat template: {message!r:.200}")
@@ -156,29 +179,36 @@ class ChatTemplate:
         rest = iter(frame)
         return all(one in rest for one in self._controls.among(ids))
 
-    def _written(self, place: str) -> Callable[[str, str], str]:
+    def _written(self, place: str) -> Callable[[Content, str], str]:
         return self._opening if place == "opening" else self._glue
 
-    def _frame(self, place: str, role: str) -> list[int]:
-        if (place, role) not in self._frames:
-            self._frames[place, role] = self._controls.among(self._encode(self._written(place)(_PROBE, role)))
-        return self._frames[place, role]
+    def _frame(self, place: str, role: str, pictures: int = 0) -> list[int]:
+        key = place, role, pictures
+        if key not in self._frames:
+            ids = self._encode(self._written(place)(_content(_PROBE, pictures), role))
+            if pictures and (self.pictures is None or ids.count(self.pictures.placeholder) != pictures):
+                raise TemplateError(
+                    f"the chat template does not show the model the {pictures} pictures of a message. Use the template "
+                    "of a vision-language model, which writes one placeholder for each part of the type 'image'"
+                )
+            self._frames[key] = self._controls.among(ids)
+        return self._frames[key]
 
     @property
     def _controls(self) -> ControlTokens:
         """The tokenizer's special tokens, and all other added tokens that this template writes around messages."""
         if self._known_controls is None:
-            framing: set[int] = set()
+            framing: set[int] = set() if self.pictures is None else {*self.pictures.reserved}
             for written, role in product((self._opening, self._glue), ("user", "tool")):
                 with suppress(TemplateError):  # a role that it does not know
                     framing.update(self._encode(written(_PROBE, role)))
             self._known_controls = ControlTokens.of(self._tokenizer, framing)
         return self._known_controls
 
-    def _opening(self, message: str, role: str) -> str:
+    def _opening(self, message: Content, role: str) -> str:
         return self._render([*self._system, {"role": role, "content": message}])
 
-    def _glue(self, message: str, role: str) -> str:
+    def _glue(self, message: Content, role: str) -> str:
         text = self._render(
             [
                 *self._system,
@@ -196,10 +226,10 @@ class ChatTemplate:
         """The text of sampled tokens, without special tokens."""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True)
 
-    def _render(self, messages: list[dict[str, str]]) -> str:
+    def _render(self, messages: Sequence[Mapping[str, Content]]) -> str:
         try:
             return self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, **self._options
+                [*messages], tokenize=False, add_generation_prompt=True, **self._options
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
@@ -210,6 +240,15 @@ class ChatTemplate:
         text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+def _content(message: str, pictures: int, change: Callable[[str], str] = str) -> Content:
+    """A message with its pictures, each text changed."""
+    if not pictures:
+        return change(message)
+    image = {"type": "image"}
+    texts = ({"type": "text", "text": change(text)} for text in texts_around(message, pictures))
+    return [part for text in texts for part in (image, text) if part.get("text") != ""][1:]
 
 
 _PUNCTUATION = re.compile(r"[^\w .,-]")

@@ -8,7 +8,7 @@ from typing import Any
 
 from gem_core.env import Env
 from gem_core.plugins import manager
-from gem_core.rollout import BatchCollector, EpisodeRunner, Policy, RolloutSettings
+from gem_core.rollout import BatchCollector, EpisodeRunner, PictureReader, Policy, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.training.recording import record
 from gem_core.training.samples import SampleFolder, SampleWriter
@@ -62,6 +62,7 @@ def build_collector(
     first_episode: int = 0,
     min_batch: int | None = None,
     wrappers: Sequence[Callable[[Env], Env]] = (),
+    pictures: PictureReader | None = None,
 ) -> BatchCollector:
     """A collector for a process that plays in batches, for training or for evaluation.
 
@@ -78,6 +79,7 @@ def build_collector(
         first_episode: number of batches played before this process started, for a resumed run.
         min_batch: see `BatchCollector`.
         wrappers: applied after those of the settings.
+        pictures: see `BatchCollector`.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
@@ -98,7 +100,17 @@ def build_collector(
         env_kwargs=settings.kwargs_of(split),
         env_limits=settings.limits(split),
     )
-    return BatchCollector(vec, policy, tokenizer, rollout, min_batch=min_batch, label=split, track=None)
+    return BatchCollector(
+        vec,
+        policy,
+        tokenizer,
+        rollout,
+        min_batch=min_batch,
+        group_filter=settings.group_filter if split == "train" else None,
+        label=split,
+        track=None,
+        pictures=pictures,
+    )
 
 
 def prepare_process(settings: RunSettings, tokenizer: Any = None) -> None:

@@ -71,8 +71,8 @@ def episode_ids(results: Sequence[EpisodeResult], trained: Sequence[bool]) -> li
     return [*dict.fromkeys(name for _, name in sorted(played, key=lambda one: one[0]))]
 
 
-def result_metrics(results: Iterable[EpisodeResult]) -> dict[str, float]:
-    """The metrics of a batch of episodes or matches, each given once; see `rollout_metrics`.
+def result_metrics(results: Iterable[EpisodeResult], version: int | None = None) -> dict[str, float]:
+    """The metrics of a batch of episodes or matches, each given once; see `rollout_metrics`, also for `version`.
 
     Raises:
         AdapterError: a result has a fatal error.
@@ -82,4 +82,4 @@ def result_metrics(results: Iterable[EpisodeResult]) -> dict[str, float]:
         if result.fatal is not None:
             raise AdapterError(result.fatal)
     played = [summary for result in found for summary in result.summaries]
-    return rollout_metrics(played, sum(result.summary is None for result in found))
+    return rollout_metrics(played, sum(result.summary is None for result in found), version)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from gem_core.episode import Episode, Logprobs, TokenIds, TokenSequence, as_logprobs
+from gem_core.episode import Episode, Logprobs, TokenIds, as_logprobs
 
 RowKind = Literal["episode", "turn"]
 """What a row is: a token sequence of an episode, or one turn."""
@@ -27,6 +27,17 @@ class TurnSpan(NamedTuple):
     """The token limit cut the response off."""
 
 
+class RowPicture(NamedTuple):
+    """A picture, and the positions of its ids in a row: from `start` up to but not including `end`."""
+
+    start: int
+    end: int
+    uri: str
+    """A PNG file as a data URI."""
+    grid: tuple[int, int, int]
+    """Frames, rows and columns of its patches."""
+
+
 class Row(msgspec.Struct, frozen=True):
     """Token ids, and the turns that are trained on."""
 
@@ -38,6 +49,8 @@ class Row(msgspec.Struct, frozen=True):
     """One for each id, 0 for ids that were not sampled; `None` if the engine gave none for a response."""
     turns: list[TurnSpan]
     """The turns, in the order of their positions."""
+    pictures: list[RowPicture] = []
+    """The pictures that the ids show, in the order of their places."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -81,10 +94,9 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
         for position, turn in enumerate(episode.turns)
     ]
     if kind == "turn":
-        return [_row(episode.sequences[number], [span]) for number, span in spans]
+        return [_row(episode, number, [span]) for number, span in spans]
     return [
-        _row(episode.sequences[number], [span for _, span in group])
-        for number, group in groupby(spans, lambda pair: pair[0])
+        _row(episode, number, [span for _, span in group]) for number, group in groupby(spans, lambda pair: pair[0])
     ]
 
 
@@ -112,15 +124,22 @@ def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
     return parts
 
 
-def _row(sequence: TokenSequence, turns: list[TurnSpan]) -> Row:
+def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:
+    sequence = episode.sequences[number]
     start, end = turns[0].start, turns[-1].end
     known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
     # In a row of one turn, the responses before it are part of the prompt.
     logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
-    return Row(sequence.ids[:end], start, logprobs, turns)
+    pictures = [
+        RowPicture(one.start, one.end, episode.pictures[one.index].uri, one.grid)
+        for one in sequence.pictures
+        if one.end <= end
+    ]
+    return Row(sequence.ids[:end], start, logprobs, turns, pictures)
 
 
 def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:
     """A row with some of its turns. A row without turns keeps two tokens, the least from which one can be predicted."""
     end = turns[-1].end if turns else 2
-    return Row(row.ids[:end], row.prompt_length, None if row.logprobs is None else row.logprobs[:end], turns)
+    logprobs = None if row.logprobs is None else row.logprobs[:end]
+    return Row(row.ids[:end], row.prompt_length, logprobs, turns, [one for one in row.pictures if one.end <= end])

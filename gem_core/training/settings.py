@@ -25,15 +25,21 @@ from gem_core.errors import MissingExtraError, SettingsError, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.records import Detail
-from gem_core.registry import advantage_spec
-from gem_core.rollout import Reporter, RolloutSettings
+from gem_core.registry import advantage_spec, spec
+from gem_core.rollout import GroupFilter, Reporter, RolloutSettings
+from gem_core.training.corrections import Correction, CorrectionKind, Unit
 from gem_core.training.report import RunReport
 from gem_core.training.rows import RowKind
 from gem_core.vector import make_vec, share_slots, weights_of
 
+PICTURE_TAG = "images"
+"""A tag of environments that show pictures."""
 Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+FILTER_SETTINGS = ("filter_groups", "filter_limit")
+CORRECTION_SETTINGS = ("correction", "correction_unit", "correction_low", "correction_high")
 
 
 def setting(default: Any, help: str) -> Any:
@@ -65,6 +71,8 @@ class RunSettings:
     """The separator between a name and its value."""
     owned: ClassVar[Mapping[str, str]] = {}
     """The framework's own name of a setting, by our name: users set the framework's setting, and ours follows."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """The settings that cannot work with the framework, each with the reason; they keep their defaults."""
 
     env: list[str] = setting([], "Environment ids to train on; `gem-core list` shows all.")
     env_weights: list[float] = setting(
@@ -91,6 +99,30 @@ class RunSettings:
     )
     gamma: Fraction = setting(1.0, "Discount per turn.")
     lam: Fraction = setting(0.95, "Lambda of `gae`, per turn.")
+    filter_groups: Literal["none", "success", "return"] = setting(
+        "none",
+        "Replace groups whose episodes are all alike, in `success` or in `return`, by groups of other tasks until the "
+        "batch is full.",
+    )
+    filter_limit: Count = setting(
+        10,
+        "Groups that `filter_groups` may play for each group of a batch, on average. More stop the run.",
+    )
+    max_staleness: Annotated[int, msgspec.Meta(ge=0)] = setting(
+        0,
+        "How many updates a token may be older than the weights that train on it. Above 0, sampling runs ahead of the "
+        "training.",
+    )
+    correction: CorrectionKind = setting(
+        "none",
+        "Weights for tokens that other weights sampled: `tis` (truncated importance sampling), `icepop` (outlying "
+        "ratios count 0), `decoupled` (untruncated, as in decoupled PPO); see docs/staleness.md.",
+    )
+    correction_unit: Unit = setting("token", "What a ratio of `correction` is of: a `token`, a `turn` or an `episode`.")
+    correction_low: Annotated[float, msgspec.Meta(ge=0)] = setting(0.5, "The lowest ratio that `icepop` keeps.")
+    correction_high: Annotated[float, msgspec.Meta(gt=0)] = setting(
+        2.0, "The largest weight of `tis`, and the largest ratio that `icepop` keeps."
+    )
     row: RowKind = setting(
         "episode", "What a training row is: a whole `episode` (cheaper, needs the full history), or a `turn`."
     )
@@ -170,7 +202,8 @@ class RunSettings:
     @classmethod
     def offered(cls) -> dict[str, Field[Any]]:
         """The fields of `declared` that users set under our name."""
-        return {name: one for name, one in cls.declared().items() if name not in cls.owned}
+        hidden = {*cls.owned, *cls.refused}
+        return {name: one for name, one in cls.declared().items() if name not in hidden}
 
     @classmethod
     def spelled(cls, name: str, value: object = None) -> str:
@@ -183,11 +216,13 @@ class RunSettings:
         """Refuse names that users cannot set.
 
         Raises:
-            SettingsError: there is no such setting, or the framework has its own setting for it.
+            SettingsError: there is no such setting, the framework has its own setting for it, or it cannot work there.
         """
         for name in names:
             if name in cls.owned:
                 raise SettingsError(f"{cls.prefix}{name} cannot be set here. Use {cls.owned[name]}.")
+            if name in cls.refused:
+                raise SettingsError(f"{cls.spelled(name)} cannot be used: {cls.refused[name]}")
             if name not in cls.declared():
                 known = [f"{cls.prefix}{one}" for one in cls.offered()]
                 raise SettingsError(
@@ -247,6 +282,18 @@ class RunSettings:
         """Episodes that a process plays at a time: `max_concurrent` or its share of a batch, at least one per id."""
         weights = self.weights(split)
         return self.max_concurrent or max(share, math.ceil(sum(weights.values()) / min(weights.values())))
+
+    @property
+    def group_filter(self) -> GroupFilter | None:
+        """Which groups a batch keeps."""
+        return None if self.filter_groups == "none" else GroupFilter(self.filter_groups, self.filter_limit)
+
+    @property
+    def off_policy(self) -> Correction | None:
+        """What is done about tokens that other weights sampled."""
+        if self.correction == "none":
+            return None
+        return Correction(self.correction, self.correction_unit, self.correction_low, self.correction_high)
 
     def import_modules(self) -> None:
         """Import the modules that register environments, and enable the run's plugins.
@@ -339,6 +386,7 @@ class RunSettings:
             SettingsError: as its message says.
             MissingExtraError: the report needs something that is not installed.
         """
+        self._check_refused()
         self._check_weights()
         _ = self.records
         if self.row == "episode" and self.history is not None:
@@ -373,6 +421,12 @@ class RunSettings:
                 f"{self.spelled('advantage', self.advantage)} compares the episodes of a task, so {written} cannot "
                 "work. Use at least 2, or an estimator without groups such as rebn."
             )
+        if self.filter_groups != "none" and (size < 2 or not advantage_spec(self.advantage).needs_groups):
+            raise SettingsError(
+                f"{self.spelled('filter_groups', self.filter_groups)} needs groups, and an estimator that compares "
+                f"their episodes. It cannot work with {self.spelled('advantage', self.advantage)} and {written}. Use "
+                f"grpo, drgrpo or rloo, or leave {self.spelled('filter_groups')} out."
+            )
 
     def check_environments(self, tasks: int, written: str) -> None:
         """Build and close one environment per id, so that errors show before a model is loaded.
@@ -401,6 +455,20 @@ class RunSettings:
         for split in get_args(Split):
             weights = self.weights(split)
             make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
+
+    def check_pictures(self, reason: str) -> None:
+        """Refuse environments that show pictures.
+
+        Args:
+            reason: why the model will not see them, and what to do; the second half of a sentence.
+
+        Raises:
+            SettingsError: an environment of the run has the tag `images`.
+            NotFoundError: no such environment.
+        """
+        for env_id in dict.fromkeys([*self.env, *self.eval_env]):
+            if PICTURE_TAG in spec(env_id).tags:
+                raise SettingsError(f"{env_id} shows pictures, {reason} (docs/pictures.md)")
 
     def kwargs_of(self, split: Split) -> dict[str, Any]:
         """The keyword arguments of the environments of a split. Arguments given for one id go to that environment only.
@@ -437,6 +505,14 @@ class RunSettings:
             return msgspec.convert(value, kind)
         except (msgspec.ValidationError, ValueError) as error:
             raise SettingsError(f"{self.spelled(one.name, value)}: {_in_python(error)}") from error
+
+    def _check_refused(self) -> None:
+        for name, reason in self.refused.items():
+            if (found := getattr(self, name)) != type(self).declared()[name].default:
+                raise SettingsError(f"{self.spelled(name, found)} cannot be used: {reason}")
+        if self.correction_low > self.correction_high:
+            low, high = (self.spelled(name, getattr(self, name)) for name in ("correction_low", "correction_high"))
+            raise SettingsError(f"{low} is above {high}, so no ratio is kept. Swap them.")
 
     def _check_weights(self) -> None:
         ids, weights = self.env, self.env_weights
@@ -486,7 +562,8 @@ def read_section(kind: type[Settings], section: Mapping[str, Any]) -> Settings:
     Raises:
         SettingsError: an unknown name, or a value of the wrong type.
     """
-    kind.check_names([name for name in section if name not in kind.owned])
+    # A section may hold defaults of all settings, so `RunSettings.check` judges the values of refused ones.
+    kind.check_names([name for name in section if name not in kind.owned and name not in kind.refused])
     return kind(**section)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from gem_core.env import RESERVED, Info, ResetResult
-from gem_core.errors import FailureKind, GemError, boundary, described
+from gem_core.errors import EnvError, FailureKind, GemError, boundary, described
+from gem_core.picture import IMAGES, as_uris
 from gem_core.seeding import derive_seed
 from gem_core.vector.tasks import Task
 
@@ -93,8 +94,10 @@ Call: TypeAlias = str | Reset | Replay
 _REWARD = struct.Struct("<d")
 
 
-def digest(previous: int, observation: str, reward: float) -> int:
-    """A checksum over everything an episode has shown, one turn at a time."""
+def digest(previous: int, observation: str, reward: float, images: Sequence[str] | None = None) -> int:
+    """A checksum over everything an episode has shown, pictures included, one turn at a time."""
+    for uri in images or ():
+        previous = zlib.crc32(uri.encode(), previous)
     return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))
 
 
@@ -160,6 +163,13 @@ def _info(value: Any, what: str) -> Info:
     return checked_info(cast("Info", value), what)
 
 
+def _uris(value: Any, what: str) -> list[str]:
+    try:
+        return as_uris(value)
+    except EnvError as error:
+        raise InvalidAnswer(f"{what} that no model can be shown: {error}") from error
+
+
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "success": _truth,
     "use_tool": _truth,
@@ -170,6 +180,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "agent_infos": _by_agent(_info),
     "agent_ends": _by_agent(_end),
     "agent_seen": _by_agent(_words),
+    IMAGES: _uris,
 }
 NOT_PLAIN = RESERVED | _READ.keys()
 """Keys of an info that have to be looked at."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import OUT_OF_ROOM, FailureKind, GemError, boundary
+from gem_core.picture import IMAGES
 from gem_core.vector.calls import (
     NOT_PLAIN,
     Call,
@@ -127,13 +128,13 @@ class HostedEnv:
     def _replay(self, call: Replay) -> Transition | Failure:
         self.close()
         env = self._env = self._build()
-        observation, _ = self._reset(call.start)
-        shown = digest(0, observation, 0.0)
+        observation, info = self._reset(call.start)
+        shown = digest(0, observation, 0.0, info.get(IMAGES))
         ended = False
         for action in call.actions:
             self.tick(False)
             transition = _checked_step(env.step(action))
-            shown = digest(shown, transition.observation, transition.reward)
+            shown = digest(shown, transition.observation, transition.reward, transition.info.get(IMAGES))
             ended = ended or transition.done
         if ended or shown != call.digest:
             self.close()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from gem_core.env import ResetResult
+from gem_core.picture import IMAGES
 from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
 from gem_core.vector.tasks import Task, TaskPlan
+
+PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None]"
+"""Action, observation, reward, and the pictures of the observation."""
 
 
 @dataclass(slots=True)
@@ -30,8 +35,10 @@ class SlotState:
     """Failures of this episode so far."""
     opening: str = ""
     """The first observation of this episode."""
-    turns: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
-    """Action, observation and reward of each turn of this episode."""
+    images: list[str] | None = None
+    """The pictures of the first observation."""
+    turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
+    """The turns of this episode."""
     ended: Transition | None = None
     """The end of the episode before, while this one is being opened."""
 
@@ -49,7 +56,7 @@ class SlotState:
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
-        self.opening, self.turns = opening[0], []
+        self.opening, self.images, self.turns = opening[0], opening[1].get(IMAGES), []
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
@@ -79,14 +86,14 @@ class SlotState:
         """The call that plays a turn, wherever the environment is now."""
         if not self.lost:
             return action
-        shown = digest(0, self.opening, 0.0)
-        for _, observation, reward in self.turns:
-            shown = digest(shown, observation, reward)
+        shown = digest(0, self.opening, 0.0, self.images)
+        for _, observation, reward, images in self.turns:
+            shown = digest(shown, observation, reward, images)
         return Replay(self.start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:
         """A turn was played."""
-        self.turns.append((action, transition[0], transition[1]))
+        self.turns.append((action, transition[0], transition[1], transition[4].get(IMAGES)))
         self.steady, self.lost = True, False
 
 

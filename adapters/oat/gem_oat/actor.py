@@ -41,6 +41,8 @@ class GemActor(PPOActor):
             logprobs=0,  # only for the sampled token
         )
         self._collector: BatchCollector | None = None
+        self._policy = EnginePolicy(self, self.sampling_params)
+        self._batches = 0
         self._number = args.group_rank * args.actors_per_group + actor_id  # counted over all groups of machines
 
     @reported
@@ -63,8 +65,11 @@ class GemActor(PPOActor):
         width = self.args.max_concurrent or count
         if self._collector is None:
             everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
-            self._collector = self._build("train", width, self.sampling_params, everyone)
+            self._collector = self._build("train", width, self._policy, everyone)
+        # Oat calls once per batch, and sends new weights after each `sync_params_every` of them.
+        self._policy.version = self._batches // self.args.sync_params_every * self.args.sync_params_every
         batch = self._collector.collect_round() if width == count else self._collector.collect_episodes(count)
+        self._batches += 1
         return self.ipc_client.serialize_ipc(batch_items(batch, count))
 
     @reported
@@ -78,7 +83,7 @@ class GemActor(PPOActor):
             EnvFailure, NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `step`.
         """
         those_asked = (self.actor_id, self.args.actors_per_group)
-        collector = self._build("eval", count, self.eval_sampling_params, those_asked)
+        collector = self._build("eval", count, EnginePolicy(self, self.eval_sampling_params), those_asked)
         try:
             batch = collector.collect_round()
         finally:
@@ -92,14 +97,14 @@ class GemActor(PPOActor):
             self._collector.close()
             self._collector = None
 
-    def _build(self, split: Split, width: int, sampling_params: Any, shard: tuple[int, int]) -> BatchCollector:
+    def _build(self, split: Split, width: int, policy: EnginePolicy, shard: tuple[int, int]) -> BatchCollector:
         limit = self.args.max_model_len or self.llm.llm_engine.model_config.max_model_len
         return build_collector(
             self.args,
             split,
             self.tokenizer,
-            self.args.rollout(sampling_params.max_tokens, limit),
-            EnginePolicy(self, sampling_params),
+            self.args.rollout(policy.response_tokens, limit),
+            policy,
             width=width,
             group_size=self.args.group_size if split == "train" else 1,
             shard=shard,

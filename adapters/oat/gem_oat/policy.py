@@ -18,11 +18,18 @@ class EnginePolicy:
     Args:
         actor: Oat's actor.
         sampling_params: sampling parameters of vLLM, with one response per prompt.
+        version: the version of the engine's weights.
     """
 
-    def __init__(self, actor: ActorBase, sampling_params: Any) -> None:
+    def __init__(self, actor: ActorBase, sampling_params: Any, version: int = 0) -> None:
         self._actor = actor
         self._sampling_params = sampling_params
+        self.version = version
+
+    @property
+    def response_tokens(self) -> int:
+        """Token limit of a completion."""
+        return self._sampling_params.max_tokens
 
     def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
         """One completion per prompt."""
@@ -33,15 +40,15 @@ class EnginePolicy:
             lora_request=self._lora_request(),
             use_tqdm=False,
         )
-        return [_completion(answer.outputs[0]) for answer in answers]
+        return [_completion(answer.outputs[0], self.version) for answer in answers]
 
     def _lora_request(self) -> LoRARequest | None:
         path = self._actor.lora_path if self._actor.use_lora_req else None
         return LoRARequest(os.path.basename(path), hash(path), path) if path else None
 
 
-def _completion(output: Any) -> Completion:
+def _completion(output: Any, version: int) -> Completion:
     ids = [*output.token_ids]
     known = output.logprobs
     logprobs = None if known is None else [at[one].logprob for one, at in zip(ids, known, strict=True)]
-    return Completion(ids, logprobs, output.finish_reason == "length")
+    return Completion(ids, logprobs, output.finish_reason == "length", version)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from gem_core.training.settings import Count, RunSettings, setting
+from gem_core.training.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
 
 
 @dataclass(kw_only=True)
@@ -14,6 +15,11 @@ class GemSettings(RunSettings):
 
     prefix: ClassVar[str] = "--"
     separator: ClassVar[str] = " "
+    refused: ClassVar[Mapping[str, str]] = {
+        "max_staleness": "Oat's asynchronous collector sends weights over NCCL only, and may change them between the "
+        "turns of an episode. Leave it out.",
+        **dict.fromkeys(CORRECTION_SETTINGS, "Oat has truncated importance sampling of its own. Use --tis_c."),
+    }
 
     row: Literal["turn"] = setting("turn", "What a training row is: a `turn`.")  # pyright: ignore[reportIncompatibleVariableOverride]
     group_size: Count = setting(

@@ -57,6 +57,7 @@ def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
         "rollout/carried_turns": float(batch.carried_turns),
         "rollout/in_flight": float(batch.in_flight),
         "rollout/surplus": float(batch.surplus),
+        "rollout/filtered": float(batch.filtered),
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,
     }

@@ -29,6 +29,8 @@ class GemAgentExecutor(AgentExecutorBase):
 
     def __init__(self) -> None:
         self._runners = SharedRunners()
+        self.version = 0
+        """The version of the engine's weights, which the trainer sets after it has sent new ones."""
 
     def close(self) -> None:
         """Close the environments; a later episode builds them again."""
@@ -65,7 +67,7 @@ class GemAgentExecutor(AgentExecutorBase):
             manager.configure(dataclasses.asdict(decoded.settings))
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
-        policy = EnginePolicy(llm_engine, sampling_params)
+        policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version)
         episodes = await runner.play(policy, decoded.task)
         return response(prompt, label, EpisodeRows.played(episodes, decoded.settings.row))
 

@@ -125,6 +125,7 @@ def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
+    settings.check_pictures("and this adapter passes no pictures to OpenRLHF's engines and workers. Train it with TRL")
     return settings
 
 
@@ -180,6 +181,12 @@ def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
     settings.check()
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")
+    stale, queue = settings.max_staleness, args.train.async_queue_size
+    if stale and args.train.async_enable and queue != stale:
+        raise SettingsError(
+            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds the same. Leave out "
+            "--train.async_enable and --train.async_queue_size."
+        )
     tokens, context = args.rollout.max_new_tokens, args.data.max_len
     settings.rollout(tokens, context, limits=f"--rollout.max_new_tokens {tokens} with --data.max_len {context}")
 

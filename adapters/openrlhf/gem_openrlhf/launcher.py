@@ -125,6 +125,8 @@ def _prepare(
     settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
+    if settings.max_staleness:  # the queue begins a batch only when that many batches before it have been taken
+        args.train.async_enable, args.train.async_queue_size = True, settings.max_staleness
     args.train.agent_func_path = str(agent)
     # OpenRLHF creates a critic for `gae`. Its own estimators are not used.
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"

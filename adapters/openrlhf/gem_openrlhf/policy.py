@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -14,19 +15,22 @@ class EnginePolicy:
     Args:
         engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
+        version: returns the version of the engine's weights.
     """
 
-    def __init__(self, engine: Any, sampling: Any) -> None:
+    def __init__(self, engine: Any, sampling: Any, version: Callable[[], int]) -> None:
         self._engine = engine
+        self._version = version
         self._sampling = copy(sampling)
         # OpenRLHF forbids an end of turn as the first token, but trains with probabilities that ignore this rule.
         self._sampling.min_tokens = 0
 
     async def __call__(self, prompt: TokenIds) -> Completion:
-        """The completion of one prompt."""
+        """The completion of one prompt. If the weights change meanwhile, its version is the older one."""
+        version = self._version()
         output = (await self._engine.generate(prompt.tolist(), self._sampling)).outputs[0]
         ids = list(output.token_ids)
         logprobs = None
         if output.logprobs is not None:
             logprobs = [float(choices[token].logprob) for token, choices in zip(ids, output.logprobs, strict=True)]
-        return Completion(ids, logprobs, output.finish_reason == "length")
+        return Completion(ids, logprobs, output.finish_reason == "length", version)

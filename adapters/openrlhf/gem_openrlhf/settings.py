@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from gem_core.training.settings import Count, RunSettings, json_object
+from gem_core.training.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunSettings, json_object
 
 
 @dataclass(kw_only=True)
@@ -18,6 +18,12 @@ class GemSettings(RunSettings):
     prefix: ClassVar[str] = "--gem."
     separator: ClassVar[str] = " "
     owned: ClassVar[Mapping[str, str]] = {"gamma": "--algo.advantage.gamma", "lam": "--algo.advantage.lambd"}
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(FILTER_SETTINGS, "OpenRLHF has a filter of its own. Use --algo.dynamic_filtering_enable."),
+        **dict.fromkeys(
+            CORRECTION_SETTINGS, "OpenRLHF has corrections of its own. Use --algo.advantage.is_correction_level."
+        ),
+    }
 
     steps: Count = field(metadata={"help": "Batches to train on."})
 

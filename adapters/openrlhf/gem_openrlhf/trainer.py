@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -52,11 +53,13 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         prepare_process(TrainerSettings(**vars(settings), arguments=self.args))
         self._report: RunReport | None = None
         self._announced = False
+        self._version = 0
 
     def init_checkpoint_states(self) -> dict[str, Any]:
         """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
         states: dict[str, Any] = super().init_checkpoint_states()
         self._report = self.args.gem.open_report(self.args.gem.steps, states["global_step"])
+        self._version = states["global_step"]
         return states
 
     def fit(self, global_step: int = 0) -> None:
@@ -74,9 +77,10 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         status: dict[str, Any] = {}
         if rows:
             self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
+            self._version = global_step + 1
             status, _ = super().train_step([row_experience(row) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
-        status.update(result_metrics(results))
+        status.update(result_metrics(results, global_step))
         self._announce(status)
         return status, global_step + 1
 
@@ -96,6 +100,10 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if self._report is not None:
             self._report.amend(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
+
+    def _send_version(self) -> None:
+        """Tell the engines the version of the weights that they have got."""
+        ray.get([engine.__ray_call__.remote(_set_version, self._version) for engine in self.vllm_engines])
 
     def _ranks(self) -> int:
         """The number of equal parts into which OpenRLHF divides rows; a common multiple if its models differ."""
@@ -128,6 +136,11 @@ class TurnPPOTrainer(_TurnTraining, _PPOTrainer):
         self.samples_generator = TurnSamplesGenerator.instead_of(self.samples_generator)
         self.prompts_dataloader = self.samples_generator.prompts_dataloader
 
+    def broadcast_to_vllm(self) -> None:
+        """Send the weights to the engines, and their version."""
+        super().broadcast_to_vllm()
+        self._send_version()
+
     def fit(self, global_step: int = 0) -> None:
         """Train, and close the environments."""
         try:
@@ -145,8 +158,19 @@ class TurnPPOTrainer(_TurnTraining, _PPOTrainer):
         return {**logs, **own}
 
 
+class _Broadcast(ppo_trainer.BasePPOTrainer):
+    """What OpenRLHF's `TrainingActor` calls while no engine begins a batch."""
+
+    _send_version: Callable[[], None]
+
+    def broadcast_to_vllm(self) -> None:
+        """Send the weights to the engines, and their version."""
+        super().broadcast_to_vllm()
+        self._send_version()
+
+
 @ray.remote
-class TurnTrainingActor(_TurnTraining, _TrainingActor):
+class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
     """The training half of asynchronous training: OpenRLHF's `TrainingActor`."""
 
 
@@ -173,6 +197,11 @@ class TurnSamplesActor(_GenerateSamplesActor):
 def _close_environments(engines: list[Any]) -> None:
     closing = [engine.__ray_call__.remote(_close) for engine in engines]
     ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)  # a dead engine has none left to close
+
+
+def _set_version(engine: Any, version: int) -> None:
+    """Runs in an engine."""
+    engine.executor.version = version
 
 
 def _close(engine: Any) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from gem_core.training.settings import Count, RunSettings, Split, read_section, setting
+from gem_core.training.settings import (
+    CORRECTION_SETTINGS,
+    FILTER_SETTINGS,
+    Count,
+    RunSettings,
+    Split,
+    read_section,
+    setting,
+)
 
 Mode = Literal["train", "val"]
 """ROLL's name of a split."""
@@ -18,6 +26,13 @@ class GemSettings(RunSettings):
 
     prefix: ClassVar[str] = "gem."
     owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
+    refused: ClassVar[Mapping[str, str]] = {
+        "max_staleness": "ROLL's asynchronous queue discards finished episodes. Leave it out.",
+        **dict.fromkeys(
+            FILTER_SETTINGS, "ROLL's queue plays the episodes of a batch, and cannot refill it. Leave it out."
+        ),
+        **dict.fromkeys(CORRECTION_SETTINGS, "ROLL has corrections of its own. Use train_infer_correction."),
+    }
 
     updates: Count = setting(1, "Updates on each batch, however many rows it has.")
 

@@ -11,6 +11,7 @@ try:
     from gem_tiny.model import tiny_model
     from gem_tiny.policy import saved_tiny_policy, tiny_policy
     from gem_tiny.tokenizer import tiny_tokenizer
+    from gem_tiny.vision import tiny_image_processor, tiny_vision_model, vision_start
     from gem_tiny.warm_start import warm_start
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "transformers"):
@@ -19,4 +20,13 @@ except ModuleNotFoundError as error:
         f"a tiny model needs {error.name}, which comes with a training framework. Next: {install_line('trl')}"
     ) from error
 
-__all__ = ["saved_tiny_policy", "tiny_model", "tiny_policy", "tiny_tokenizer", "warm_start"]
+__all__ = [
+    "saved_tiny_policy",
+    "tiny_image_processor",
+    "tiny_model",
+    "tiny_policy",
+    "tiny_tokenizer",
+    "tiny_vision_model",
+    "vision_start",
+    "warm_start",
+]

@@ -18,6 +18,13 @@ _TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+_VISION = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+_VISION_TEMPLATE = _TEMPLATE.replace(
+    "{{ message.content }}",
+    "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
+    "{% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part.text }}{% endif %}"
+    "{% endfor %}{% endif %}",
+)
 # A number, the opening of a box and a word are one token each; other tokens are single characters.
 _PIECES = r"\d+|\\boxed\{| ?[A-Za-z]+|[\s\S]"
 
@@ -28,6 +35,7 @@ def tiny_tokenizer(
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
     episodes: int = 200,
+    pictures: bool = False,
     seed: int = 0,
 ) -> PreTrainedTokenizerFast:
     """A word-level tokenizer with a chat template, from the text of random play of the environments.
@@ -36,6 +44,7 @@ def tiny_tokenizer(
         env_ids: environments to play.
         wrappers, env_kwargs: as for `make_vec`.
         episodes: number of episodes of random valid play per environment.
+        pictures: with the special tokens of Qwen2-VL around pictures, and a chat template that writes them.
         seed: seed of the play.
 
     Returns:
@@ -49,7 +58,8 @@ def tiny_tokenizer(
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
         heard = {text for episode in itertools.islice(play, episodes * len(env_ids)) for text in _texts(episode)}
     pieces = {piece for text in heard for piece, _ in splitter.pre_tokenize_str(text)}
-    vocabulary = {token: index for index, token in enumerate([*_SPECIAL, *sorted(pieces)])}
+    special = [*_SPECIAL, *_VISION] if pictures else _SPECIAL
+    vocabulary = {token: index for index, token in enumerate([*special, *sorted(pieces)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unknown|>"))
     core.pre_tokenizer = splitter
     core.decoder = decoders.Fuse()
@@ -58,11 +68,11 @@ def tiny_tokenizer(
         pad_token="<|pad|>",
         eos_token="<|end|>",
         unk_token="<|unknown|>",
-        additional_special_tokens=_SPECIAL[3:],
+        additional_special_tokens=special[3:],
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.chat_template = _TEMPLATE
+    tokenizer.chat_template = _VISION_TEMPLATE if pictures else _TEMPLATE
     return tokenizer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,12 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         """Episodes that start from one seed: `num_generations` where the estimator compares them, otherwise 1."""
         return self.num_generations if advantage_spec(self.advantage).needs_groups and self.num_generations else 1
 
+    @property
+    def batches_ahead(self) -> int:
+        """How many batches the sampling may run ahead of the training, within `max_staleness`."""
+        per_batch = math.ceil((self.steps_per_generation or 1) * self.num_iterations / self.gradient_accumulation_steps)
+        return self.max_staleness // per_batch
+
     def described(self) -> dict[str, Any]:
         """All settings by name, without tokens of the hub."""
         return self.to_dict()
@@ -88,11 +95,11 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
     def _check_groups(self) -> None:
         # Before TRL's own check, whose message is about prompts, which do not exist here.
         episodes = self.generation_batch_size or self.episodes_per_process
+        self.check_groups(self.num_generations or 1, f"num_generations={self.num_generations}")
         if not advantage_spec(self.advantage).needs_groups:
             # TRL requires groups; if the estimator has none, any size that divides the batch works.
             self.num_generations = next((size for size in range(2, episodes + 1) if episodes % size == 0), 2)
             return
-        self.check_groups(self.num_generations or 1, f"num_generations={self.num_generations}")
         if episodes % self.group_size:
             raise SettingsError(
                 f"{episodes} episodes (per_device_train_batch_size x steps_per_generation) cannot be divided into "
@@ -114,6 +121,7 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
         check_aggregation(f"loss_type={self.loss_type!r}", self.loss_type, _LOSS_TYPES)
         self._check_sampling()
         self._check_rows()
+        self._check_ahead()
         if self.mask_truncated_completions:
             raise SettingsError(
                 "mask_truncated_completions=True drops a whole row because of its last response. Truncated responses "
@@ -134,6 +142,39 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
             raise SettingsError(
                 f"the trainer divides its logits by temperature={self.temperature}, but generation_kwargs has "
                 f"temperature {options['temperature']}. {SILENT} Set temperature only."
+            )
+
+    def _check_ahead(self) -> None:
+        stale, correction = (
+            self.spelled("max_staleness", self.max_staleness),
+            self.spelled("correction", self.correction),
+        )
+        reasons = {
+            "use_vllm": "TRL gives vLLM the newest weights before each call",
+            "use_transformers_continuous_batching": "TRL has no continuous batching with a copy of the weights",
+            "cast_lm_head_to_fp32": "it replaces a method of the head, which a copy of the model would share",
+            "deepspeed": "the weights are divided among processes",
+            "fsdp": "the weights are divided among processes",
+        }
+        for name, reason in reasons.items():
+            if self.max_staleness and getattr(self, name, None):
+                raise SettingsError(f"{stale} cannot be used with {name}: {reason}. Leave out one of them.")
+        if self.max_staleness and self.world_size > 1:
+            raise SettingsError(f"{stale} works in one process, and there are {self.world_size}. Leave it out.")
+        if self.max_staleness and not self.batches_ahead:
+            raise SettingsError(
+                f"{stale} is less than the updates that a batch serves, so sampling could not run ahead. Raise it, or "
+                "lower steps_per_generation or num_iterations."
+            )
+        if self.correction != "none" and not (self.use_vllm or self.max_staleness):
+            raise SettingsError(
+                f"{correction} compares the sampler with the trainer, and here the trainer itself samples. Leave it "
+                "out, or set max_staleness or use_vllm."
+            )
+        if self.correction != "none" and self.use_vllm and self.vllm_importance_sampling_correction:
+            raise SettingsError(
+                f"{correction} and TRL's vllm_importance_sampling_correction=True correct the same twice. Set TRL's to "
+                "False, or leave ours out."
             )
 
     def _check_rows(self) -> None:

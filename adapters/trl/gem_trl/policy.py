@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import gather_object
 
 from gem_core.episode import Completion, TokenIds
+from gem_core.rollout import PictureReader
+from gem_trl.pictures import prompt_fields
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -25,10 +27,12 @@ class TrainerPolicy:
     Args:
         trainer: the trainer whose engine samples.
         limit: token limit of a completion. A completion of that length without an end token was cut off.
+        pictures: reads the pictures of prompts; `None` for a model that reads text only.
     """
 
-    def __init__(self, trainer: GRPOTrainer, limit: int) -> None:
+    def __init__(self, trainer: GRPOTrainer, limit: int, pictures: PictureReader | None = None) -> None:
         self._trainer = trainer
+        self._pictures = pictures
         self._limit = limit
         self._alone = trainer.accelerator.num_processes == 1
 
@@ -36,12 +40,13 @@ class TrainerPolicy:
         """One completion per prompt."""
         count = self._most(len(prompts))
         own = [prompt.tolist() for prompt in prompts]
-        return self._generate([*own, *self._placeholders(count - len(own))])[: len(own)]
+        fields = {} if self._pictures is None else prompt_fields(self._pictures, prompts, count - len(own))
+        return self._generate([*own, *self._placeholders(count - len(own))], fields)[: len(own)]
 
     def wait_for_others(self) -> None:
         """Send placeholders until every process has finished its episodes."""
         while count := self._most(0):
-            self._generate(self._placeholders(count))
+            self._generate(self._placeholders(count), {})
 
     def _most(self, prompts: int) -> int:
         return prompts if self._alone else max(gather_object([prompts]))
@@ -49,13 +54,13 @@ class TrainerPolicy:
     def _placeholders(self, count: int) -> list[list[int]]:
         return [[self._trainer.eos_token_ids[0]]] * count
 
-    def _generate(self, prompts: list[list[int]]) -> list[Completion]:
+    def _generate(self, prompts: list[list[int]], fields: dict[str, Any]) -> list[Completion]:
         trainer = self._trainer
         # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
-        ids, logprobs = trainer._generate_single_turn(prompts, None, {}, 1)
-        ends = set(trainer.eos_token_ids)
+        ids, logprobs = trainer._generate_single_turn(prompts, None, fields, 1)
+        ends, version = set(trainer.eos_token_ids), trainer.state.global_step
         return [
-            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends))
+            Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends), version)
             for index, one in enumerate(ids)
         ]
 

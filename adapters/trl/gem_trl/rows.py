@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gem_core.episode import Episode, as_logprobs, as_token_ids
 from gem_core.training.rows import Row, RowKind, rows_of
 from gem_core.training.turn_table import TurnTable
@@ -44,6 +46,15 @@ def rollout_output(rows: Sequence[Row], *, with_logprobs: bool) -> dict[str, Any
         "logprobs": [_logprobs(row) for row in rows] if with_logprobs else None,
         "env_mask": [row.completion_mask for row in rows],
     }
+
+
+def sampler_table(rows: Sequence[Row], shape: tuple[int, ...]) -> np.ndarray:
+    """The sampler's log-probabilities of completions, in a table (rows, tokens); NaN where they are unknown."""
+    table = np.full(shape, np.nan)
+    for number, row in enumerate(rows):
+        known = _logprobs(row)
+        table[number, : len(known)] = known
+    return table
 
 
 def _logprobs(row: Row) -> list[float]:

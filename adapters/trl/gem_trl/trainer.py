@@ -22,20 +22,23 @@ from gem_core.env import Env
 from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.rollout import Batch, BatchCollector, Episode, RolloutSettings, batch_metrics
+from gem_core.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
+from gem_core.training.ahead import SamplingThread
 from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.metrics import announcement
+from gem_core.training.metrics import announcement, staleness_metrics
 from gem_core.training.playing import build_collector, prepare_process
 from gem_core.training.recording import harmless
 from gem_core.training.rows import Row
 from gem_core.training.settings import Split
 from gem_core.training.turn_table import TurnTable
 from gem_core.vector import share_slots
+from gem_trl.ahead import PolicyCopy
 from gem_trl.config import TurnGRPOConfig
+from gem_trl.pictures import picture_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl.policy import TrainerPolicy
 from gem_trl.progress import ProgressCallback
 from gem_trl.recording import LossRecorder, TrainedBatch
-from gem_trl.rows import batch_rows, pad_rows, rollout_output
+from gem_trl.rows import batch_rows, pad_rows, rollout_output, sampler_table
 
 logger = logging.get_logger(__name__)
 
@@ -51,16 +54,17 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
     advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
-    reading `_get_per_token_logps_and_entropies` for records.
+    `_get_per_token_logps_and_entropies`, for records, corrections and the pictures of the rows.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
-    policy. With `loss_type="dr_grpo"` the loss is the sum over all sampled tokens, divided by the number of episodes
-    and `max_completion_length`, for either `row`.
+    policy unless `args.max_staleness` lets a thread sample ahead. With `loss_type="dr_grpo"` the loss is the sum
+    over all sampled tokens, divided by the number of episodes and `max_completion_length`, for either `row`.
 
     Args:
         model: a model, a path or a hub id, as for `GRPOTrainer`.
         args: the settings.
-        processing_class: the tokenizer; by default the model's own.
+        processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
+        image_processor: of a vision-language model, for environments that show pictures; see docs/pictures.md.
         wrappers: applied to each environment in this order.
         value_function: a critic for `advantage="gae"`; TRL has none of its own.
         kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
@@ -81,11 +85,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         args: TurnGRPOConfig,
         processing_class: Any = None,
         *,
+        image_processor: Any = None,
         wrappers: Sequence[Callable[[Env], Env]] = (),
         value_function: ValueFunction | None = None,
         **kwargs: Any,
     ) -> None:
         _check_values(args, value_function)
+        processing_class, image_processor = tokenizer_and_processor(processing_class, image_processor)
         clean_up_after_this_process()
         prepare_process(args)
         tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
@@ -94,6 +100,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._wrappers = tuple(wrappers)
         self._value_function = value_function
         self._collectors: dict[str, BatchCollector] = {}
+        self._copy: PolicyCopy | None = None
+        self._ahead: SamplingThread | None = None
         self._batch = Batch()
         self._rows: list[Row] = []
         self._turns = TurnTable.of([], [], [])
@@ -103,6 +111,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._adapter_seconds = 0.0
         self._recorder: LossRecorder | None = None
         self._scored: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None)
+        self._shown: dict[str, Any] = {}
         # TRL warns that rollout_func may change. A test checks it here, so the warning is hidden.
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
         super().__init__(
@@ -121,7 +130,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
-        self._settings.template(self.processing_class)  # an unsuitable tokenizer fails before the first batch
+        self._pictures = self._picture_reader(image_processor)
+        # An unsuitable tokenizer fails before the first batch.
+        self._settings.template(self.processing_class, self._pictures)
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
@@ -162,6 +173,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         TRL computes its own advantages from it, which are replaced afterwards.
         """
         metrics = batch_metrics(self._batch)
+        if self._training:
+            played = [episode.summary() for episode in self._batch.episodes]
+            metrics |= staleness_metrics(played, self.state.global_step)
         padding = sum(not row.turns for row in self._rows)
         for name, value in {**metrics, "rollout/padding_rows": float(padding)}.items():
             log_metric(name, value)
@@ -173,17 +187,11 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def rollout(self, count: int) -> dict[str, Any]:
         """Play `count` episodes. Returns the value of TRL's `rollout_func`."""
+        self._batch = self._take_ahead(count) if self._training and self._runs_ahead else self._play(count)
         started = time.perf_counter()
-        mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self, self.args.response_tokens)
-        if mode not in self._collectors:
-            self._collectors[mode] = self._new_collector(mode, count, policy)
-        self._batch = self._collectors[mode].collect_round()
-        policy.wait_for_others()
         self._make_rows(count)
         output = rollout_output(self._rows, with_logprobs=self.use_vllm)
-        elsewhere = self._batch.policy_seconds + self._batch.env_seconds
-        self._adapter_seconds = time.perf_counter() - started - elsewhere
+        self._adapter_seconds += time.perf_counter() - started
         return output
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -197,8 +205,10 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+    def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._shown and self._pictures is not None:
+            kwargs |= {**self._shown, "mm_token_type_ids": picture_types(self._pictures, input_ids)}
+        found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
         return found
@@ -206,6 +216,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
+        self._add_pictures(output)
         completions = output["completion_ids"]
         if not self._training:
             # An evaluation needs no advantages, and its episodes form no groups.
@@ -225,15 +236,74 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self.loss_type == "dr_grpo":
             # The loss divides by rows. This factor makes it divide by episodes, whatever the turns and padding.
             table *= len(self._rows) / len(inputs)
-        output["advantages"] = torch.from_numpy(table).to(completions.device)
-        self._begin_record(output, returns)
+        output["advantages"] = torch.from_numpy(self._corrected(output, table)).to(completions.device)
+        self._begin_record(output, torch.from_numpy(table), returns)
         self._adapter_seconds += time.perf_counter() - started
         self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
         return output
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _new_collector(self, mode: Split, count: int, policy: TrainerPolicy) -> BatchCollector:
+    def _play(self, count: int) -> Batch:
+        """Play `count` episodes with the present weights."""
+        started = time.perf_counter()
+        mode: Split = "train" if self._training else "eval"
+        policy = TrainerPolicy(self, self.args.response_tokens, self._pictures)
+        if mode not in self._collectors:
+            self._collectors[mode] = self._new_collector(mode, count, policy, self.args.min_generation_batch)
+        batch = self._collectors[mode].collect_round()
+        policy.wait_for_others()
+        self._adapter_seconds = time.perf_counter() - started - batch.policy_seconds - batch.env_seconds
+        return batch
+
+    @property
+    def _runs_ahead(self) -> bool:
+        return self.args.max_staleness > 0
+
+    def _take_ahead(self, count: int) -> Batch:
+        """The next batch of `count` episodes from the thread that samples ahead."""
+        started = time.perf_counter()
+        if self._ahead is None or self._copy is None:
+            self._copy = PolicyCopy(self, self.args.response_tokens)
+            # Which prompts share a batch depends on timing in any case, so nobody waits for the slowest environment.
+            smallest = self.args.min_generation_batch or 1
+            collector = self._collectors["train"] = self._new_collector("train", count, self._copy, smallest)
+            self._ahead = SamplingThread(collector, self.args.batches_ahead, self._rounds_left())
+        self._copy.publish()
+        self._adapter_seconds = time.perf_counter() - started
+        waiting = time.perf_counter()
+        batch = self._ahead.take()
+        self._metrics["train"]["time/waiting"].append(time.perf_counter() - waiting)
+        return batch
+
+    def _rounds_left(self) -> int:
+        """At least the number of batches that the rest of the training needs."""
+        args = self.args
+        steps = (self.state.max_steps - self.state.global_step) * args.gradient_accumulation_steps
+        return -(-steps // ((args.steps_per_generation or 1) * self.num_iterations))
+
+    def _corrected(self, output: dict[str, Any], table: np.ndarray) -> np.ndarray:
+        """Advantages (rows, tokens) times the weights of the correction, which the loss is proportional to."""
+        correction = self.args.off_policy
+        if correction is None:
+            return table
+        sampler = sampler_table(self._rows, table.shape)
+        [weights], metrics = correction.weights(self._turns, [self._trainer_logprobs(output)], [sampler], self._gather)
+        self._log_metrics(metrics)
+        return table * weights
+
+    def _trainer_logprobs(self, output: dict[str, Any]) -> np.ndarray:
+        """The log-probabilities (rows, tokens) of the weights before the update."""
+        found = output.get("old_per_token_logps")
+        if found is None:
+            ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+            mask = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
+            width, size = output["completion_ids"].shape[1], self.args.per_device_train_batch_size
+            with torch.no_grad():
+                found = super()._get_per_token_logps_and_entropies(self.model, ids, mask, width, batch_size=size)[0]
+        return found.double().cpu().numpy()
+
+    def _new_collector(self, mode: Split, count: int, policy: Policy, min_batch: int | None) -> BatchCollector:
         args, rank = self.args, self.accelerator.process_index
         train = mode == "train"
         group_size = args.group_size if train else 1
@@ -249,9 +319,42 @@ class TurnGRPOTrainer(GRPOTrainer):
             shard=(rank, self.accelerator.num_processes),
             # A resumed run plays new tasks instead of repeating the tasks before the checkpoint.
             first_episode=self._rounds_played() if train else 0,
-            min_batch=args.min_generation_batch,
+            min_batch=min_batch,
             wrappers=self._wrappers,
+            pictures=self._pictures,
         )
+
+    def _picture_reader(self, image_processor: Any) -> PictureReader | None:
+        """What reads pictures for the model. The model cannot say what stands for a picture, in any engine."""
+        reader = reader_of(self.accelerator.unwrap_model(self.model).config, image_processor)
+        if reader is None:
+            self.args.check_pictures(
+                "and no image processor was given. Use a vision-language model, and "
+                "TurnGRPOTrainer(image_processor=...)"
+            )
+            return None
+        if self.use_vllm or self.args.use_transformers_continuous_batching:
+            raise SettingsError(
+                "pictures need sampling by transformers' generate: vLLM and continuous batching would render prompts "
+                "anew. Leave use_vllm and use_transformers_continuous_batching out"
+            )
+        if self._runs_ahead:
+            raise SettingsError(
+                f"max_staleness={self.args.max_staleness}: the thread that samples ahead shows its copy of the model "
+                "no pictures. Leave max_staleness out"
+            )
+        self.generation_config.suppress_tokens = sorted(reader.reserved)
+        models: list[Any] = [self.model, self.ref_model]
+        for model in filter(None, models):
+            model.register_forward_pre_hook(without_empty_fields, with_kwargs=True)
+        return reader
+
+    def _add_pictures(self, output: dict[str, Any]) -> None:
+        """Give the loss what the rows show. From here on, it brings its pictures itself."""
+        shown, self._shown = self._shown, {}
+        if shown and self._pictures is not None:
+            ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+            output |= {**shown, "mm_token_type_ids": picture_types(self._pictures, ids)}
 
     def _rounds_played(self) -> int:
         """Number of batches of episodes in the updates so far."""
@@ -312,6 +415,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         parts = (args.steps_per_generation or 1) if self._training else 1
         count = math.ceil(max(most, episodes) / parts) * parts
         self._rows = pad_rows(rows, count, self.eos_token_ids[0])
+        if self._pictures is not None:
+            self._shown = row_fields(self._pictures, self._rows, self.accelerator.device)
 
     def _values(self) -> np.ndarray | None:
         if self._value_function is None:
@@ -326,23 +431,25 @@ class TurnGRPOTrainer(GRPOTrainer):
         return [array] if self.accelerator.num_processes == 1 else gather_object([array])
 
     def _log_advantages(self, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            self._metrics["train"][name].append(value)
+        self._log_metrics(metrics)
         if not self._announced and self.accelerator.is_main_process:
             self._announced = True
             episodes = len(self._batch.episodes) * self.accelerator.num_processes
             whole = {**metrics, "rollout/episodes": float(episodes)}
             logger.warning(announcement(self.args.advantage, self.args.gamma, self.args.row, whole))
 
-    def _begin_record(self, output: dict[str, Any], returns: np.ndarray) -> None:
+    def _log_metrics(self, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._metrics["train"][name].append(value)
+
+    def _begin_record(self, output: dict[str, Any], advantages: torch.Tensor, returns: np.ndarray) -> None:
         """Prepare to record what the loss makes of the batch, if somebody wants to know."""
         if not manager.listens("gem_update"):
             return
         if self._recorder is None:
             self._recorder = LossRecorder(self.accelerator.process_index, self.accelerator.num_processes)
             self.add_callback(self._recorder)
-        advantages = output["advantages"]
-        output[_ROWS] = torch.arange(len(advantages), device=advantages.device)
+        output[_ROWS] = torch.arange(len(advantages), device=output["advantages"].device)
         numbers: Any = self._turns.names
         episodes = [self._batch.episodes[number].id for number in numbers]
         others = [episode.id for episode in self._batch.episodes if not episode.turns]
@@ -357,6 +464,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         return [one for one in self.callback_handler.callbacks if isinstance(one, ProgressCallback)]
 
     def _close(self, mode: str, error: BaseException | None = None) -> None:
+        if mode == "train" and self._ahead is not None:
+            self._ahead.close()
+            self._ahead = self._copy = None
         collector = self._collectors.pop(mode, None)
         if collector is not None:
             collector.close(error)

@@ -85,6 +85,10 @@ def check(config: DictConfig) -> GemSettings:
         raise SettingsError(f"{reason} {SILENT}")
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
+    settings.check_pictures(
+        "and verl decodes the ids of a prompt and runs the model's processor again, so the ids would not be those that "
+        "were sampled. Train it with TRL"
+    )
     return settings
 
 

@@ -60,4 +60,4 @@ class ServerPolicy:
         ids = list(output.token_ids)
         # verl's servers report "completed" both at an end token and at the limit.
         cut = len(ids) >= self._sampling["max_tokens"] and ids[-1] not in self._ends
-        return Completion(ids, list(output.log_probs) if output.log_probs else None, cut)
+        return Completion(ids, list(output.log_probs) if output.log_probs else None, cut, self.versions[-1])

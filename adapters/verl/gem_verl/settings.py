@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from gem_core.training.settings import Count, RunSettings, read_section, setting
+from gem_core.training.settings import (
+    CORRECTION_SETTINGS,
+    FILTER_SETTINGS,
+    Count,
+    RunSettings,
+    read_section,
+    setting,
+)
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -22,6 +29,11 @@ class GemSettings(RunSettings):
         "gamma": "algorithm.gamma",
         "lam": "algorithm.lam",
         "chat_template_kwargs": "data.apply_chat_template_kwargs",
+    }
+    refused: ClassVar[Mapping[str, str]] = {
+        "max_staleness": "this adapter runs verl's synchronous trainer. Leave it out.",
+        **dict.fromkeys(FILTER_SETTINGS, "verl has a filter with refill of its own. Use algorithm.filter_groups."),
+        **dict.fromkeys(CORRECTION_SETTINGS, "verl has corrections of its own. Use algorithm.rollout_correction."),
     }
 
     max_response_tokens: Count = setting(

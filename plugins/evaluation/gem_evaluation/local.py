@@ -124,6 +124,11 @@ class LocalModel:
     def _encoded(self, prompt: Prompt, episode: str) -> list[int]:
         """The prompt as tokens. Raises `TemplateError` where the tokenizer cannot carry it."""
         messages = [*prompt.messages]
+        if any(message.pictures for message in messages):
+            raise TemplateError(
+                "an observation shows pictures, and local weights are asked in text only. Serve the model behind an "
+                "endpoint that takes image parts (docs/pictures.md)"
+            )
         system = messages.pop(0).content if messages[0].role == "system" else None
         template = self._templates.get(system)
         if template is None:

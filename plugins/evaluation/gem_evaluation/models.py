@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from gem_core.env import Env
 from gem_core.errors import described
+from gem_core.picture import texts_around
 from gem_core.rollout.recorder import as_utf8
 from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
@@ -149,9 +150,21 @@ class FunctionModel(LocalPlayer):
         return Reply(answer) if isinstance(answer, str) else answer
 
 
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    """The text of a message, or parts where it shows pictures."""
+    if not message.pictures:
+        return as_utf8(message.content)
+    before, *after = texts_around(message.content, len(message.pictures))
+    parts: list[dict[str, Any]] = [{"type": "text", "text": as_utf8(before)}]
+    for uri, text in zip(message.pictures, after, strict=True):
+        parts.append({"type": "image_url", "image_url": {"url": uri}})
+        parts.append({"type": "text", "text": as_utf8(text)})
+    return [part for part in parts if part.get("text") != ""]
+
+
 def as_chat(message: Message) -> dict[str, Any]:
     """A message as chat endpoints take it."""
-    content = as_utf8(message.content)
+    content = _content(message)
     if message.role == "tool" and message.call_id is None:  # the text form: endpoints know no answer without a call
         return {"role": "user", "content": content}
     chat: dict[str, Any] = {"role": message.role, "content": content}

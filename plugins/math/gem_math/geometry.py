@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import EnvError
+from gem_core.picture import Picture
 from gem_math.env import MathEnv
 from gem_questions.env import as_list
 from gem_questions.rows import Row
 
 
 class GeometryEnv(MathEnv):
-    """As `MathEnv`, with the pictures in `info["images"]`: data URIs of PNG files, in base64.
-
-    Observations are text, and no adapter of this project shows pictures to a model yet: in training it sees the text
-    alone.
+    """As `MathEnv`, with the pictures of a question in `info["images"]`; see `gem_core.picture`.
 
     Args:
         images: the column of the pictures, as `datasets` reads them.
@@ -64,14 +60,12 @@ class GeometryEnv(MathEnv):
         """Read the pictures too."""
         info = super().begin(row)
         pictures = self.column(row, self.images)
-        return {**info, "images": [self._data_uri(picture) for picture in as_list(pictures)]}
+        return {**info, "images": [self._picture(one).uri for one in as_list(pictures)]}
 
-    def _data_uri(self, picture: Any) -> str:
+    def _picture(self, picture: Any) -> Picture:
         if not hasattr(picture, "save"):
             raise EnvError(
                 f"{self.questions.source}: column {self.images!r} must hold pictures, and one is {picture!r:.80}. "
                 "Store it with datasets.Image()"
             )
-        file = io.BytesIO()
-        picture.save(file, format="PNG")
-        return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+        return Picture.of(picture)

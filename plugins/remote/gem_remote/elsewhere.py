@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.errors import EnvError
+from gem_core.picture import IMAGES
 from gem_remote.messages import Call, Played, Reset, Step
 from gem_remote.sockets import Lost
 
@@ -133,6 +134,10 @@ class EnvElsewhere(Env):
 
 
 def _digest(previous: int, result: Any) -> int:
-    """A checksum over what an episode has shown, its infos aside, one turn at a time."""
-    shown = repr(cast("Any", result)[:-1] if isinstance(result, tuple) else result)
+    """A checksum over what an episode has shown, pictures included and other infos aside, one turn at a time."""
+    shown = repr((*cast("Any", result)[:-1], _images(cast("Any", result)[-1])) if isinstance(result, tuple) else result)
     return zlib.crc32(shown.encode("utf-8", "surrogatepass"), previous)
+
+
+def _images(info: Any) -> Any:
+    return cast("Any", info).get(IMAGES) if isinstance(info, dict) else None

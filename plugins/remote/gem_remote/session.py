@@ -6,10 +6,11 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import Env
 from gem_core.errors import near_matches
+from gem_core.picture import IMAGES, as_uris
 from gem_core.vector.calls import failure_of
 from gem_remote.messages import (
     PROTOCOL,
@@ -87,9 +88,9 @@ class Session:
         if env is None:
             raise _Refused("the session has no environment; its first message says which")
         if isinstance(call, Step):
-            return env.step(call.action)
+            return _shown(env.step(call.action))
         if isinstance(call, Reset):
-            return env.reset(seed=call.seed, **call.options)
+            return _shown(env.reset(seed=call.seed, **call.options))
         if isinstance(call, Sample):
             return env.sample_random_action()
         if isinstance(call, Draw):
@@ -107,6 +108,13 @@ class Session:
             )
             return encoded(Failed("ValueError", said, over=False))
         return data
+
+
+def _shown(result: Any) -> Any:
+    """What a reset or a step returned, with its pictures as data URIs, as vectors make them."""
+    if isinstance(result, tuple) and isinstance(info := cast("Any", result)[-1], dict) and IMAGES in info:
+        return (*cast("Any", result)[:-1], {**info, IMAGES: as_uris(info[IMAGES])})
+    return cast("Any", result)
 
 
 class _Refused(Exception):

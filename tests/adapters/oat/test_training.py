@@ -227,6 +227,16 @@ def test_no_episode_is_lost(groups: Run):
         assert len({tuple(sorted(one.info)) for one in batch}) == 1, "the same keys in all items, or Oat's mean fails"
 
 
+def test_staleness_is_that_of_the_sampled_versions(groups: Run):
+    versions = [[one for item in summaries(groups, batch) for one in item.versions] for batch in range(6)]
+    for batch, (known, info) in enumerate(zip(versions, groups.learner.info, strict=True)):
+        tokens = sum(count for _, count in known)
+        assert info["staleness/mean"] == pytest.approx(sum((batch - one) * count for one, count in known) / tokens)
+        assert info["staleness/max"] == batch - min(one for one, _ in known)
+    assert groups.learner.info[0]["staleness/max"] == 0
+    assert max(info["staleness/max"] for info in groups.learner.info) > 0  # environments carry turns over
+
+
 def test_updates_per_batch_do_not_depend_on_the_number_of_rows(groups: Run):
     assert groups.learner.updates == [3] * 6
     assert len({*groups.learner.rows}) > 1

@@ -43,11 +43,16 @@ def test_accepted(checked):
     checked("--gem.advantage", "grpo", "--rollout.n_samples_per_prompt", "2", "--train.batch_size", "16")
     settings = checked("--train.async_enable", "--gem.advantage", "gae", "--algo.advantage.lambd", "0.9")
     assert (settings.gamma, settings.lam) == (1.0, 0.9)
+    assert checked("--gem.max_staleness", "3").max_staleness == 3
+    checked("--gem.max_staleness", "3", "--train.async_enable", "--train.async_queue_size", "3")
 
 
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
+        (["--gem.max_staleness", "2", "--train.async_enable"], "is not --train.async_queue_size 1"),
+        (["--gem.filter_groups", "success"], "Use --algo.dynamic_filtering_enable"),
+        (["--gem.correction", "tis"], "Use --algo.advantage.is_correction_level"),
         # the run
         (["--gem.steps", "0"], "--gem.steps 0: Expected `int` >= 1"),
         (["--train.num_episodes", "2"], "same tasks again; use --gem.steps. Leave it out"),
@@ -167,7 +172,7 @@ def test_every_setting_has_a_flag():
         "system_prompt": "Hi.", "truncated_is_invalid": False, "plugins": ["e"], "vector_backend": "process",
         "vector_workers": 2, "max_concurrent": 6, "env_timeout": None, "env_retries": 1, "env_failure": "drop",
         "max_env_failure_share": None, "seed": 9, "record": "full", "record_share": 0.5,
-        "record_folder": "f", "report": "g", "track": ["h"],
+        "record_folder": "f", "report": "g", "track": ["h"], "max_staleness": 2,
         "chat_template_kwargs": {"enable_thinking": False},
     }  # fmt: skip
     assert {*values} == {*GemSettings.offered()}

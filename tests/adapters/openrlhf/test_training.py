@@ -70,7 +70,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
         "--ckpt.save_hf",
         "--ckpt.disable_ds",
         *("--ckpt.best_metric_key", "none"),
-        "--train.async_enable",
+        *("--gem.max_staleness", "1"),
     ]
     return train(tmp_path_factory.mktemp("hostile"), model_folder, [*COMMON, *flags], ranks=2)
 
@@ -302,6 +302,17 @@ def test_records_have_the_numbers_of_the_loss(name: str, updates: set[int], requ
     for number in updates:
         assert found[number]
         assert found[number] == {ids: len(one) for ids, one in in_loss[number].items()}
+
+
+@pytest.mark.parametrize(("name", "bound"), [("hostile", 1), ("critic", 0), ("resumed", 0)])
+def test_no_sample_is_older_than_the_bound(name: str, bound: int, request: pytest.FixtureRequest):
+    run: Run = request.getfixturevalue(name)
+    records = open_records(run.folder / "records")
+    staleness = [one.staleness for one in records.summaries if one.update is not None and one.summary.turns]
+    assert staleness
+    assert all(one is not None and 0 <= one <= bound for one in staleness)
+    logged = [line["staleness/max"] for line in run.metrics if "staleness/max" in line]
+    assert max(logged) == max(one for one in staleness if one is not None)
 
 
 def test_records_have_every_episode_of_an_update(hostile: Run):

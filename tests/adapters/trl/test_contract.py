@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import torch
+from transformers import GenerationMixin
 from trl import GRPOConfig, GRPOTrainer
 from trl.trainer.utils import shuffle_sequence_dict, split_tensor_dict
 
@@ -70,3 +71,27 @@ def test_configuration_fields():
         "max_completion_length",
         "vllm_max_model_length",
     } <= fields
+
+
+def test_the_generation_that_a_copy_of_the_policy_repeats():
+    source = inspect.getsource(GRPOTrainer._generate_single_turn)
+    for used in (
+        "self._tokenizer.pad_token_id",
+        'padding_side="left"',
+        "self.pad_to_multiple_of",
+        "generation_config=self.generation_config",
+        "self.eos_token_ids",
+    ):
+        assert used in source
+    # Log-probabilities are recorded before the division by the temperature.
+    processors = inspect.getsource(GenerationMixin._get_logits_processor)
+    assert processors.index("(processors, logits_processor)") < processors.index("TemperatureLogitsWarper(")
+
+
+def test_log_probabilities_for_a_correction():
+    found = _parameters(GRPOTrainer._get_per_token_logps_and_entropies)
+    assert found[:6] == ["self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size"]
+    source = inspect.getsource(GRPOTrainer._compute_loss)
+    # The loss is proportional to the advantage, so a weight of 0 or more may be multiplied into it.
+    for term in ("coef_1 * advantages", "coef_2 * advantages", "clamped_ratios * advantages"):
+        assert term in source

@@ -272,7 +272,10 @@ def test_versions_of_the_sampling_weights(play, words):
     lengths: list[int] = []
     for task in range(8):
         (rows,) = play([task], client=Moving(words, version=4))
-        lengths.append(result_of(rows).summary.turns)
+        summary = result_of(rows).summary
+        lengths.append(summary.turns)
+        assert [version for version, _ in summary.versions] == [*range(5, 5 + summary.turns)]
+        assert sum(tokens for _, tokens in summary.versions) == summary.response_tokens
         versions = [rows[0].extra_fields[f"{end}_global_steps"] for end in ("min", "max")]
         assert versions == [5, 4 + lengths[-1]]
     assert max(lengths) > 1

@@ -240,6 +240,10 @@ def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
         assert batch["info"]["global_batch_size"] == 8
 
 
+def test_samples_are_of_the_weights_that_train_on_them(critic: Run):
+    assert {line["staleness/max"] for line in critic.metrics} == {0.0}
+
+
 def test_the_critic_learns_one_value_per_turn(critic: Run):
     for line in critic.metrics:
         assert math.isfinite(line["critic/vf_loss"])
