@@ -22,7 +22,7 @@ from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 
 FOLDER = Path(__file__).parent / "environments"
-NAMESPACES = ("game", "visual", "desk", "math", "code", "qa", "logic", "eval", "rg", "terminal", "webshop")
+NAMESPACES = ("game", "visual", "desk", "math", "code", "qa", "logic", "eval", "rg", "terminal", "webshop", "match")
 SEED = 0
 TURNS = 3
 PACKAGED = "package:"

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gem_core.failures import ErrorAction as ErrorAction
     from gem_core.failures import FailurePolicy as FailurePolicy
     from gem_core.hookspecs import hookimpl as hookimpl
+    from gem_core.match import Match as Match
+    from gem_core.match import MatchStep as MatchStep
     from gem_core.registry import make as make
     from gem_core.registry import make_tool as make_tool
     from gem_core.registry import register as register
@@ -52,6 +54,8 @@ _HOME = {
     "ErrorAction": "failures",
     "FailurePolicy": "failures",
     "hookimpl": "hookspecs",
+    "Match": "match",
+    "MatchStep": "match",
     "make": "registry",
     "make_tool": "registry",
     "register": "registry",
@@ -66,6 +70,8 @@ __all__ = [
     "EnvSpec",
     "ErrorAction",
     "FailurePolicy",
+    "Match",
+    "MatchStep",
     "ToolSpec",
     "Wrapper",
     "hookimpl",

@@ -18,6 +18,11 @@ below from `info`.
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
 | `task` | int | set by the engine on an episode's first info, for environments that take a task number |
+| `agent` | str | in a match: who acts next; without it, the agent that acted (see `gem_core.match_env`) |
+| `agent_rewards` | dict of float | in a match, by agent: rewards of the other agents, each for its last turn |
+| `agent_infos` | dict of dict | in a match, by agent: what the infos of their last turns get in addition |
+| `agent_ends` | dict of str | in a match, by agent: `terminated` or `truncated`, for those that are out of it now |
+| `agent_seen` | dict of str | in a match, by agent: the last observation of those that are out of it now |
 
 The keys that the engine sets are reserved (`RESERVED`). If an environment's info has such a key, vectors and rollouts
 rename it to `env_<key>`, so that an environment's own `error` is not mistaken for a failure.
@@ -88,6 +93,9 @@ class Env(ABC):
     """For environments over a data set: the engine calls `reset(seed=..., task=k)`. `k` counts the episodes of a run.
     Each number is used once over all environments and processes (and once per group), so that no row repeats before
     all rows were used."""
+
+    agents: tuple[str, ...] = ()
+    """For matches: the agents that take turns in this environment, each with a conversation of its own."""
 
     instead_of: ClassVar[Mapping[str, str]] = {"seed": "Use reset(seed=...), or make_vec(seed=...)"}
     """What the error about an unknown argument or reset option says, by its name: `{"idx": "Use index=..."}`. For names
@@ -354,6 +362,11 @@ class Wrapper(Env):
     def num_tasks(self) -> int | None:
         """The number of tasks of the wrapped environment."""
         return self.env.num_tasks
+
+    @property
+    def agents(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The agents of the wrapped environment."""
+        return self.env.agents
 
     @property
     def rng(self) -> random.Random:

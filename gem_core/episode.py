@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from array import array
 from collections import Counter
@@ -179,18 +180,35 @@ class Episode(msgspec.Struct):
     """Distribution and version of the plugin that offers the environment."""
     run: str = ""
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
+    agent: str = ""
+    """In a match, whose episode it is: every agent has its own conversation, turns and rewards."""
     pictures: list[ShownPicture] = []
     """The pictures of all observations, in order. The infos of turns have them no more."""
 
     @property
     def id(self) -> str:
         """A name that no other episode has, in this or another process."""
+        return f"{self.match}-{self.agent}" if self.agent else self.match
+
+    @property
+    def match(self) -> str:
+        """What the episodes of the agents of one match have in common: `id` without the agent."""
         return f"{self.run}-{self.slot}-{self.number}"
 
     @property
     def total_reward(self) -> float:
         """Undiscounted sum of rewards."""
         return sum(turn.reward for turn in self.turns)
+
+    @property
+    def peers(self) -> int:
+        """As `EpisodeSummary.peers`."""
+        return peers_of(self.group, self.agent)
+
+    @property
+    def role(self) -> int:
+        """As `EpisodeSummary.role`."""
+        return role_of(self.env_id, self.agent)
 
     def prompt_ids(self, turn: Turn) -> TokenIds:
         """The whole prompt of a turn, token by token as the policy saw it."""
@@ -224,6 +242,7 @@ class Episode(msgspec.Struct):
             tool_calls=self._tool_calls(),
             tool_successes=sum(turn.tool_call and "tool_error" not in turn.info for turn in self.turns),
             id=self.id,
+            agent=self.agent,
             versions=self.version_counts(),
         )
 
@@ -264,8 +283,42 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """Tool calls that did not fail; `None` where there were no tools."""
     id: str = ""
     """`Episode.id`."""
+    agent: str = ""
+    """`Episode.agent`."""
     versions: list[tuple[int, int]] = []
     """`Episode.version_counts()`."""
+
+    @property
+    def match(self) -> str:
+        """`Episode.match`."""
+        return self.id.removesuffix(f"-{self.agent}") if self.agent else self.id
+
+    @property
+    def peers(self) -> int:
+        """The group of episodes that estimators compare, the same number in all processes: the task's, and in a match
+        the agent's, because different agents have different tasks."""
+        return peers_of(self.group, self.agent)
+
+    @property
+    def role(self) -> int:
+        """The number of the environment and agent, the same in all processes and runs."""
+        return role_of(self.env_id, self.agent)
+
+
+def peers_of(group: int, agent: str) -> int:
+    """See `EpisodeSummary.peers`."""
+    return _stable_number(f"{group}/{agent}") if agent else group
+
+
+def role_of(env_id: str, agent: str) -> int:
+    """See `EpisodeSummary.role`."""
+    return _stable_number(f"{env_id}/{agent}")
+
+
+def _stable_number(name: str) -> int:
+    """A number from 0 to 2^63 - 1, which no process draws, unlike `hash`."""
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 class Run(msgspec.Struct, frozen=True):

@@ -86,6 +86,10 @@ class ResetNeededError(EnvError):
     """An environment was stepped before `reset()`, or after the end of an episode."""
 
 
+class AgentError(EnvError):
+    """An agent of a match acted whose turn it was not, or one whose turn it was did not."""
+
+
 class FailureKind(str, Enum):
     """How an environment failed."""
 

@@ -22,6 +22,8 @@ from gem_core.errors import (
     hint_for,
     near_matches,
 )
+from gem_core.match import Match
+from gem_core.match_env import MatchEnv
 from gem_core.plugins import Registration, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 @strict({"id": "Use env_id"}, "Arguments of the environment go into kwargs={...}.")
 def register(
     env_id: str,
-    entry_point: str | Callable[..., Env],
+    entry_point: str | Callable[..., Env | Match],
     *,
     kwargs: Mapping[str, Any] | None = None,
     tags: tuple[str, ...] = (),
@@ -41,7 +43,7 @@ def register(
 
     Args:
         env_id: `namespace:Name-vN`; registering an id again replaces it.
-        entry_point: the class, or `"package.module:Class"`.
+        entry_point: the class of an environment or a match, or `"package.module:Class"`.
         kwargs: keyword arguments of this id.
         tags: words to filter by.
 
@@ -164,9 +166,14 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
 
 def _construct(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any]) -> Any:
     constructor = wanted.resolve()
-    _check_kwargs(wanted.id, constructor, kwargs)
-    _check_types(wanted.id, constructor, kwargs)
-    return constructor(**kwargs)
+    if not (inspect.isclass(constructor) and issubclass(constructor, Match)):
+        _check_kwargs(wanted.id, constructor, kwargs)
+        _check_types(wanted.id, constructor, kwargs)
+        return constructor(**kwargs)
+    own = {name: value for name, value in kwargs.items() if name != _OPPONENTS}
+    _check_kwargs(wanted.id, constructor, own, (_OPPONENTS,))
+    _check_types(wanted.id, constructor, own)
+    return MatchEnv(constructor(**own), kwargs.get(_OPPONENTS))
 
 
 def _not_built(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any], error: BaseException) -> GemError:
@@ -175,6 +182,9 @@ def _not_built(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any], error: Bas
     kind = ToolError if isinstance(wanted, ToolSpec) else EnvError
     return kind(f"{wanted.id} could not be built with {dict(kwargs)!r}: {described(error)}")
 
+
+_OPPONENTS = "opponents"
+"""The argument of every match that is not its own."""
 
 _PLAIN = frozenset({int, float, str, bool, type(None)})
 
@@ -193,16 +203,19 @@ def _check_types(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[s
             raise EnvKwargsError(f"{env_id}: {name}={value!r} is of the wrong type; give {wanted}")
 
 
-def _check_kwargs(env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+def _check_kwargs(
+    env_id: str, constructor: Callable[..., Any], kwargs: Mapping[str, Any], more: Sequence[str] = ()
+) -> None:
     parameters = inspect.signature(constructor).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
     instead_of: Mapping[str, str] = getattr(constructor, "instead_of", {})
+    known = [*parameters, *more]
     for name in kwargs:
         if name not in parameters:
-            accepted = ", ".join(parameters) or "none"
+            accepted = ", ".join(known) or "none"
             raise EnvKwargsError(
-                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, parameters, instead_of)} "
+                f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, known, instead_of)} "
                 f"It takes: {accepted}"
             )
 

@@ -34,10 +34,12 @@ class TurnBatch:
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
         state: int (N,), a number for the observation of each turn, equal for equal observations, on all ranks.
             Only `gigpo` needs it.
+        role: int (N,), the environment and agent that the turn's episode belongs to, the same number on all ranks. Only
+            `rae` needs it.
 
     Raises:
         AdvantageError: columns of other shapes or types, numbers that are not finite or exceed 1e100 in magnitude,
-            repeated or missing turns, or an episode in two groups.
+            repeated or missing turns, or an episode in two groups or roles.
     """
 
     rewards: FloatArray
@@ -46,6 +48,7 @@ class TurnBatch:
     group: IntArray | None = None
     values: FloatArray | None = None
     state: IntArray | None = None
+    role: IntArray | None = None
 
     def __post_init__(self) -> None:
         count = np.size(self.rewards)
@@ -56,7 +59,8 @@ class TurnBatch:
             if column is not None:
                 object.__setattr__(self, name, _read_only(name, column, dtype, count))
         self._check_turns()
-        self._check_groups()
+        self._check_labels("group", "all turns of an episode belong to the group of its task")
+        self._check_labels("role", "all turns of an episode are those of one agent")
         self._check_numbers("rewards", self.rewards)
         if self.values is not None:
             self._check_numbers("values", self.values)
@@ -144,14 +148,14 @@ class TurnBatch:
             "every episode 0, 1, 2, ..., and give each episode of this rank its own index"
         )
 
-    def _check_groups(self) -> None:
-        if self.group is None:
+    def _check_labels(self, name: str, rule: str) -> None:
+        labels: IntArray | None = getattr(self, name)
+        if labels is None:
             return
-        stray = np.flatnonzero(self.group != self.group[self.first_turns][self.episode_row])
+        stray = np.flatnonzero(labels != labels[self.first_turns][self.episode_row])
         if stray.size:
             raise AdvantageError(
-                f"episode {self.episode[stray[0]]} is in more than one group (position {stray[0]}): all "
-                "turns of an episode belong to the group of its task"
+                f"episode {self.episode[stray[0]]} is in more than one {name} (position {stray[0]}): {rule}"
             )
 
     def _check_numbers(self, name: str, column: FloatArray) -> None:
@@ -171,6 +175,7 @@ _COLUMNS = {
     "group": np.dtype(np.int64),
     "values": np.dtype(np.float64),
     "state": np.dtype(np.int64),
+    "role": np.dtype(np.int64),
 }
 
 

@@ -11,6 +11,7 @@ from gem_core.advantages.groups import drgrpo, gigpo, grpo, rloo, turn_grpo
 from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
+from gem_core.advantages.roles import rae
 from gem_core.turn_batch import TurnBatch
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "gather_local",
     "gigpo",
     "grpo",
+    "rae",
     "rebn",
     "rebn_loo",
     "reinforce",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import MutableMapping
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,20 @@ def compute_advantages(
 
 
 def advantages_and_returns(
-    name: str, batch: TurnBatch, *, gamma: float, lam: float, gather: Gather = gather_local
+    name: str,
+    batch: TurnBatch,
+    *,
+    gamma: float,
+    lam: float,
+    gather: Gather = gather_local,
+    memory: MutableMapping[str, Any] | None = None,
 ) -> tuple[FloatArray, FloatArray, dict[str, float]]:
-    """As `compute_advantages`, for frameworks that need returns as well and set lambda whatever the estimator.
+    """As `compute_advantages`, for trainings, which need returns as well and set lambda whatever the estimator.
 
     Args:
         name, batch, gamma, gather: as there.
         lam: lambda of GAE, per turn; passed only to estimators that take it.
+        memory: what estimators such as `rae` keep between the batches of a training; passed only to those that take it.
 
     Returns:
         Advantages and returns, float (N,) each, and the metrics. Returns are the targets of the critic (advantage plus
@@ -77,8 +85,8 @@ def advantages_and_returns(
     Raises:
         NotFoundError, AdvantageError: as `compute_advantages`.
     """
-    takes_lambda = "lam" in inspect.signature(advantage_spec(name).resolve()).parameters
-    options: dict[str, Any] = {"lam": lam} if takes_lambda else {}
+    taken = inspect.signature(advantage_spec(name).resolve()).parameters
+    options: dict[str, Any] = {one: value for one, value in {"lam": lam, "memory": memory}.items() if one in taken}
     advantages, metrics = compute_advantages(name, batch, gamma=gamma, gather=gather, **options)
     returns = returns_to_go(batch, gamma) if batch.values is None else advantages + batch.values
     return advantages, returns, metrics

@@ -77,7 +77,7 @@ def turn_grpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_l
     """
     returns = returns_to_go(batch, gamma)
     keys = np.stack([_groups(batch), batch.turn])
-    return _standardized(keys, returns, _moments_by_key(keys, returns, gather))
+    return _standardized(keys, returns, moments_by_key(keys, returns, gather))
 
 
 def gigpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local, weight: float = 1.0) -> FloatArray:
@@ -109,7 +109,7 @@ def gigpo(batch: TurnBatch, *, gamma: float = 1.0, gather: Gather = gather_local
         raise AdvantageError("the batch has no states: give `state`, a number for the observation of each turn")
     episodes = grpo(batch, gather=gather)
     keys = np.stack([_groups(batch), batch.state])
-    return episodes + weight * _standardized(keys, returns, _moments_by_key(keys, returns, gather))
+    return episodes + weight * _standardized(keys, returns, moments_by_key(keys, returns, gather))
 
 
 def _deviations_from_others(group: Moments, returns: FloatArray) -> FloatArray:
@@ -122,7 +122,7 @@ def _compare(
 ) -> FloatArray:
     keys = _groups(batch)[None, batch.first_turns]
     returns = returns_to_go(batch, gamma)[batch.first_turns]
-    moments = _moments_by_key(keys, returns, gather)
+    moments = moments_by_key(keys, returns, gather)
     # A group of one is normal if the environments of its other episodes failed before the first turn. A batch of only
     # such groups is probably a mistake, but must not stop a run whose environments all failed at once.
     if moments and all(found.count == 1 for found in moments.values()):
@@ -157,7 +157,7 @@ def _by_key(
     return advantages
 
 
-def _moments_by_key(keys: IntArray, returns: FloatArray, gather: Gather) -> dict[Key, Moments]:
+def moments_by_key(keys: IntArray, returns: FloatArray, gather: Gather) -> dict[Key, Moments]:
     """The moments of the numbers of each key, over all ranks.
 
     Args:

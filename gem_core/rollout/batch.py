@@ -31,6 +31,11 @@ class Batch:
     """Wall time in which the pace allowed nothing; see `BatchCollector.collect_paced`."""
 
     @property
+    def matches(self) -> int:
+        """How often an environment was played: the number of episodes, where the agents of a match count once."""
+        return len({episode.match for episode in self.episodes})
+
+    @property
     def turns(self) -> int:
         """Turns in all episodes."""
         return sum(len(episode.turns) for episode in self.episodes)

@@ -50,6 +50,16 @@ class BaseEpisodeBuilder(ABC):
         """Take the policy's answer; returns the action for the environment, or `None` if the episode ended with it."""
 
     @property
+    def episodes(self) -> list[Episode]:
+        """The episode; in a match, those of all agents that were asked."""
+        return [self.episode]
+
+    @property
+    def sampled(self) -> int:
+        """Turns that the policy has sampled."""
+        return len(self.episode.turns) + (self._pending is not None)
+
+    @property
     def action(self) -> str | None:
         """What the environment was told and has not answered; `None` where the policy is next."""
         return None if self._pending is None else self._pending.action
@@ -59,23 +69,27 @@ class BaseEpisodeBuilder(ABC):
 
         With same-step autoreset the ended episode's last words are in `final_observation` and `final_info`.
         """
-        turn, self._pending = self._pending, None
-        assert turn is not None, "record() without act()"
         info: Info = transition.info.get("final_info", transition.info) if transition.done else transition.info
         observation = (
             transition.info.get("final_observation", transition.observation)
             if transition.done
             else transition.observation
         )
-        turn.reward, turn.info = transition.reward, info
-        self.episode.turns.append(turn)
-        if IMAGES in info:
-            self._keep_pictures(info)
-            turn.info = {key: value for key, value in info.items() if key != IMAGES}
+        self.close_turn(transition.reward, info)
         if transition.done:
-            self._end(_stop_reason(transition, info), observation, info)
+            self._keep_pictures(info)
+            self.end(stop_reason(transition, info), observation, info)
         else:
-            self._continue(observation, info)
+            self.observe(observation, info)
+
+    def close_turn(self, reward: float, info: Info) -> None:
+        """Take what the environment paid and said for the action."""
+        turn, self._pending = self._pending, None
+        assert turn is not None, "no action was taken"
+        turn.reward, turn.info = reward, info
+        if IMAGES in info:
+            turn.info = {key: value for key, value in info.items() if key != IMAGES}
+        self.episode.turns.append(turn)
 
     @abstractmethod
     def _observe(self, observation: str, info: Info) -> str:
@@ -86,24 +100,27 @@ class BaseEpisodeBuilder(ABC):
         """Whether the next prompt and response might not fit the context."""
 
     def _begin(self, observation: str, info: Info) -> None:
-        self.episode.task = info.get("task")
-        self._keep_pictures(info)
+        self.episode.task = info.get("task", self.episode.task)
         if "error" in info:
+            self._keep_pictures(info)
             self._message = self._observe(observation, info)
-            self._end(StopReason.ENV_ERROR, observation, info)
+            self.end(StopReason.ENV_ERROR, observation, info)
         else:
-            self._continue(observation, info)
+            self.observe(observation, info)
+
+    def observe(self, observation: str, info: Info) -> None:
+        """Show the next observation to the policy; `over` tells whether the context had no room for it."""
+        self._keep_pictures(info)
+        self._message = self._observe(observation, info)
+        if self._is_full():
+            self.end(StopReason.CONTEXT_FULL, observation, info)
 
     def _keep_pictures(self, info: Info) -> None:
         turn = len(self.episode.turns)
         self.episode.pictures += [ShownPicture(turn, one.uri) for one in pictures_of(info)]
 
-    def _continue(self, observation: str, info: Info) -> None:
-        self._message = self._observe(observation, info)
-        if self._is_full():
-            self._end(StopReason.CONTEXT_FULL, observation, info)
-
-    def _end(self, reason: StopReason, observation: str, info: Info) -> None:
+    def end(self, reason: StopReason, observation: str, info: Info) -> None:
+        """End the episode with the last observation and its info."""
         self.over = True
         self.episode.stop_reason = reason
         self.episode.final_observation = observation
@@ -164,7 +181,8 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         return limit is not None and self._conversation.prompt_length + self._settings.max_response_tokens > limit
 
 
-def _stop_reason(transition: Transition, info: Info) -> StopReason:
+def stop_reason(transition: Transition, info: Info) -> StopReason:
+    """Why an episode ended with this transition and info."""
     if "error" in info:
         return StopReason.ENV_ERROR
     # Some tasks report their own limit as both; a limit is the more telling of the two.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, groupby
 
@@ -14,8 +15,9 @@ from gem_core.failures import ErrorAction
 from gem_core.interrupts import uninterrupted
 from gem_core.plugins import manager
 from gem_core.rollout.batch import Batch
-from gem_core.rollout.builder import EpisodeBuilder
+from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_core.rollout.group_filter import GroupFilter
+from gem_core.rollout.match import MatchBuilder, builder_of
 from gem_core.rollout.metrics import batch_metrics
 from gem_core.rollout.pace import Pace
 from gem_core.rollout.pictures import PictureReader
@@ -99,12 +101,12 @@ class BatchCollector:
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
         self._batches = 0
         self._openings: dict[int, tuple[str, Info]] = {}
-        self._live: dict[int, EpisodeBuilder] = {}
+        self._live: dict[int, BaseEpisodeBuilder | MatchBuilder] = {}
         self._arrived: dict[int, Transition] = {}
         self._to_drop: set[tuple[int, int]] = set()
-        self._groups: dict[int, list[Episode]] = {}
+        self._groups: dict[int, list[list[Episode]]] = {}
         self._missing: dict[int, int] = {}
-        self._sampled_before: dict[tuple[int, int], int] = {}
+        self._sampled_before: Counter[tuple[int, int]] = Counter()
         self._to_replace: set[int] = set()
         self._round = 0
         self._replaced = [0] * vec.num_envs
@@ -116,8 +118,8 @@ class BatchCollector:
         """Play one episode in every environment, ones already under way included.
 
         Returns:
-            The episodes in the order of the environments, one of each; what an earlier call of another kind, or one
-            that was interrupted, has left over comes with them.
+            The episodes in the order of the environments, one of each, or one of each agent of a match; what an earlier
+            call of another kind, or one that was interrupted, has left over comes with them.
 
         Raises:
             PolicyError: the policy broke its contract.
@@ -125,7 +127,7 @@ class BatchCollector:
             AdvantageError: more groups without signal than the filter's limit.
         """
         self._begin_batch()
-        held = [episode for group in self._groups.values() for episode in group]
+        held = self._held()
         waiting = set(range(self._vec.num_envs)) - {episode.slot for episode in [*self._batch.episodes, *held]}
         while waiting:
             waiting -= self._advance(waiting)
@@ -189,7 +191,7 @@ class BatchCollector:
         return self._end_batch()
 
     def collect_episodes(self, count: int) -> Batch:
-        """Play until `count` whole episodes are in; the rest continue in the next call.
+        """Play until `count` whole episodes are in; the rest continue in the next call. A match counts once.
 
         With more environments than `count` this is over-sampling: nobody waits for the slowest. The slowest are not
         lost, though, but come in a later batch, and what ended early stands first in the next one, so that over a run
@@ -208,7 +210,7 @@ class BatchCollector:
         if count < 1 or count % self._vec.group_size:
             raise ValueError(f"count must be a multiple of the group size {self._vec.group_size} above 0, not {count}")
         self._begin_batch()
-        while len(self._batch.episodes) < count:
+        while self._batch.matches < count:
             self._advance(range(self._vec.num_envs))
         return self._end_batch(lambda episodes: _whole_groups(episodes, count))
 
@@ -223,21 +225,21 @@ class BatchCollector:
 
     def _begin_batch(self) -> None:
         self._to_replace.clear()
-        held = [episode for group in self._groups.values() for episode in group]
         # The batch still has what a call collected that raised, for example because the engine was away.
-        self._sampled_before = {_key(episode): len(episode.turns) for episode in [*self._batch.episodes, *held]}
+        self._sampled_before = Counter()
+        for episode in [*self._batch.episodes, *self._held()]:
+            self._sampled_before[_key(episode)] += len(episode.turns)
         for builder in self._live.values():
-            sampled = len(builder.episode.turns) + (builder.action is not None)
-            self._sampled_before[_key(builder.episode)] = sampled
+            self._sampled_before[_key(builder.episode)] = builder.sampled
 
     def _end_batch(self, split: Callable[[list[Episode]], tuple[list[Episode], list[Episode]]] | None = None) -> Batch:
         batch, self._batch = self._batch, Batch()
         if split is not None:
             batch.episodes, self._batch.episodes = split(batch.episodes)
         batch.in_flight = len(self._live)
-        batch.surplus = len(self._batch.episodes) + sum(map(len, self._groups.values()))
-        batch.carried_turns = sum(self._sampled_before.get(_key(episode), 0) for episode in batch.episodes)
-        batch.episodes.sort(key=_key)
+        batch.surplus = len(self._batch.episodes) + len(self._held())
+        batch.carried_turns = sum(self._sampled_before[key] for key in {*map(_key, batch.episodes)})
+        batch.episodes.sort(key=_key)  # the agents of a match keep their order
         self._report(batch)
         return batch
 
@@ -288,7 +290,8 @@ class BatchCollector:
         if len(completions) != len(slots):
             raise PolicyError(f"the policy gave {len(completions)} completions for {len(slots)} prompts")
         with uninterrupted():
-            return {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+            acted = {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
+            return {slot: action for slot, action in acted.items() if action is not None}
 
     def _send(self, actions: dict[int, str]) -> None:
         started = time.perf_counter()
@@ -366,12 +369,14 @@ class BatchCollector:
                 admitted.append(slot)
         return admitted
 
-    def _open_episode(self, slot: int) -> EpisodeBuilder:
+    def _open_episode(self, slot: int) -> BaseEpisodeBuilder | MatchBuilder:
         observation, info = self._openings.pop(slot)
         episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot))
-        builder = EpisodeBuilder(episode, self._template, self._settings, observation, info)
-        self._live[slot] = builder
+        builder = self._live[slot] = builder_of(episode, self._builder, observation, info)
         return builder
+
+    def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
+        return EpisodeBuilder(episode, self._template, self._settings, observation, info)
 
     def _new_episode(self, slot: int, number: int, seed: int, task: Task) -> Episode:
         env_id = self._vec.env_ids[slot]
@@ -395,7 +400,11 @@ class BatchCollector:
             self._to_drop.add(_key(episode))
         return action
 
-    def _finish(self, builder: EpisodeBuilder) -> None:
+    def _held(self) -> list[Episode]:
+        """Whole episodes that wait for the rest of their groups."""
+        return [episode for group in self._groups.values() for match in group for episode in match]
+
+    def _finish(self, builder: BaseEpisodeBuilder | MatchBuilder) -> None:
         episode = builder.episode
         self._ended[episode.slot] += 1
         if not self._vec.resets_itself(episode.slot):  # one that ended for the context's sake holds its place
@@ -406,21 +415,30 @@ class BatchCollector:
             self._batch.dropped += 1
             self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
         else:
-            self._groups.setdefault(episode.group, []).append(episode)
+            self._groups.setdefault(episode.group, []).append(builder.episodes)
         self._deliver_if_whole(episode)
-        self._session.end(episode)
+        for one in builder.episodes:
+            self._session.end(one)
 
     def _deliver_if_whole(self, newest: Episode) -> None:
         group, size = newest.group, self._vec.group_size
         if len(self._groups.get(group, ())) + self._missing.get(group, 0) < size:
             return
-        episodes = self._groups.pop(group, [])
+        episodes = [episode for match in self._groups.pop(group, []) for episode in match]
         self._missing.pop(group, None)
-        if self._group_filter is None or self._group_filter.has_signal(episodes):
+        if self._has_signal(episodes):
             self._batch.episodes += episodes
         else:
             self._batch.filtered += 1
             self._replace_group(newest.slot // size * size)
+
+    def _has_signal(self, episodes: Sequence[Episode]) -> bool:
+        """Whether the group filter keeps the episodes of a task; those of a match if it keeps them for any agent."""
+        found = self._group_filter
+        agents = {episode.agent for episode in episodes} or {""}
+        return found is None or any(
+            found.has_signal([one for one in episodes if one.agent == agent]) for agent in agents
+        )
 
     def _replace_group(self, first_slot: int) -> None:
         """Have the environments from this one on play another task."""
@@ -435,11 +453,12 @@ def _key(episode: Episode) -> tuple[int, int]:
 
 
 def _whole_groups(episodes: list[Episode], count: int) -> tuple[list[Episode], list[Episode]]:
-    """So many episodes from the front, without tearing a group apart, and the rest."""
-    end = 0
+    """The episodes of so many matches from the front, without tearing a group apart, and the rest."""
+    taken = end = 0
     for _, group in groupby(episodes, key=lambda episode: episode.group):
-        size = len(list(group))
-        if end + size > count:
+        members = [*group]
+        size = len({*map(_key, members)})
+        if taken + size > count:
             break
-        end += size
+        taken, end = taken + size, end + len(members)
     return episodes[:end], episodes[end:]

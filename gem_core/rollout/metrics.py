@@ -18,7 +18,8 @@ def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dic
     the episodes played), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). With
     tools also `episode/tool_calls` (over the episodes with tools), and if any was called `tool/success` (share of
     calls). With several environments also `env/<id>/episodes` (count), `env/<id>/return`, `env/<id>/success`,
-    `env/<id>/turns`.
+    `env/<id>/turns`. With matches also `agent/<agent>/return`, `agent/<agent>/success`, `agent/<agent>/turns`, of an
+    agent in all environments.
 
     Args:
         episodes: the episodes of a batch.
@@ -30,6 +31,7 @@ def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dic
         **_ends([*(episode.stop_reason for episode in episodes), *[StopReason.ENV_ERROR] * dropped]),
         **_tool_use(episodes),
         **(_per_environment(episodes, env_ids) if len(env_ids) > 1 else {}),
+        **_per_agent(episodes),
     }
 
 
@@ -74,6 +76,14 @@ def _per_environment(episodes: Sequence[EpisodeSummary], env_ids: Sequence[str])
         means = _means(own)
         metrics[f"env/{env_id}/episodes"] = float(len(own))
         metrics |= {f"env/{env_id}/{name}": means[f"episode/{name}"] for name in ("return", "success", "turns")}
+    return metrics
+
+
+def _per_agent(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for agent in sorted({episode.agent for episode in episodes if episode.agent}):
+        means = _means([episode for episode in episodes if episode.agent == agent])
+        metrics |= {f"agent/{agent}/{name}": means[f"episode/{name}"] for name in ("return", "success", "turns")}
     return metrics
 
 

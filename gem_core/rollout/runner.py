@@ -12,10 +12,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
-from gem_core.errors import ClosedError
+from gem_core.errors import ClosedError, EnvError
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_core.rollout.match import builder_of
 from gem_core.rollout.metrics import episode_metrics
 from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.reporter import Reporter
@@ -107,7 +108,26 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         """A builder of an episode that starts with this observation."""
 
     async def run(self, policy: AnyPolicy, task: Task | int) -> Episode | None:
-        """Play one episode of a task. Cancelling it waits for the call under way.
+        """Play one episode of a task, as `play` does.
+
+        Returns:
+            The episode, or `None` where its environment failed and the failure policy drops it.
+
+        Raises:
+            EnvError: several agents played; see `play`.
+            ValueError, PolicyError, EnvFailure, ClosedError, RuntimeError: as `play`.
+        """
+        episodes = await self.play(policy, task)
+        if len(episodes) > 1:
+            agents = ", ".join(episode.agent for episode in episodes)
+            raise EnvError(
+                f"{episodes[0].env_id} has an episode for each of {agents}, but run() gives one. Use play(), or "
+                "opponents={...} for all agents but one."
+            )
+        return episodes[0] if episodes else None
+
+    async def play(self, policy: AnyPolicy, task: Task | int) -> list[Episode]:
+        """Play a task once. Cancelling it waits for the call under way.
 
         Args:
             policy: answers one prompt; each episode may have its own.
@@ -115,7 +135,8 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
                 environment. Episodes of one task form a group.
 
         Returns:
-            The episode, or `None` where its environment failed and the failure policy drops it.
+            The episode; of a match, one for each agent that was asked. Nothing where the environment failed and the
+            failure policy drops the episode.
 
         Raises:
             ValueError: no such environment here, or a number where there are several.
@@ -137,25 +158,25 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
                 self._free[chosen.env_id].append(slot)
 
     async def run_all(self, policy: AnyPolicy, tasks: Sequence[Task | int]) -> list[Episode]:
-        """Play one episode of each task concurrently, and report their metrics; see `gem_metrics`.
+        """Play each task once, concurrently, and report their metrics; see `gem_metrics`.
 
-        Raises as `run`.
+        Raises as `play`.
 
         Returns:
-            The episodes in the order of the tasks; those that were dropped are missing.
+            The episodes in the order of the tasks, of a match those of all agents; those that were dropped are missing.
         """
-        running = [asyncio.ensure_future(self.run(policy, task)) for task in tasks]
+        running = [asyncio.ensure_future(self.play(policy, task)) for task in tasks]
         try:
-            episodes = await asyncio.gather(*running)
+            played = await asyncio.gather(*running)
         except BaseException:
             for one in running:
                 one.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             raise
-        kept = [episode for episode in episodes if episode is not None]
+        kept = [episode for episodes in played for episode in episodes]
         self._rounds += 1
         if self._reporter.heard:
-            metrics = episode_metrics([episode.summary() for episode in kept], len(episodes) - len(kept))
+            metrics = episode_metrics([episode.summary() for episode in kept], sum(not one for one in played))
             self._reporter.report(self._rounds, metrics, kept)
         return kept
 
@@ -192,7 +213,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             self._slots = {one: asyncio.Semaphore(len(slots)) for one, slots in self._free.items()}
         return self._slots[env_id]
 
-    async def _play(self, policy: AnyPolicy, task: Task, slot: int) -> Episode | None:
+    async def _play(self, policy: AnyPolicy, task: Task, slot: int) -> list[Episode]:
         episode = self._live[slot] = Episode(
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.number),
@@ -204,17 +225,19 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             run=self._session.run.id,
         )
         opening = await self._envs.reset(slot, task)
-        builder = self._builder(episode, opening.observation, opening.info)
+        builder = builder_of(episode, self._builder, opening.observation, opening.info)
         while not builder.over:
+            self._live[slot] = builder.episode
             action = builder.action
             if action is None:
                 action = builder.act(await policy(builder.prompt))
             if action is not None:
                 builder.record(await self._envs.step(slot, action))
-        self._session.end(episode)
-        if episode.stop_reason is StopReason.ENV_ERROR and self._envs.error is not None:
+        for one in builder.episodes:
+            self._session.end(one)
+        if builder.episode.stop_reason is StopReason.ENV_ERROR and self._envs.error is not None:
             raise self._envs.error
-        return None if slot in self._dropped else episode
+        return [] if slot in self._dropped else builder.episodes
 
     def _on_failure(self, fault: Fault) -> ErrorAction:
         action = self._session.on_failure(self._vec.failures, self._live[fault.slot], fault)

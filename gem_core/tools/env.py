@@ -84,6 +84,11 @@ class ToolEnv(Wrapper):
         if not all(isinstance(one, (int, float)) and math.isfinite(one) for one in rewards):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ToolError(f"rewards must be finite numbers, not {rewards}")
         _refuse_two(env)
+        if len(env.agents) > 1:
+            raise ToolError(
+                f"{env!r} has the agents {', '.join(env.agents)}, and tools are for one. Use opponents={{...}} for all "
+                "agents but one."
+            )
         self.form: Form = form
         self.max_tool_uses = max_tool_uses
         self._session = ToolSession(tools if isinstance(tools, Toolbox) else Toolbox(tools))

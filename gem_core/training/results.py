@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gem_core.episode import EpisodeSummary
+from gem_core.episode import Episode, EpisodeSummary
 from gem_core.errors import AdapterError
 from gem_core.training.metrics import rollout_metrics
 
@@ -21,11 +21,34 @@ class EpisodeResult(msgspec.Struct, frozen=True):
     summary: EpisodeSummary | None = None
     fatal: str | None = None
     """An error that must stop the run, for frameworks that would hide the exception itself."""
+    others: tuple[EpisodeSummary, ...] = ()
+    """In a match, the episodes of the other agents, for frameworks with one result per match."""
+
+    @classmethod
+    def of_all(cls: type[Result], episodes: Sequence[Episode]) -> Result:
+        """The result of playing a task once: of its episode, or of the episodes of all agents; none if dropped."""
+        first, *others = [episode.summary() for episode in episodes] or [None]
+        return cls(first, others=tuple(one for one in others if one is not None))
+
+    @property
+    def summaries(self) -> list[EpisodeSummary]:
+        """The episodes; none without a summary."""
+        return [] if self.summary is None else [self.summary, *self.others]
 
     @property
     def task(self) -> int:
         """The number of the task, -1 without a summary."""
         return -1 if self.summary is None else self.summary.group
+
+    @property
+    def peers(self) -> int:
+        """`EpisodeSummary.peers`, -1 without a summary."""
+        return -1 if self.summary is None else self.summary.peers
+
+    @property
+    def role(self) -> int:
+        """`EpisodeSummary.role`, -1 without a summary."""
+        return -1 if self.summary is None else self.summary.role
 
     def encode(self) -> str:
         """The result as text, which no framework mistakes for a metric. ASCII, as an error may hold invalid Unicode."""
@@ -49,7 +72,7 @@ def episode_ids(results: Sequence[EpisodeResult], trained: Sequence[bool]) -> li
 
 
 def result_metrics(results: Iterable[EpisodeResult], version: int | None = None) -> dict[str, float]:
-    """The metrics of a batch of episodes, each given once; see `rollout_metrics`, also for `version`.
+    """The metrics of a batch of episodes or matches, each given once; see `rollout_metrics`, also for `version`.
 
     Raises:
         AdapterError: a result has a fatal error.
@@ -58,5 +81,5 @@ def result_metrics(results: Iterable[EpisodeResult], version: int | None = None)
     for result in found:
         if result.fatal is not None:
             raise AdapterError(result.fatal)
-    played = [result.summary for result in found if result.summary is not None]
-    return rollout_metrics(played, len(found) - len(played), version)
+    played = [summary for result in found for summary in result.summaries]
+    return rollout_metrics(played, sum(result.summary is None for result in found), version)

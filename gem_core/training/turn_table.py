@@ -28,7 +28,11 @@ class TurnTable:
     episode: IntArray
     """(N,), the episode, counted over the batch."""
     task: IntArray
-    """(N,), the number of the task; the episodes of a group share one."""
+    """(N,), the number of the task."""
+    group: IntArray
+    """(N,), the group whose episodes estimators compare: the task, in a match the task and the agent."""
+    role: IntArray
+    """(N,), the environment and agent, by number."""
     position: IntArray
     """(N,), the position of the turn in its episode."""
     reward: FloatArray
@@ -53,6 +57,9 @@ class TurnTable:
         episodes: Sequence[Hashable],
         tasks: Sequence[int],
         first_columns: Sequence[int] | None = None,
+        *,
+        groups: Sequence[int] | None = None,
+        roles: Sequence[int] | None = None,
     ) -> TurnTable:
         """The table of a batch, with one entry per turn in the order of the rows.
 
@@ -62,6 +69,8 @@ class TurnTable:
             tasks: the number of each row's task, the same on all processes.
             first_columns: for each row, the position that the first column of a framework's table stands for, where
                 tables leave out prompts or are shifted; by default 0.
+            groups: for each row, `peers` of its episode; by default the task.
+            roles: for each row, `role` of its episode; by default the same for all.
         """
         entries = [
             (row, episode, task, first, *turn)
@@ -70,6 +79,9 @@ class TurnTable:
             )
             for turn in spans
         ]
+        labels = [
+            (tasks[row] if groups is None else groups[row], 0 if roles is None else roles[row]) for row, *_ in entries
+        ]
         rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated, states = (
             zip(*entries, strict=True) if entries else [()] * 10
         )
@@ -77,6 +89,8 @@ class TurnTable:
         return cls(
             episode=_numbered(of_episode),
             task=_integers(of_task),
+            group=_integers([group for group, _ in labels]),
+            role=_integers([role for _, role in labels]),
             position=_integers(positions),
             reward=np.array(rewards, dtype=np.float64),
             truncated=np.array(truncated, dtype=np.bool_),
@@ -129,7 +143,7 @@ class TurnTable:
             AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
         reward = self.reward if rewards is None else rewards
-        return TurnBatch(reward, self.episode, self.position, self.task, values, self.state)
+        return TurnBatch(reward, self.episode, self.position, self.group, values, self.state, self.role)
 
     def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
         """The sum over each turn's tokens: (N,)."""

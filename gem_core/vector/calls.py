@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from gem_core.env import RESERVED, Info, ResetResult
 from gem_core.errors import EnvError, FailureKind, GemError, boundary, described
@@ -134,6 +135,34 @@ def _words(value: Any, what: str) -> str:
     return str.__str__(value)
 
 
+def _by_agent(kind: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def read(value: Any, what: str) -> Any:
+        if not isinstance(value, Mapping):
+            raise InvalidAnswer(f"{what} of the type {type(value).__name__}, which is not a dict")
+        entries = cast("Mapping[Any, Any]", value)
+        return {_words(agent, what): kind(one, what) for agent, one in entries.items()}
+
+    return read
+
+
+def _finite(value: Any, what: str) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidAnswer(f"{what} that has {value!r:.200}, which is not a finite number")
+    return float(value)
+
+
+def _end(value: Any, what: str) -> str:
+    if value not in ("terminated", "truncated"):
+        raise InvalidAnswer(f"{what} that has {value!r:.200}, which is neither 'terminated' nor 'truncated'")
+    return value
+
+
+def _info(value: Any, what: str) -> Info:
+    if not isinstance(value, dict):
+        raise InvalidAnswer(f"{what} that has {value!r:.200}, which is not a dict")
+    return checked_info(cast("Info", value), what)
+
+
 def _uris(value: Any, what: str) -> list[str]:
     try:
         return as_uris(value)
@@ -146,6 +175,11 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "use_tool": _truth,
     "prefix": _words,
     "suffix": _words,
+    "agent": _words,
+    "agent_rewards": _by_agent(_finite),
+    "agent_infos": _by_agent(_info),
+    "agent_ends": _by_agent(_end),
+    "agent_seen": _by_agent(_words),
     IMAGES: _uris,
 }
 NOT_PLAIN = RESERVED | _READ.keys()

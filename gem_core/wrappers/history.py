@@ -52,7 +52,7 @@ class ObservationHistory(Wrapper):
         tokenizer: anything with `apply_chat_template`; the chat modes need it.
 
     Raises:
-        ValueError: an unknown mode, or `last` below 1.
+        ValueError: an unknown mode, `last` below 1, or an environment with several agents.
         TemplateError: a chat mode without a tokenizer.
     """
 
@@ -74,6 +74,11 @@ class ObservationHistory(Wrapper):
         tokenizer: TextTemplate | None = None,
     ) -> None:
         super().__init__(env)
+        if len(env.agents) > 1:
+            raise ValueError(
+                f"{env!r} has the agents {', '.join(env.agents)}, and one history would show each of them what only "
+                "another may see. Leave ObservationHistory out: rollouts give each agent its own conversation."
+            )
         self.mode = HistoryMode(mode)
         if last is not None and last < 1:
             raise ValueError(f"last must be at least 1 observation, not {last}")

@@ -43,6 +43,7 @@ class GemLearner(PPOLearner):
         # A separate group for Python objects: NCCL would send them through GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns = TurnTable.of([], [], [])
+        self._memory: dict[str, Any] = {}
         self._episodes: list[str] = []
         self._order: list[int] = []
         self._used: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
@@ -80,6 +81,7 @@ class GemLearner(PPOLearner):
         All learners get the same number of rows, in full micro-batches for the same number of updates.
         """
         self.query_step += len(data_list)
+        data_list = [one for item in data_list for one in item.each]
         everyone = [one for part in self._gather([(one.summary, one.dropped) for one in data_list]) for one in part]
         episodes = [summary for summary, _ in everyone if summary is not None]
         # Oat counts batches, and so do the versions of actors.
@@ -181,7 +183,7 @@ class GemLearner(PPOLearner):
         args, turns = self.args, self._turns.reordered(self._order)
         batch = turns.batch(turns.sums([_array(rewards)]), None if values is None else turns.firsts([_array(values)]))
         *columns, metrics = advantages_and_returns(
-            args.advantage, batch, gamma=args.gamma, lam=args.lam, gather=self._gather
+            args.advantage, batch, gamma=args.gamma, lam=args.lam, gather=self._gather, memory=self._memory
         )
         self._metrics.update(metrics)
         numbers = np.zeros((2, len(rewards)), dtype=np.float32)
@@ -240,7 +242,7 @@ class GemLearner(PPOLearner):
         metrics: list[Any] = [None]
         if self.strategy.is_rank_0():
             episodes = self._play()
-            found = rollout_metrics(episodes, self.args.eval_episodes - len(episodes))
+            found = rollout_metrics(episodes, self.args.eval_episodes - len({one.match for one in episodes}))
             metrics = [{f"eval_{name}": value for name, value in found.items()}]
         dist.broadcast_object_list(metrics, src=0, group=self._everyone)
         self._post_evaluate()

@@ -26,6 +26,13 @@ class EpisodeData(TransitionData):
     """Number of dropped episodes in the batch."""
     rows: list[Row] = field(default_factory=list[Row])
     """A row per token sequence. Every token of the episode is stored once, only here."""
+    others: list[EpisodeData] = field(default_factory=lambda: list[EpisodeData]())
+    """The other agents of a match. Oat's collector counts a match as one transition."""
+
+    @property
+    def each(self) -> list[EpisodeData]:
+        """The episode of every agent."""
+        return [self, *self.others]
 
     @classmethod
     def of(cls, episode: Episode, info: dict[str, float]) -> EpisodeData:
@@ -54,7 +61,14 @@ def batch_items(batch: Batch, count: int) -> list[EpisodeData]:
         "time/generation": batch.policy_seconds,
         "time/environment": batch.env_seconds,
     }
-    items = [EpisodeData.of(episode, info) for episode in batch.episodes]
+    items: list[EpisodeData] = []
+    before: Episode | None = None
+    for episode in batch.episodes:
+        if before is not None and episode.agent and episode.match == before.match:
+            items[-1].others.append(EpisodeData.of(episode, info))
+        else:
+            items.append(EpisodeData.of(episode, info))
+        before = episode
     items += [EpisodeData("", [], "", [], [], [0.0], info=info) for _ in range(count - len(items))]
     items[0].dropped = batch.dropped
     return items
@@ -66,11 +80,11 @@ def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[Transit
     Oat's tables have a column per predicted token, so their first column is the second token of a row.
 
     Args:
-        items: the episodes that the collector gave the learner.
+        items: the episodes that the collector gave the learner, every agent of a match as one.
         args: flags that decide how responses that the token limit cut off are treated.
     """
     turns = [
-        (number, item.summary.group, row, turn)
+        (number, item.summary, row, turn)
         for number, item in enumerate(items)
         if item.summary is not None
         for row in item.rows
@@ -79,8 +93,10 @@ def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[Transit
     table = TurnTable.of(
         turns=[[turn] for *_, turn in turns],
         episodes=[number for number, *_ in turns],
-        tasks=[task for _, task, *_ in turns],
+        tasks=[summary.group for _, summary, *_ in turns],
         first_columns=[1] * len(turns),
+        groups=[summary.peers for _, summary, *_ in turns],
+        roles=[summary.role for _, summary, *_ in turns],
     )
     return [_transition(row, turn, args) for *_, row, turn in turns], table
 

@@ -68,8 +68,8 @@ class GemAgentExecutor(AgentExecutorBase):
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
         policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version)
-        episode = await runner.run(policy, decoded.task)
-        return response(prompt, label, EpisodeRows.of(episode, decoded.settings.row))
+        episodes = await runner.play(policy, decoded.task)
+        return response(prompt, label, EpisodeRows.played(episodes, decoded.settings.row))
 
 
 def _build(label: TaskLabel, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:

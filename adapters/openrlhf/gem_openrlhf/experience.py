@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,14 +36,17 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
     Returns:
         The rows, and their turns in the columns of OpenRLHF's tables, where column `p` stands for token `p + 1`.
     """
-    owned = [(number, one.summary.group, row) for number, one in enumerate(results) if one.summary for row in one.rows]
-    parts = cut_rows([row for *_, row in owned], multiple)
+    owned = [(number, row) for number, one in enumerate(results) for row in one.rows]
+    parts = cut_rows([row for _, row in owned], multiple)
     parts = [part for rank in range(ranks) for part in parts[rank::ranks]]
+    owners = [results[owned[source][0]] for source, _ in parts]
     table = TurnTable.of(
         [row.turns for _, row in parts],
         episodes=[owned[source][0] for source, _ in parts],
-        tasks=[owned[source][1] for source, _ in parts],
+        tasks=[one.task for one in owners],
         first_columns=[1] * len(parts),
+        groups=[one.peers for one in owners],
+        roles=[one.role for one in owners],
     )
     return [row for _, row in parts], table
 
@@ -63,6 +67,10 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
 
     metrics: dict[str, float]
     """The metrics of the last batch."""
+
+    @functools.cached_property
+    def _memory(self) -> dict[str, Any]:
+        return {}
 
     def expect(self, turns: TurnTable, update: int, episodes: Sequence[str]) -> None:
         """Prepare for the batch that comes next.
@@ -93,7 +101,9 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
         values = turns.firsts([_array(one.values) for one in experiences]) if critic else None
         divergence = turns.sums([_array(one.kl) for one in experiences])
         batch = turns.batch(self._rewards() - max(self.kl_ctl.value, 0.0) * divergence, values)
-        advantages, returns, self.metrics = advantages_and_returns(name, batch, gamma=options.gamma, lam=options.lambd)
+        advantages, returns, self.metrics = advantages_and_returns(
+            name, batch, gamma=options.gamma, lam=options.lambd, memory=self._memory
+        )
         self._write(experiences, advantages, returns, only_first=critic)
         if manager.listens("gem_update"):
             self._record(experiences, returns)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from gem_core.episode import Episode
 from gem_core.training.results import EpisodeResult
 from gem_core.training.rows import Row, RowKind, rows_of
@@ -14,14 +16,27 @@ RESULT = "gem"
 
 
 class EpisodeRows(EpisodeResult, frozen=True):
-    """The result of an episode, and its training rows."""
+    """The result of an episode, and its training rows. In a match, those of the other agents come with it."""
 
     rows: Sequence[Row] = ()
+    agents: tuple[EpisodeRows, ...] = ()
+    """The other agents of a match."""
 
     @classmethod
     def of(cls, episode: Episode | None, kind: RowKind) -> EpisodeRows:
-        """The result and rows of an episode; `None` stands for a dropped episode."""
+        """The result and rows of one episode; `None` stands for a dropped episode."""
         return cls() if episode is None else cls(episode.summary(), rows=rows_of(episode, kind))
+
+    @classmethod
+    def played(cls, episodes: Sequence[Episode], kind: RowKind) -> EpisodeRows:
+        """The result and rows of a task played once; no episodes stand for a dropped one."""
+        first, *others = [cls.of(one, kind) for one in episodes or [None]]
+        return msgspec.structs.replace(first, agents=tuple(others))
+
+    @property
+    def each(self) -> list[EpisodeRows]:
+        """The result of every agent."""
+        return [self, *self.agents]
 
 
 def response(prompt: str, label: str, result: EpisodeRows) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class TurnSamplesGenerator(SamplesGenerator):
     def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
         """The samples of an evaluation, with success as the reward."""
         samples = super().generate_eval_samples(**generate_kwargs)
-        found = result_metrics([sample.info[RESULT][0] for sample in samples])
+        found = result_metrics([one for sample in samples for one in sample.info[RESULT][0].each])
         self.eval_metrics = {f"eval_{name}": value for name, value in found.items()}
         for sample in samples:
             sample.rewards = sample.scores
@@ -43,7 +43,9 @@ class TurnSamplesGenerator(SamplesGenerator):
         experience = super()._process_response_into_experience(response, **generate_kwargs)
         result: EpisodeRows = response[RESULT]
         experience.info[RESULT] = [result]
-        experience.response_length = torch.tensor([result.summary.response_tokens if result.summary else 0])
+        experience.response_length = torch.tensor(
+            [sum(one.summary.response_tokens for one in result.each if one.summary)]
+        )
         return experience
 
 

@@ -72,7 +72,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on the rows of the episodes; a batch without turns changes nothing."""
-        results = [sample.info[RESULT][0] for sample in rollout_samples]
+        results = [one for sample in rollout_samples for one in sample.info[RESULT][0].each]
         rows, turns = training_rows(results, self._multiple(), self._ranks())
         status: dict[str, Any] = {}
         if rows:

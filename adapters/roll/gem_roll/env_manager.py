@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -103,9 +104,12 @@ class TurnEnvManager(BaseEnvManager):
             task %= self._tasks  # every evaluation plays the same tasks
         return self._rollout(runner.play(policy, self._table[task]), task)
 
-    def _rollout(self, episode: Episode | None, task: int) -> DataProto:
-        rows = training_rows(episode, self._settings.row)
-        result = EpisodeResult(None if episode is None else episode.summary())
+    def _rollout(self, episodes: Sequence[Episode], task: int) -> DataProto:
+        played = [
+            (EpisodeResult(None if one is None else one.summary()), training_rows(one, self._settings.row))
+            for one in episodes or [None]
+        ]
+        rows = [row for _, own in played for row in own]
         # A manager that is faster than the others may play several episodes of a task.
         self._played += 1
         name = f"{self._split}-{task}"
@@ -115,8 +119,7 @@ class TurnEnvManager(BaseEnvManager):
                 tensors(rows, self._config.sequence_length, self._tokenizer.pad_token_id), batch_size=len(rows)
             ),
             non_tensor_batch=columns(
-                rows,
-                result,
+                played,
                 env_id=self._table[task].env_id,
                 env=self._env,
                 group=self._group,

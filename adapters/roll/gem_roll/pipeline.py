@@ -53,6 +53,7 @@ class TurnPipeline(AgenticPipeline):
         _check_worker(pipeline_config.actor_train.worker_cls)
         self._settings = GemSettings.of(pipeline_config.gem)
         self._announced = False
+        self._memory: dict[str, Any] = {}
         self._record: BatchRecord | None = None
         super().__init__(pipeline_config)
         # A resumed run logs all earlier steps again, but the report already has them.
@@ -84,7 +85,7 @@ class TurnPipeline(AgenticPipeline):
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
         advantages, returns, found = advantages_and_returns(
-            settings.advantage, table.batch(), gamma=settings.gamma, lam=settings.lam
+            settings.advantage, table.batch(), gamma=settings.gamma, lam=settings.lam, memory=self._memory
         )
         metrics |= found
         rows, length = data.batch["input_ids"].shape

@@ -48,8 +48,14 @@ def turn_table(metadata: Sequence[RowMetadata], episodes: Sequence[str]) -> Turn
         metadata: the metadata of each row.
         episodes: the name of each row's episode.
     """
-    tasks = [one.task for one in metadata]
-    return TurnTable.of([one.turns for one in metadata], episodes, tasks, [1] * len(metadata))
+    return TurnTable.of(
+        [one.turns for one in metadata],
+        episodes,
+        [one.task for one in metadata],
+        [1] * len(metadata),
+        groups=[one.peers for one in metadata],
+        roles=[one.role for one in metadata],
+    )
 
 
 def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
@@ -89,30 +95,35 @@ def tensors(rows: Sequence[Row], length: int, pad: int) -> Tensors:
 
 
 def columns(
-    rows: Sequence[Row], result: EpisodeResult, *, env_id: str, env: int, group: int, episode: str, task: str
+    played: Sequence[tuple[EpisodeResult, Sequence[Row]]],
+    *,
+    env_id: str,
+    env: int,
+    group: int,
+    episode: str,
+    task: str,
 ) -> Columns:
     """The columns that ROLL needs besides the tensors, and the metadata of each row.
 
     Args:
-        rows: the rows of one episode.
-        result: the result of the episode.
+        played: the result and rows of an episode, or of each agent of a match.
         env_id: id of the environment; ROLL logs evaluations by it.
         env, group: numbers of the environment manager and its group.
-        episode, task: unique names of the episode and its task.
+        episode, task: unique names of the episode and its task. Every further agent of a match has a name of its own.
     """
-    total = sum(map(_reward, rows))
     entries = [
         {
-            "episode_scores": total,
+            "episode_scores": sum(map(_reward, rows)),
             "step_scores": _reward(row),
             "tags": env_id,
             "env_ids": env,
             "group_ids": group,
             "step": step,
-            "traj_id": episode,
+            "traj_id": f"{episode}-{number}" if number else episode,
             "traj_group_id": task,
             METADATA: RowMetadata(result.summary, result.fatal, turns=row.turns).encode(),
         }
+        for number, (result, rows) in enumerate(played)
         for step, row in enumerate(rows)
     ]
     return {name: np.array([entry[name] for entry in entries], dtype=object) for name in entries[0]}

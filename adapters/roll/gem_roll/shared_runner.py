@@ -26,9 +26,9 @@ class SharedRunner:
         self._thread = threading.Thread(target=self._loop.run_forever, name="gem-runner", daemon=True)
         self._thread.start()
 
-    def play(self, policy: AsyncPolicy, task: Task) -> Episode | None:
-        """Play one episode; blocks. Result and errors as `EpisodeRunner.run`."""
-        playing = self._runner.run(policy, task)
+    def play(self, policy: AsyncPolicy, task: Task) -> list[Episode]:
+        """Play a task once; blocks. Result and errors as `EpisodeRunner.play`."""
+        playing = self._runner.play(policy, task)
         return asyncio.run_coroutine_threadsafe(playing, self._loop).result()
 
     def close(self) -> None:

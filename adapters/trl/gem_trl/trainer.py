@@ -112,6 +112,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._batch = Batch()
         self._rows: list[Row] = []
         self._turns = TurnTable.of([], [], [])
+        self._memory: dict[str, Any] = {}
         self._training = True
         self._announced = False
         self._adapter_seconds = 0.0
@@ -250,7 +251,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         started = time.perf_counter()
         batch = self._turns.batch(values=self._values())
         advantages, returns, metrics = advantages_and_returns(
-            self.args.advantage, batch, gamma=self.args.gamma, lam=self.args.lam, gather=self._gather
+            self.args.advantage,
+            batch,
+            gamma=self.args.gamma,
+            lam=self.args.lam,
+            gather=self._gather,
+            memory=self._memory,
         )
         [table] = self._turns.spread(advantages, [completions.shape])
         if self.loss_type == "dr_grpo":
@@ -428,6 +434,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         args, alone = self.args, self.accelerator.num_processes == 1
         rows, self._turns = batch_rows(self._batch.episodes, args.row)
         counting = [name for name in ("beta", "log_completions") if getattr(args, name)]
+        if counting and any(episode.agent for episode in self._batch.episodes):
+            raise AdapterError(
+                f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and a match has a row for each agent. "
+                "Leave the setting out."
+            )
         if counting and len(rows) > sum(bool(episode.turns) for episode in self._batch.episodes):
             raise AdapterError(
                 f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and an episode has several rows here, "

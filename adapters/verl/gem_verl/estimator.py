@@ -28,6 +28,7 @@ class TurnEstimator:
         self._gamma = self._lam = 1.0
         self._table = TurnTable.of([], [], [])
         self._values: NDArray[np.float64] | None = None
+        self._memory: dict[str, Any] = {}
         self.metrics: dict[str, float] = {}
         """The metrics of the last batch."""
 
@@ -59,7 +60,11 @@ class TurnEstimator:
         """
         rewards = self._table.sums([token_level_rewards.double().numpy()])
         advantages, returns, self.metrics = advantages_and_returns(
-            self._name, self._table.batch(rewards, self._values), gamma=self._gamma, lam=self._lam
+            self._name,
+            self._table.batch(rewards, self._values),
+            gamma=self._gamma,
+            lam=self._lam,
+            memory=self._memory,
         )
         return self._on_tokens(advantages, response_mask), self._on_tokens(returns, response_mask)
 

@@ -64,12 +64,11 @@ class EnvironmentLoop(AgentLoopBase):
             episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
         )
-        episode = await runner.run(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
-        if episode is None or not episode.turns:
-            result = EpisodeResult(None if episode is None else episode.summary())
-            return [report_row(result, _versions([version]))]
+        episodes = await runner.play(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
+        if not any(episode.turns for episode in episodes):
+            return [report_row(EpisodeResult.of_all(episodes), _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)
-        return episode_rows(episode, self.config.gem.row, _versions(policy.versions), metrics)
+        return episode_rows(episodes, self.config.gem.row, _versions(policy.versions), metrics)
 
 
 def _reason(error: Exception) -> str:

@@ -23,6 +23,10 @@ TURNS = "turns"
 `reward_extra_info` from the last row of an episode to the others."""
 
 
+AGENT = "agent"
+"""Key of the position of a row's episode among `EpisodeResult.summaries`, in `extra_fields`."""
+
+
 class TurnOutput(AgentLoopOutput):
     """A row with the reward of each turn on the turn's last token."""
 
@@ -37,18 +41,20 @@ class TurnOutput(AgentLoopOutput):
 
 
 def episode_rows(
-    episode: Episode, kind: RowKind, fields: Mapping[str, Any], metrics: AgentLoopMetrics
+    episodes: Sequence[Episode], kind: RowKind, fields: Mapping[str, Any], metrics: AgentLoopMetrics
 ) -> list[AgentLoopOutput]:
-    """The rows of an episode with turns.
+    """The rows of an episode, or of the agents of a match.
 
     Args:
-        episode: a finished episode.
+        episodes: a finished episode, or those of a finished match.
         kind: what a row is.
         fields: `extra_fields` that verl needs in every row.
         metrics: metrics of verl.
     """
-    summary = episode.summary()
-    info = {"acc": float(summary.success), "return": summary.total_reward, RESULT: EpisodeResult(summary).encode()}
+    result = EpisodeResult.of_all(episodes)
+    # The same in all rows of a match, because verl makes it so: the numbers of the first agent, the results of all.
+    first = result.summaries[0]
+    info = {"acc": float(first.success), "return": first.total_reward, RESULT: result.encode()}
     return [
         TurnOutput(
             prompt_ids=row.prompt_ids,
@@ -59,8 +65,9 @@ def episode_rows(
             reward_score=summary.total_reward,
             num_turns=summary.turns,
             metrics=metrics,
-            extra_fields={**fields, TURNS: row.turns, "reward_extra_info": info},
+            extra_fields={**fields, TURNS: row.turns, AGENT: agent, "reward_extra_info": info},
         )
+        for agent, (episode, summary) in enumerate(zip(episodes, result.summaries, strict=True))
         for row in rows_of(episode, kind)
     ]
 
@@ -83,27 +90,34 @@ def report_row(result: EpisodeResult, fields: Mapping[str, Any]) -> AgentLoopOut
         reward_score=nothing,
         num_turns=0,  # with the default, verl would drop the field and then miss the column
         metrics=AgentLoopMetrics(),
-        extra_fields={**fields, TURNS: [], "reward_extra_info": info},
+        extra_fields={**fields, TURNS: [], AGENT: 0, "reward_extra_info": info},
     )
 
 
 def batch_results(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> list[EpisodeResult]:
-    """The results of a batch, one per episode.
+    """The results of a batch, one per episode or match.
 
     Args:
         batch: has the names of the rows, `<task>_<episode of the task>_<row of the episode>`.
         extra: the extra fields of each row; empty for padding rows of verl.
     """
     rows = zip(_episodes(batch), extra, strict=True)
-    return [_result(fields) for fields in {episode: fields for episode, fields in rows if fields}.values()]
+    return [_results(fields) for fields in {episode: fields for episode, fields in rows if fields}.values()]
 
 
 def batch_table(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> TurnTable:
     """The turns of a batch, in the columns of verl's tables, which leave out prompts. Arguments as `batch_results`."""
     turns = [fields.get(TURNS, []) for fields in extra]
     firsts = [tag["prompt_len"] for tag in batch.tags]
-    tasks = [_result(fields).task if fields else -1 for fields in extra]
-    return TurnTable.of(turns, _episodes(batch), tasks, firsts)
+    results = [_result(fields) if fields else EpisodeResult() for fields in extra]
+    return TurnTable.of(
+        turns,
+        [(episode, fields.get(AGENT, 0)) for episode, fields in zip(_episodes(batch), extra, strict=True)],
+        [one.task for one in results],
+        firsts,
+        groups=[one.peers for one in results],
+        roles=[one.role for one in results],
+    )
 
 
 def batch_episodes(extra: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -116,8 +130,14 @@ def _episodes(batch: KVBatchMeta) -> list[str]:
     return [key.rpartition("_")[0] for key in batch.keys]
 
 
-def _result(fields: Mapping[str, Any]) -> EpisodeResult:
+def _results(fields: Mapping[str, Any]) -> EpisodeResult:
     return EpisodeResult.decode(fields["reward_extra_info"][RESULT])
+
+
+def _result(fields: Mapping[str, Any]) -> EpisodeResult:
+    """The result of the agent that a row belongs to."""
+    found = _results(fields)
+    return EpisodeResult(found.summaries[fields[AGENT]]) if found.others else found
 
 
 def _token_rewards(row: Row) -> list[float]:

@@ -136,7 +136,7 @@ class MessageBuilder(BaseEpisodeBuilder):
     def act(self, completion: Reply) -> str | None:
         """Take a reply; returns the first action, or `None` where the prompt did not fit the context."""
         if completion.context_full:
-            self._end(StopReason.CONTEXT_FULL, self._message, {})
+            self.end(StopReason.CONTEXT_FULL, self._message, {})
             return None
         self._exchanges[-1].reply = completion
         if completion.calls:
@@ -147,11 +147,7 @@ class MessageBuilder(BaseEpisodeBuilder):
 
     def record(self, transition: Transition) -> None:
         """Take the environment's answer, then send what is left of the reply's calls."""
-        turn, exchange = self._pending, self._exchanges[-1]
         super().record(transition)
-        if turn is not None and (drawn := turn.info.pop(DRAWN_ACTION, None)) is not None:
-            turn.action = turn.response = drawn
-            exchange.reply = Reply(drawn)
         used = transition.info.get("tool_use_counter", 0)
         self._unplayed.current = None
         if self.over or not self._unplayed.calls:
@@ -163,6 +159,14 @@ class MessageBuilder(BaseEpisodeBuilder):
             self._unplayed.calls.clear()
             return
         self._call_next(None)
+
+    def close_turn(self, reward: float, info: Info) -> None:
+        """Take what the environment paid and said; a drawn action stands for the reply."""
+        super().close_turn(reward, info)
+        turn = self.episode.turns[-1]
+        if (drawn := turn.info.pop(DRAWN_ACTION, None)) is not None:
+            turn.action = turn.response = drawn
+            self._exchanges[-1].reply = Reply(drawn)
 
     def _call_next(self, reply: Reply | None) -> str:
         call = self._unplayed.current = self._unplayed.calls.popleft()

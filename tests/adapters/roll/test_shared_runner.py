@@ -35,13 +35,13 @@ def runner(words: Any, env_id: str = "test:Babble-v0", **options: Any) -> Episod
 def test_many_threads_play_at_once_and_each_gets_its_own_episode(words: Any):
     shared = SharedRunner(runner(words))
     with ThreadPoolExecutor(16) as threads:
-        episodes = [
-            *threads.map(lambda number: shared.play(Same(words), BABBLE[number]), range(64)),
-        ]
+        played = threads.map(lambda number: shared.play(Same(words), BABBLE[number]), range(64))
+        episodes = [episode for [episode] in played]
     shared.close()
-    assert [episode.slot for episode in episodes if episode] == [*range(64)]
+    assert [episode.slot for episode in episodes] == [*range(64)]
     again = SharedRunner(runner(words))
-    assert again.play(Same(words), BABBLE[5]).turns == episodes[5].turns  # type: ignore[union-attr]
+    [once_more] = again.play(Same(words), BABBLE[5])
+    assert once_more.turns == episodes[5].turns
     again.close()
 
 

@@ -52,7 +52,7 @@ class Step:
             member = members[episode.group] = members.get(episode.group, -1) + 1
             rows = [report_row(EpisodeResult(episode.summary()), VERSIONS)]
             if episode.turns:
-                rows = episode_rows(episode, config.gem.row, VERSIONS, AgentLoopMetrics())
+                rows = episode_rows([episode], config.gem.row, VERSIONS, AgentLoopMetrics())
             stored = hand_over(queue, rows, f"task{episode.group}", member)
             self.of |= dict.fromkeys(stored, number)
             keys += stored

@@ -51,7 +51,7 @@ def trained(config: DictConfig, words: Any, queue: MemoryQueue, played: list[Epi
     made.actor_rollout_wg.update_actor = lambda batch: {"metrics": {"mfu": [0.0]}}
     keys = hand_over(queue, [report_row(EpisodeResult(), VERSIONS)], "dropped", 0)
     for number, one in enumerate(played):
-        rows = episode_rows(one, config.gem.row, VERSIONS, AgentLoopMetrics()) if one.turns else []
+        rows = episode_rows([one], config.gem.row, VERSIONS, AgentLoopMetrics()) if one.turns else []
         rows = rows or [report_row(EpisodeResult(one.summary()), VERSIONS)]
         keys += hand_over(queue, rows, f"task{one.group}", number)
     batch = batch_of(made, queue, keys, random.Random(0))

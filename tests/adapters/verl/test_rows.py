@@ -31,7 +31,7 @@ def episode(*turns: Said) -> Episode:
 
 
 def rows(played: Episode, kind: Any = "episode") -> list[AgentLoopOutput]:
-    return episode_rows(played, kind, VERSIONS, AgentLoopMetrics(generate_sequences=1.5))
+    return episode_rows([played], kind, VERSIONS, AgentLoopMetrics(generate_sequences=1.5))
 
 
 def spans(fields: dict[str, Any]) -> list[tuple[int, int, int]]:

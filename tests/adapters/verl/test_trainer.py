@@ -40,7 +40,7 @@ def ready(configure: Callable[..., DictConfig], words: Any, queue: MemoryQueue) 
         keys: list[str] = []
         for number, one in enumerate(episodes):
             rows = [report_row(one, VERSIONS)] if isinstance(one, EpisodeResult) else None
-            rows = rows or episode_rows(one, config.gem.row, VERSIONS, AgentLoopMetrics())
+            rows = rows or episode_rows([one], config.gem.row, VERSIONS, AgentLoopMetrics())
             keys += hand_over(queue, rows, f"task{number}", 0)
         return made, batch_of(made, queue, keys, random.Random(0))
 

@@ -1,0 +1,1 @@
+"""Matches between agents with ids `match:<Name>-v<N>`."""
