@@ -14,7 +14,7 @@ import sys
 FLAGS = {
     "--env": "game:GuessTheNumber-v0-easy",
     "--max_train": "15360",  # episodes: 120 batches
-    "--advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with Oat's critic
+    "--advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, gigpo, or gae with Oat's critic
     "--report": "runs/oat_guess_the_number",  # folder for curve.png, metrics.jsonl and records
     "--record": "full",  # for `gem-core view`
     "--save_path": "runs/oat_guess_the_number/oat",

@@ -17,7 +17,7 @@ from gem_openrlhf import GemAgentExecutor
 FLAGS = {
     "--gem.env": "game:GuessTheNumber-v0-easy",
     "--gem.steps": "120",  # batches
-    "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, or gae with OpenRLHF's critic
+    "--gem.advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, gigpo, or gae with OpenRLHF's critic
     "--gem.report": "runs/openrlhf_guess_the_number",  # folder for curve.png, metrics.jsonl and records
     "--gem.record": "full",  # for `gem-core view`
     "--algo.advantage.gamma": "0.95",  # per turn

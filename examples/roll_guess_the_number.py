@@ -32,7 +32,7 @@ CONFIG = {  # everything except the section `gem` is ROLL's own
     "entropy_loss_coef": 0.05,  # for the tiny model; a real one needs none
     "gem": {
         "env": "game:GuessTheNumber-v0-easy",  # or a list; `gem-core list` shows all
-        "advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo; groups need a group_size of 2 or more
+        "advantage": "rebn",  # rebn_loo, reinforce, grpo, drgrpo, rloo, gigpo; groups need a group_size of 2 or more
         "report": RUN,  # folder for curve.png, metrics.jsonl and records
         "record": "full",  # for `gem-core view`
     },

@@ -17,7 +17,7 @@ from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 class Options:
     model: str = "tiny"  # path or hub id of a chat model; `tiny` builds one that knows the action format
     env: tuple[str, ...] = ("game:GuessTheNumber-v0-easy",)  # environments to train on; several share each batch
-    advantage: str = "rebn"  # estimator: rebn, rebn_loo, reinforce, grpo, drgrpo or rloo
+    advantage: str = "rebn"  # estimator: rebn, rebn_loo, reinforce, grpo, drgrpo, rloo, turn_grpo, gigpo or gae
     gamma: float = 0.95  # discount per turn
     episodes: int = 128  # per batch, on each process
     micro_batch: int = 128  # episodes in one forward and backward pass; limited by memory with a real model

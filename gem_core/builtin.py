@@ -18,6 +18,8 @@ def gem_advantages() -> Iterable[AdvantageSpec]:
     yield AdvantageSpec("grpo", "gem_core.advantages:grpo", needs_groups=True)
     yield AdvantageSpec("drgrpo", "gem_core.advantages:drgrpo", needs_groups=True)
     yield AdvantageSpec("rloo", "gem_core.advantages:rloo", needs_groups=True)
+    yield AdvantageSpec("turn_grpo", "gem_core.advantages:turn_grpo", needs_groups=True)
+    yield AdvantageSpec("gigpo", "gem_core.advantages:gigpo", needs_groups=True, needs_states=True)
     yield AdvantageSpec("rae", "gem_core.advantages:rae")
     yield AdvantageSpec("gae", "gem_core.advantages:gae", needs_values=True)
 

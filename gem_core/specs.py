@@ -138,6 +138,8 @@ class AdvantageSpec(Spec):
     """The estimator compares the episodes of a task, so each task needs at least two."""
     needs_values: bool = False
     """The estimator needs a critic's value per turn."""
+    needs_states: bool = False
+    """The estimator compares turns with equal observations."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,10 @@ class TurnBatch:
         episode: int (N,), the episode that the turn belongs to; any number, unique within the rank.
         turn: int (N,), the position of the turn in its episode; an episode of k turns has 0, 1, ..., k-1.
         group: int (N,), the task that the turn's episode started from, the same number on all ranks.
-            Only `grpo`, `drgrpo` and `rloo` need it.
+            Only estimators that compare the episodes of a task need it.
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
+        state: int (N,), a number for the observation of each turn, equal for equal observations, on all ranks.
+            Only `gigpo` needs it.
         role: int (N,), the environment and agent that the turn's episode belongs to, the same number on all ranks. Only
             `rae` needs it.
 
@@ -45,6 +47,7 @@ class TurnBatch:
     turn: IntArray
     group: IntArray | None = None
     values: FloatArray | None = None
+    state: IntArray | None = None
     role: IntArray | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +71,7 @@ class TurnBatch:
         rewards_per_episode: Sequence[Sequence[float]],
         groups: Sequence[int] | None = None,
         values: Sequence[Sequence[float]] | None = None,
+        states: Sequence[Sequence[int]] | None = None,
     ) -> TurnBatch:
         """A batch from the rewards of each episode, ordered by episode, then turn.
 
@@ -76,15 +80,17 @@ class TurnBatch:
                 empty sequence is an episode without turns, which counts in no statistic.
             groups: E group ids, one per episode.
             values: E sequences of critic values, shaped like the rewards.
+            states: E sequences of the numbers of states, shaped like the rewards.
 
         Raises:
-            AdvantageError: if `groups` or `values` do not match the rewards, and as the constructor.
+            AdvantageError: if `groups`, `values` or `states` do not match the rewards, and as the constructor.
         """
         lengths = [len(rewards) for rewards in rewards_per_episode]
         if groups is not None and len(groups) != len(lengths):
             raise AdvantageError(f"{len(groups)} groups for {len(lengths)} episodes: give one per episode")
-        if values is not None and [len(row) for row in values] != lengths:
-            raise AdvantageError("values do not match the rewards: give one value per turn of each episode")
+        for name, rows in (("values", values), ("states", states)):
+            if rows is not None and [len(row) for row in rows] != lengths:
+                raise AdvantageError(f"{name} do not match the rewards: give one number per turn of each episode")
         counts = np.array(lengths, dtype=np.int64)
         return cls(
             rewards=_flat(rewards_per_episode),
@@ -92,6 +98,7 @@ class TurnBatch:
             turn=np.array([turn for length in lengths for turn in range(length)], dtype=np.int64),
             group=None if groups is None else np.repeat(np.asarray(groups), counts),
             values=None if values is None else _flat(values),
+            state=None if states is None else np.array([one for row in states for one in row], dtype=np.int64),
         )
 
     def __len__(self) -> int:
@@ -167,6 +174,7 @@ _COLUMNS = {
     "turn": np.dtype(np.int64),
     "group": np.dtype(np.int64),
     "values": np.dtype(np.float64),
+    "state": np.dtype(np.int64),
     "role": np.dtype(np.int64),
 }
 

@@ -7,7 +7,7 @@ Communication between ranks goes through a `Gather`, so this package is independ
 from gem_core.advantages.compute import advantages_and_returns, compute_advantages
 from gem_core.advantages.estimators import rebn, rebn_loo, reinforce
 from gem_core.advantages.gae import gae
-from gem_core.advantages.groups import drgrpo, grpo, rloo
+from gem_core.advantages.groups import drgrpo, gigpo, grpo, rloo, turn_grpo
 from gem_core.advantages.moments import Moments
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
@@ -23,6 +23,7 @@ __all__ = [
     "drgrpo",
     "gae",
     "gather_local",
+    "gigpo",
     "grpo",
     "rae",
     "rebn",
@@ -30,4 +31,5 @@ __all__ = [
     "reinforce",
     "returns_to_go",
     "rloo",
+    "turn_grpo",
 ]

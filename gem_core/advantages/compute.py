@@ -33,25 +33,31 @@ def compute_advantages(
 
     Returns:
         float (N,) in the order of the batch, and the metrics `advantage/turns` (over all ranks),
-        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), and those that plugins add.
+        `advantage/return_mean` and `advantage/return_std` (of the returns-to-go), with a critic
+        `critic/explained_variance` (1 - var(return-to-go - value) / var(return-to-go): 1 for a perfect critic, 0 for
+        a constant one, below 0 for a worse one), and those that plugins add.
 
     Raises:
         NotFoundError: no estimator of that name.
         AdvantageError: as the estimator, or the estimator did not return one finite number per turn.
     """
-    estimator = advantage_spec(name).resolve()
+    spec = advantage_spec(name)
+    estimator = spec.resolve()
     advantages = np.asarray(estimator(batch, gamma=gamma, gather=gather, **options), dtype=np.float64)
     if advantages.shape != (len(batch),) or not np.isfinite(advantages).all():
         raise AdvantageError(
             f"estimator {name!r} returned an array of shape {advantages.shape} for {len(batch)} turns, with "
             f"{int((~np.isfinite(advantages)).sum())} numbers not finite; it must return one finite number per turn"
         )
-    moments = Moments.over_ranks(returns_to_go(batch, gamma), gather)
-    metrics = {
+    returns = returns_to_go(batch, gamma)
+    moments = Moments.over_ranks(returns, gather)
+    metrics: dict[str, float] = {
         "advantage/turns": float(moments.count),
         "advantage/return_mean": moments.mean,
         "advantage/return_std": moments.std,
     }
+    if spec.needs_values and batch.values is not None:
+        metrics["critic/explained_variance"] = _explained(moments, returns - batch.values, gather)
     manager.notify("gem_batch", batch=batch, metrics=metrics)
     return advantages, metrics
 
@@ -84,3 +90,9 @@ def advantages_and_returns(
     advantages, metrics = compute_advantages(name, batch, gamma=gamma, gather=gather, **options)
     returns = returns_to_go(batch, gamma) if batch.values is None else advantages + batch.values
     return advantages, returns, metrics
+
+
+def _explained(returns: Moments, errors: FloatArray, gather: Gather) -> float:
+    """The share of the variance of the returns of all ranks that the values explain; 0 if the returns are equal."""
+    left = Moments.over_ranks(errors, gather)
+    return 0.0 if returns.constant else 1.0 - (left.std / returns.std) ** 2

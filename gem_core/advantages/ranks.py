@@ -14,8 +14,8 @@ Gather: TypeAlias = Callable[[FloatArray], Sequence[FloatArray]]
 """Takes this rank's one-dimensional float64 array and returns every rank's, in the same order on all ranks.
 
 The arrays may differ in length and may be empty. `Gather` is a collective operation: an estimator calls it equally
-often on every rank, including ranks without turns (`rebn`, `rebn_loo`, `grpo`, `drgrpo` and `rloo` once, `reinforce`
-and `gae` never).
+often on every rank, including ranks without turns (`gigpo` twice, `reinforce` and `gae` never, the others
+once).
 """
 
 

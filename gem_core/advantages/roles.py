@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gem_core.advantages.groups import moments_of_groups
+from gem_core.advantages.groups import moments_by_key
 from gem_core.advantages.ranks import Gather, gather_local
 from gem_core.advantages.returns import returns_to_go
 from gem_core.errors import AdvantageError
@@ -51,7 +51,7 @@ def rae(
     first = batch.first_turns
     returns = returns_to_go(batch, gamma)[first]
     roles = np.zeros(len(first), dtype=np.int64) if batch.role is None else batch.role[first]
-    for role, found in moments_of_groups(roles, returns, gather).items():
+    for (role,), found in moments_by_key(roles[None], returns, gather).items():
         kept = decay**found.count if role in baselines else 0.0
         baselines[role] = kept * baselines.get(role, 0.0) + (1 - kept) * found.mean
     own = np.array([baselines[role] for role in roles.tolist()], dtype=np.float64)

@@ -104,7 +104,11 @@ def _record(registration: Registration[_Listed], claims: int, absent: Container[
 def _tags(spec: _Listed) -> list[str]:
     """Words to filter by; of an estimator what it needs."""
     if isinstance(spec, AdvantageSpec):
-        needs = {"needs-groups": spec.needs_groups, "needs-values": spec.needs_values}
+        needs = {
+            "needs-groups": spec.needs_groups,
+            "needs-values": spec.needs_values,
+            "needs-states": spec.needs_states,
+        }
         return [tag for tag, needed in needs.items() if needed]
     return list(spec.tags)
 

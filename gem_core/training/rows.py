@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from itertools import groupby
@@ -25,6 +26,8 @@ class TurnSpan(NamedTuple):
     reward: float
     truncated: bool
     """The token limit cut the response off."""
+    state: int = 0
+    """A number for the observation: equal for equal observations, in all processes. See `state_of`."""
 
 
 class RowPicture(NamedTuple):
@@ -89,10 +92,7 @@ def rows_of(episode: Episode, kind: RowKind) -> list[Row]:
         kind: `episode` for a row per token sequence (one row if every prompt has the whole history), `turn` for a row
             per turn.
     """
-    spans = [
-        (turn.sequence, TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated))
-        for position, turn in enumerate(episode.turns)
-    ]
+    spans = [(turn.sequence, _span(episode, position)) for position, turn in enumerate(episode.turns)]
     if kind == "turn":
         return [_row(episode, number, [span]) for number, span in spans]
     return [
@@ -122,6 +122,21 @@ def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
             parts[longest] = source, _with_turns(row, row.turns[:middle])
         parts.append((source, _with_turns(row, row.turns[middle:])))
     return parts
+
+
+def state_of(observation: str, pictures: Sequence[str] = ()) -> int:
+    """A 64-bit number for an observation. Equal texts with equal pictures have equal numbers, on any machine."""
+    digest = hashlib.blake2b("\0".join([observation, *pictures]).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _span(episode: Episode, position: int) -> TurnSpan:
+    turn = episode.turns[position]
+    before = episode.turns[position - 1] if position else None
+    first = before.end if before is not None and before.sequence == turn.sequence else 0
+    shown = episode.sequences[turn.sequence].pictures
+    new = [episode.pictures[one.index].uri for one in shown if first <= one.start and one.end <= turn.start]
+    return TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated, state_of(turn.observation, new))
 
 
 def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:

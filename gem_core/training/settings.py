@@ -94,8 +94,8 @@ class RunSettings:
     )
     advantage: str = setting(
         "rebn",
-        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `rae` (for matches), `gae` (needs a "
-        "critic), or a plugin's `name:id`.",
+        "Estimator: `reinforce`, `rebn`, `rebn_loo`, `grpo`, `drgrpo`, `rloo`, `turn_grpo`, `gigpo`, `rae` (for "
+        "matches), `gae` (needs a critic), or a plugin's `name:id`.",
     )
     gamma: Fraction = setting(1.0, "Discount per turn.")
     lam: Fraction = setting(0.95, "Lambda of `gae`, per turn.")

@@ -45,6 +45,8 @@ class TurnTable:
     """(N,), the column of the first token of the response."""
     end: IntArray
     """(N,), one past the column of the last token of the response."""
+    state: IntArray
+    """(N,), the number of the observation; see `TurnSpan.state`."""
     names: Sequence[Hashable] = ()
     """The name of each episode with turns, by its number in `episode`."""
 
@@ -80,8 +82,8 @@ class TurnTable:
         labels = [
             (tasks[row] if groups is None else groups[row], 0 if roles is None else roles[row]) for row, *_ in entries
         ]
-        rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated = (
-            zip(*entries, strict=True) if entries else [()] * 9
+        rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated, states = (
+            zip(*entries, strict=True) if entries else [()] * 10
         )
         offsets = _integers(firsts)
         return cls(
@@ -95,6 +97,7 @@ class TurnTable:
             row=_integers(rows),
             start=_integers(starts) - offsets,
             end=_integers(ends) - offsets,
+            state=_integers(states),
             names=[*dict.fromkeys(of_episode)],
         )
 
@@ -140,7 +143,7 @@ class TurnTable:
             AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
         reward = self.reward if rewards is None else rewards
-        return TurnBatch(reward, self.episode, self.position, self.group, values, self.role)
+        return TurnBatch(reward, self.episode, self.position, self.group, values, self.state, self.role)
 
     def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
         """The sum over each turn's tokens: (N,)."""

@@ -10,8 +10,22 @@ def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
     return [sum(gamma**k * r for k, r in enumerate(rewards[t:])) for t in range(len(rewards))]
 
 
-def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[int], gamma: float) -> list[list[float]]:
-    """One number per turn of each episode, for the estimators in the tests of adapters."""
+def expected(
+    name: str,
+    episodes: Sequence[Sequence[float]],
+    groups: Sequence[int],
+    gamma: float,
+    states: Sequence[Sequence[str]] = (),
+) -> list[list[float]]:
+    """One number per turn of each episode, for the estimators in the tests of adapters. `gigpo` needs observations."""
+    if name == "turn_grpo":
+        return _standardized(
+            episodes, [[(group, t) for t, _ in enumerate(e)] for group, e in zip(groups, episodes, strict=True)], gamma
+        )
+    if name == "gigpo":
+        keys = [[(group, state) for state in row] for group, row in zip(groups, states, strict=True)]
+        both = zip(expected("grpo", episodes, groups, 1.0), _standardized(episodes, keys, gamma), strict=True)
+        return [[x + y for x, y in zip(*rows, strict=True)] for rows in both]
     returns = [returns_to_go(rewards, gamma) for rewards in episodes]
     flat = [g for episode in returns for g in episode]
     mean, std = statistics.fmean(flat), statistics.pstdev(flat)
@@ -38,6 +52,21 @@ def expected(name: str, episodes: Sequence[Sequence[float]], groups: Sequence[in
         }[name]
         result.append([value] * len(episode))
     return result
+
+
+def _standardized(
+    episodes: Sequence[Sequence[float]], keys: Sequence[Sequence[tuple[int, object]]], gamma: float
+) -> list[list[float]]:
+    """Each turn's return among those of all turns with its key."""
+    returns = [returns_to_go(rewards, gamma) for rewards in episodes]
+    pairs = [pair for row in zip(keys, returns, strict=True) for pair in zip(*row, strict=True)]
+
+    def number(key: tuple[int, object], own: float) -> float:
+        mates = [value for other, value in pairs if other == key]
+        spread = statistics.pstdev(mates)
+        return 0.0 if spread < 1e-12 else (own - statistics.fmean(mates)) / (spread + 1e-9)
+
+    return [[number(*pair) for pair in zip(*row, strict=True)] for row in zip(keys, returns, strict=True)]
 
 
 def gae(rewards: Sequence[float], values: Sequence[float], gamma: float, lam: float) -> list[float]:

@@ -21,14 +21,17 @@ from numpy.typing import NDArray
 from gem_core.advantages import (
     Moments,
     TurnBatch,
+    compute_advantages,
     drgrpo,
     gae,
+    gigpo,
     grpo,
     rebn,
     rebn_loo,
     reinforce,
     returns_to_go,
     rloo,
+    turn_grpo,
 )
 from gem_core.errors import AdvantageError
 
@@ -37,8 +40,9 @@ Estimator = Callable[..., Floats]
 
 BATCHWISE = {"reinforce": reinforce, "rebn": rebn, "rebn_loo": rebn_loo}
 GROUPWISE = {"grpo": grpo, "drgrpo": drgrpo, "rloo": rloo}
-ESTIMATORS: dict[str, Estimator] = {**BATCHWISE, **GROUPWISE, "gae": gae}
-NORMALIZED = {"rebn": rebn, "rebn_loo": rebn_loo, "grpo": grpo}
+TURNWISE = {"turn_grpo": turn_grpo, "gigpo": gigpo}
+ESTIMATORS: dict[str, Estimator] = {**BATCHWISE, **GROUPWISE, **TURNWISE, "gae": gae}
+NORMALIZED = {"rebn": rebn, "rebn_loo": rebn_loo, "grpo": grpo, **TURNWISE}
 
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 prop = settings(deadline=None, max_examples=30)
@@ -51,11 +55,15 @@ class SmallEpisode:
     rewards: tuple[float, ...]
     values: tuple[float, ...]
     group: int
+    states: tuple[int, ...]
 
 
 def batch_of(episodes: Sequence[SmallEpisode]) -> TurnBatch:
     return TurnBatch.from_rewards(
-        [e.rewards for e in episodes], groups=[e.group for e in episodes], values=[e.values for e in episodes]
+        [e.rewards for e in episodes],
+        groups=[e.group for e in episodes],
+        values=[e.values for e in episodes],
+        states=[e.states for e in episodes],
     )
 
 
@@ -98,7 +106,10 @@ def played(draw: st.DrawFn, numbers: st.SearchStrategy[float], *, empty: bool = 
         rows += [[]] * draw(st.integers(0, 1 if empty else 0))
         for rewards in rows:
             values = draw(st.lists(numbers, min_size=len(rewards), max_size=len(rewards)))
-            episodes.append(SmallEpisode(tuple(rewards), tuple(values), group))
+            states = draw(
+                st.lists(st.sampled_from([-(2**63), 2**53, 2**53 + 1]), min_size=len(rewards), max_size=len(rewards))
+            )
+            episodes.append(SmallEpisode(tuple(rewards), tuple(values), group, tuple(states)))
     return draw(st.permutations(episodes))
 
 
@@ -166,6 +177,28 @@ def brute_groupwise(name: str, episodes: Sequence[SmallEpisode], gamma: float) -
     return advantages
 
 
+def brute_turnwise(name: str, episodes: Sequence[SmallEpisode], gamma: float) -> Exact:
+    returns = exact_returns(episodes, gamma)
+
+    def key(episode: SmallEpisode, turn: int) -> tuple[int, int]:
+        return episode.group, turn if name == "turn_grpo" else episode.states[turn]
+
+    def advantage(episode: SmallEpisode, turn: int, own: Fraction) -> Fraction:
+        mates = [
+            g
+            for other, row in zip(episodes, returns, strict=True)
+            for at, g in enumerate(row)
+            if key(other, at) == key(episode, turn)
+        ]
+        return Fraction(0) if equal(mates) else (own - mean(mates)) / std(mates)
+
+    rows = [[advantage(e, t, g) for t, g in enumerate(row)] for e, row in zip(episodes, returns, strict=True)]
+    if name == "turn_grpo":
+        return rows
+    whole = brute_groupwise("grpo", episodes, 1.0)
+    return [[x + y for x, y in zip(*both, strict=True)] for both in zip(whole, rows, strict=True)]
+
+
 def brute_gae(episodes: Sequence[SmallEpisode], gamma: float, lam: float) -> Exact:
     discount, decay = Fraction(gamma), Fraction(gamma) * Fraction(lam)
     advantages: Exact = []
@@ -184,6 +217,8 @@ def brute(name: str, episodes: Sequence[SmallEpisode], gamma: float) -> Floats:
         exact = brute_gae(episodes, gamma, 0.95)
     elif name in GROUPWISE:
         exact = brute_groupwise(name, episodes, gamma)
+    elif name in TURNWISE:
+        exact = brute_turnwise(name, episodes, gamma)
     else:
         exact = brute_batchwise(name, episodes, gamma)
     return np.array([float(number) for row in exact for number in row])
@@ -223,6 +258,7 @@ def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[Small
     batch = batch_of(episodes)
     assert batch.group is not None
     assert batch.values is not None
+    assert batch.state is not None
     order = np.array(data.draw(st.permutations(range(len(batch)))))
     labels = np.array(data.draw(st.permutations(range(-3, len(episodes)))))  # any numbers name the episodes
     shuffled = TurnBatch(
@@ -231,6 +267,7 @@ def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[Small
         batch.turn[order],
         batch.group[order],
         batch.values[order],
+        batch.state[order],
     )
     assert_close(ESTIMATORS[name](shuffled, gamma=0.9), ESTIMATORS[name](batch, gamma=0.9)[order])
 
@@ -302,7 +339,7 @@ def test_upstream_formula_gives_nan_where_ours_gives_zeros() -> None:
 @pytest.mark.parametrize("reward", [0.0, -0.1, 1 / 3, 1e12 * 0.1, 1e90, -1e-200, 5e-324])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_equal_returns_give_exact_zeros(name: str, reward: float, ranks: int) -> None:
-    batch = TurnBatch.from_rewards([[reward]] * 42, groups=[0] * 42)
+    batch = TurnBatch.from_rewards([[reward]] * 42, groups=[0] * 42, states=[[0]] * 42)
     for advantages in on_ranks(ESTIMATORS[name], [batch] * ranks):
         assert advantages.tolist() == [0.0] * 42
 
@@ -312,14 +349,14 @@ def test_equal_returns_give_exact_zeros(name: str, reward: float, ranks: int) ->
 def test_returns_equal_up_to_rounding_give_exact_zeros(name: str, scale: float) -> None:
     rewards = [[scale * 0.1 * (1 + k * 2.3e-16)] for k in range(20)]
     assert len({row[0] for row in rewards}) > 1
-    batch = TurnBatch.from_rewards(rewards, groups=[0] * 20)
+    batch = TurnBatch.from_rewards(rewards, groups=[0] * 20, states=[[0]] * 20)
     assert ESTIMATORS[name](batch).tolist() == [0.0] * 20
 
 
 @pytest.mark.parametrize("name", NORMALIZED)
 @pytest.mark.parametrize("scale", [1e-200, 5e-324])
 def test_tiny_rewards_stay_finite(name: str, scale: float) -> None:
-    batch = TurnBatch.from_rewards([[scale], [0.0], [-3 * scale, scale]], groups=[0, 0, 0])
+    batch = TurnBatch.from_rewards([[scale], [0.0], [-3 * scale, scale]], groups=[0] * 3, states=[[0], [0], [0, 0]])
     advantages = NORMALIZED[name](batch)
     assert np.isfinite(advantages).all()
     assert advantages[0] > 0 > advantages[2]
@@ -459,7 +496,7 @@ def test_from_rewards_wants_matching_columns() -> None:
 @every_estimator
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, math.nan])
 def test_gamma_outside_its_range(name: str, gamma: float) -> None:
-    batch = TurnBatch.from_rewards([[1.0], [2.0]], groups=[0, 0], values=[[0.0], [0.0]])
+    batch = TurnBatch.from_rewards([[1.0], [2.0]], groups=[0, 0], values=[[0.0], [0.0]], states=[[0], [0]])
     with pytest.raises(AdvantageError, match=r"gamma is .*: it must lie in \[0, 1\]"):
         ESTIMATORS[name](batch, gamma=gamma)
 
@@ -471,10 +508,33 @@ def test_gae_says_what_it_misses() -> None:
         gae(TurnBatch.from_rewards([[1.0]], values=[[0.0]]), lam=2.0)
 
 
-@pytest.mark.parametrize("name", GROUPWISE)
+@pytest.mark.parametrize("name", [*GROUPWISE, *TURNWISE])
 def test_groups_are_needed(name: str) -> None:
     with pytest.raises(AdvantageError, match="no groups: give `group`"):
-        GROUPWISE[name](TurnBatch.from_rewards([[1.0], [2.0]]))
+        ESTIMATORS[name](TurnBatch.from_rewards([[1.0], [2.0]], states=[[0], [0]]))
+
+
+def test_gigpo_says_what_it_misses() -> None:
+    with pytest.raises(AdvantageError, match="no states: give `state`"):
+        gigpo(TurnBatch.from_rewards([[1.0], [2.0]], groups=[0, 0]))
+    with pytest.raises(AdvantageError, match="states do not match the rewards"):
+        TurnBatch.from_rewards([[1.0], [2.0]], states=[[0], []])
+
+
+def test_gigpo_compares_the_turns_of_a_state() -> None:
+    # Two episodes meet in state 7: one goes on to a reward, the other comes back to it and gets none.
+    batch = TurnBatch.from_rewards([[0.0, 1.0], [0.0, 0.0]], groups=[0, 0], states=[[5, 7], [7, 7]])
+    episode = 0.5 / (0.5 + 1e-9)
+    step = (2 / 3, -1 / 3, -1 / 3)
+    spread = np.std([1.0, 0.0, 0.0]) + 1e-9
+    expected = [episode, episode + step[0] / spread, -episode + step[1] / spread, -episode + step[2] / spread]
+    assert_close(gigpo(batch), np.array(expected))
+    assert_close(gigpo(batch, weight=0.0), np.array([episode, episode, -episode, -episode]))
+
+
+def test_turn_grpo_leaves_out_what_no_other_episode_reached() -> None:
+    batch = TurnBatch.from_rewards([[0.0, 4.0, 9.0], [2.0, 0.0]], groups=[3, 3])
+    assert_close(turn_grpo(batch), np.array([1.0, 1.0, 0.0, -1.0, -1.0]))
 
 
 @pytest.mark.parametrize("name", GROUPWISE)
@@ -495,3 +555,18 @@ def test_a_lonely_episode_among_full_groups_gets_zero(name: str) -> None:
     assert advantages[:2].tolist() == pytest.approx([-advantages[1], advantages[1]])
     assert advantages[1] > 0
     assert advantages[2:].tolist() == [0.0, 0.0]
+
+
+def test_the_explained_variance_covers_all_ranks() -> None:
+    rewards, values = [[[1.0, 2.0], [0.5]], [], [[4.0]]], [[[2.0, 2.5], [0.0]], [], [[1.0]]]
+    parts = [TurnBatch.from_rewards(one, values=own) for one, own in zip(rewards, values, strict=True)]
+    returns, errors = np.array([3.0, 2.0, 0.5, 4.0]), np.array([1.0, -0.5, 0.5, 3.0])
+
+    def explained(batch: TurnBatch, *, gather: Callable[[Floats], list[Floats]]) -> Floats:
+        return np.array([compute_advantages("gae", batch, gather=gather)[1]["critic/explained_variance"]])
+
+    for found in on_ranks(explained, parts):
+        assert found[0] == pytest.approx(1 - errors.var() / returns.var())
+    equal = TurnBatch.from_rewards([[1.0], [1.0]], values=[[0.0], [2.0]])
+    assert compute_advantages("gae", equal)[1]["critic/explained_variance"] == 0.0
+    assert "critic/explained_variance" not in compute_advantages("rebn", equal)[1]

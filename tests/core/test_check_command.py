@@ -94,7 +94,9 @@ def test_a_sound_tool() -> None:
     assert (found["kind"], found["passed"]) == ("tool", True)
 
 
-@pytest.mark.parametrize("name", ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo", "gae"])
+@pytest.mark.parametrize(
+    "name", ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo", "turn_grpo", "gigpo", "gae"]
+)
 def test_shipped_estimators_are_sound(name: str) -> None:
     found = document(name)
     assert (found["kind"], found["passed"], len(found["checks"])) == ("advantage estimator", True, 4)

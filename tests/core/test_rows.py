@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gem_core.episode import Episode, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_core.errors import AdvantageError
-from gem_core.training.rows import Row, RowKind, TurnSpan, cut_rows, rows_of
+from gem_core.training.rows import Row, RowKind, TurnSpan, cut_rows, rows_of, state_of
 from gem_core.training.turn_table import TurnTable
 
 prop = settings(deadline=None, max_examples=80)
@@ -54,12 +54,12 @@ def test_rows_have_every_turn_once_and_as_it_was(
         assert row.prompt_ids + row.completion_ids == row.ids.tolist()
         assert row.mask == [0] * row.prompt_length + row.completion_mask
         assert row.completion_mask[0] == row.completion_mask[-1] == 1
-        for position, start, end, reward, truncated in row.turns:
+        for position, start, end, reward, truncated, state in row.turns:
             turn = episode.turns[position]
             assert row.ids[:start] == episode.prompt_ids(turn)
             assert row.ids[start:end] == episode.response_ids(turn)
             assert row.logprobs[start:end] == episode.response_logprobs(turn)
-            assert (reward, truncated) == (turn.reward, turn.truncated)
+            assert (reward, truncated, state) == (turn.reward, turn.truncated, state_of(turn.observation))
         assert sum(row.mask) == sum(span.end - span.start for span in row.turns)
         assert all(value == 0.0 for value, one in zip(row.logprobs, row.mask, strict=True) if not one)
 
@@ -70,7 +70,8 @@ def test_rows_by_hand() -> None:
     assert (row.prompt_ids, row.completion_ids) == ([1, 2], [3, 4, 5, 5, 0])
     assert row.completion_mask == [1, 1, 0, 0, 1]
     assert row.completion_logprobs == [-4.0, -5.0, 0.0, 0.0, -1.0]
-    assert row.turns == [TurnSpan(0, 2, 4, 0.0, False), TurnSpan(1, 6, 7, 1.0, True)]
+    state = state_of("")
+    assert row.turns == [TurnSpan(0, 2, 4, 0.0, False, state), TurnSpan(1, 6, 7, 1.0, True, state)]
     first, second = rows_of(episode, "turn")
     assert (first.prompt_ids, first.completion_ids) == ([1, 2], [3, 4])
     assert (second.prompt_ids, second.completion_ids) == ([1, 2, 3, 4, 5, 5], [0])
@@ -144,8 +145,8 @@ def test_sums_firsts_and_spread_are_those_of_a_loop(
     spans = [(at, *span) for at, row in enumerate(flat) for span in row.turns]
     assert len(table) == len(spans)
     assert table.row.tolist() == [at for at, *_ in spans]
-    assert table.reward.tolist() == [reward for *_, reward, _ in spans]
-    assert table.truncated.tolist() == [truncated for *_, truncated in spans]
+    assert table.reward.tolist() == [reward for *_, reward, _, _ in spans]
+    assert table.truncated.tolist() == [truncated for *_, truncated, _ in spans]
     assert table.length.tolist() == [end - start for _, _, start, end, *_ in spans]
     np.testing.assert_allclose(table.sums(parts), [whole[at, start:end].sum() for at, _, start, end, *_ in spans])
     assert table.firsts(parts).tolist() == [whole[at, start] for at, _, start, *_ in spans]
@@ -222,3 +223,17 @@ def test_a_missing_turn_is_an_error() -> None:
     [row] = rows_of(played([(False, [1], [2]), (True, [1], [2])]), "episode")
     with pytest.raises(AdvantageError):
         TurnTable.of([row.turns[1:]], ["e"], [0]).batch()
+
+
+def test_a_state_is_the_same_everywhere() -> None:
+    # Processes of other machines must get this number, too.
+    assert state_of("the number is smaller than 7") == -4634644274913638331
+    assert state_of("the number is smaller than 8") != state_of("the number is smaller than 7")
+    assert -(2**63) <= state_of("\ud800 a lone surrogate") < 2**63
+
+
+def test_a_table_carries_the_states() -> None:
+    spans = [[TurnSpan(0, 1, 2, 0.0, False, 5), TurnSpan(1, 3, 4, 1.0, False, -6)], [TurnSpan(0, 1, 2, 0.0, False, 5)]]
+    batch = TurnTable.of(spans, ["a", "b"], [0, 0]).batch()
+    assert batch.state is not None
+    assert batch.state.tolist() == [5, -6, 5]

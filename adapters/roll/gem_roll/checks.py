@@ -235,7 +235,8 @@ def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
     settings.check_groups(size, f"train_env_manager.group_size={size}")
     if advantage_spec(settings.advantage).needs_values:
         raise SettingsError(
-            f"gem.advantage={settings.advantage} needs a critic, which is not supported; rebn needs none"
+            f"gem.advantage={settings.advantage} needs a critic's values, and advantages are computed here "
+            "before ROLL has values. Use an estimator without values such as rebn."
         )
     for manager in MANAGERS:
         length = read(f"{manager}.generating_args.max_new_tokens") or read(

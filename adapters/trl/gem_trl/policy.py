@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import gather_object
@@ -14,6 +15,8 @@ from gem_trl.pictures import prompt_fields
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
+
+    from gem_trl.prefixes import KeptPrefixes
 
 
 class TrainerPolicy:
@@ -28,12 +31,20 @@ class TrainerPolicy:
         trainer: the trainer whose engine samples.
         limit: token limit of a completion. A completion of that length without an end token was cut off.
         pictures: reads the pictures of prompts; `None` for a model that reads text only.
+        prefixes: keys and values of earlier turns, for transformers' generation from text.
     """
 
-    def __init__(self, trainer: GRPOTrainer, limit: int, pictures: PictureReader | None = None) -> None:
+    def __init__(
+        self,
+        trainer: GRPOTrainer,
+        limit: int,
+        pictures: PictureReader | None = None,
+        prefixes: KeptPrefixes | None = None,
+    ) -> None:
         self._trainer = trainer
         self._pictures = pictures
         self._limit = limit
+        self._prefixes = prefixes
         self._alone = trainer.accelerator.num_processes == 1
 
     def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
@@ -57,12 +68,19 @@ class TrainerPolicy:
     def _generate(self, prompts: list[list[int]], fields: dict[str, Any]) -> list[Completion]:
         trainer = self._trainer
         # The only private method called: TRL has no public method for all its engines (huggingface/trl#5194).
-        ids, logprobs = trainer._generate_single_turn(prompts, None, fields, 1)
+        with self._kept_prefixes():
+            ids, logprobs = trainer._generate_single_turn(prompts, None, fields, 1)
         ends, version = set(trainer.eos_token_ids), trainer.state.global_step
         return [
             Completion(one, _known(logprobs[index]) if logprobs else None, self._was_cut_off(one, ends), version)
             for index, one in enumerate(ids)
         ]
+
+    def _kept_prefixes(self) -> AbstractContextManager[None]:
+        if self._prefixes is None:
+            return nullcontext()
+        trainer = self._trainer
+        return self._prefixes.used_by(trainer.accelerator.unwrap_model(trainer.model_wrapped))
 
     def _was_cut_off(self, ids: Sequence[int], ends: set[int]) -> bool:
         return len(ids) >= self._limit and ids[-1] not in ends

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from gem_core.training.settings import Count, RunSettings, setting
 
@@ -23,6 +25,16 @@ class GemSettings(RunSettings):
         None,
         "Sample as soon as this number of prompts is ready, while slower environments still run. By default the "
         "trainer waits for all, because transformers' samples depend on which prompts share a batch.",
+    )
+
+    keep_prefixes: bool = setting(
+        True,
+        "Keep keys and values between the turns of a batch, so that a prompt is not computed again from its start. "
+        "Only for transformers' own generation; the samples are the same.",
+    )
+    critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
+        None,
+        "Learning rate of the critic of `gae`, by default `learning_rate`; for a real model usually 10 times that.",
     )
 
     @classmethod

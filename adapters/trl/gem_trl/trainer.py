@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PrinterCallback
 from transformers import ProgressCallback as HuggingFaceProgressCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from transformers.utils import logging
 from trl import GRPOTrainer
 
@@ -34,8 +36,10 @@ from gem_core.training.turn_table import TurnTable
 from gem_core.vector import share_slots
 from gem_trl.ahead import PolicyCopy
 from gem_trl.config import TurnGRPOConfig
+from gem_trl.critic import Critic
 from gem_trl.pictures import picture_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl.policy import TrainerPolicy
+from gem_trl.prefixes import KeptPrefixes
 from gem_trl.progress import ProgressCallback
 from gem_trl.recording import LossRecorder, TrainedBatch
 from gem_trl.rows import batch_rows, pad_rows, rollout_output, sampler_table
@@ -46,15 +50,16 @@ _ROWS = "gem_rows"
 """Column of a batch: the number of each row, so that a row is known after TRL has shuffled them."""
 
 ValueFunction = Callable[[Sequence[Episode]], Sequence[Sequence[float]]]
-"""Values of each turn of each episode, for `advantage="gae"`."""
+"""Values of each turn of each episode, for `advantage="gae"` without the critic that is trained beside the policy."""
 
 
 class TurnGRPOTrainer(GRPOTrainer):
     """Plays environments with the policy and trains it on per-turn advantages, in `GRPOTrainer`'s own loop.
 
-    The trainer uses public interfaces of TRL, with three exceptions: sampling (`TrainerPolicy`), replacing the
-    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token, and
-    `_get_per_token_logps_and_entropies`, for records, corrections and the pictures of the rows.
+    The trainer uses public interfaces of TRL, with these exceptions: sampling (`TrainerPolicy`), replacing the
+    advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token,
+    `_get_per_token_logps_and_entropies`, for records, corrections and the pictures of the rows, and the two methods
+    that write and read checkpoints, for the critic.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
     policy unless `args.max_staleness` lets a thread sample ahead. With `loss_type="dr_grpo"` the loss is the sum
@@ -66,7 +71,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
         image_processor: of a vision-language model, for environments that show pictures; see docs/pictures.md.
         wrappers: applied to each environment in this order.
-        value_function: a critic for `advantage="gae"`; TRL has none of its own.
+        value_function: gives the values for `advantage="gae"` in place of the trained `Critic`.
         kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
 
     Raises:
@@ -99,6 +104,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         manager.configure(args.to_dict())
         self._wrappers = tuple(wrappers)
         self._value_function = value_function
+        self._critic: Critic | None = None
+        self._prefixes = KeptPrefixes()
         self._collectors: dict[str, BatchCollector] = {}
         self._copy: PolicyCopy | None = None
         self._ahead: SamplingThread | None = None
@@ -124,6 +131,13 @@ class TurnGRPOTrainer(GRPOTrainer):
             rollout_func=self._rollout,
             **kwargs,
         )
+        if advantage_spec(args.advantage).needs_values and value_function is None:
+            if image_processor is not None:
+                raise SettingsError(
+                    f"advantage={args.advantage!r} has a critic that sees no pictures. Pass value_function=..., or use "
+                    "an estimator such as 'rebn'."
+                )
+            self._critic = Critic(self.model, args, self.accelerator, self.eos_token_ids[0])
         if not self._progress_callbacks():
             self.add_callback(ProgressCallback(", ".join(args.train_weights), quiet=not args.report))
         if any(not one.quiet for one in self._progress_callbacks()):
@@ -213,6 +227,18 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._scored = found[:2]
         return found
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self._critic is not None and self.args.should_save:
+            self._critic.save(
+                Path(self._get_output_dir(trial=trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            )
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if self._critic is not None and checkpoint is not None:
+            self._critic.load(checkpoint)
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
@@ -237,6 +263,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             # The loss divides by rows. This factor makes it divide by episodes, whatever the turns and padding.
             table *= len(self._rows) / len(inputs)
         output["advantages"] = torch.from_numpy(self._corrected(output, table)).to(completions.device)
+        if self._critic is not None:
+            metrics |= self._critic.learn(self._rows, returns)
         self._begin_record(output, torch.from_numpy(table), returns)
         self._adapter_seconds += time.perf_counter() - started
         self._log_advantages({**metrics, "time/adapter": self._adapter_seconds})
@@ -248,11 +276,16 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes with the present weights."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        policy = TrainerPolicy(self, self.args.response_tokens, self._pictures)
+        # A model that reads pictures counts positions in its own way.
+        prefixes = self._prefixes if self.args.keep_prefixes and self._pictures is None else None
+        policy = TrainerPolicy(self, self.args.response_tokens, self._pictures, prefixes)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy, self.args.min_generation_batch)
-        batch = self._collectors[mode].collect_round()
-        policy.wait_for_others()
+        try:
+            batch = self._collectors[mode].collect_round()
+            policy.wait_for_others()
+        finally:
+            self._prefixes.clear()  # the weights change, and training needs the memory
         self._adapter_seconds = time.perf_counter() - started - batch.policy_seconds - batch.env_seconds
         return batch
 
@@ -419,6 +452,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._shown = row_fields(self._pictures, self._rows, self.accelerator.device)
 
     def _values(self) -> np.ndarray | None:
+        if self._critic is not None:
+            return self._critic.values(self._rows)
         if self._value_function is None:
             return None
         episodes = self._batch.episodes
@@ -479,10 +514,10 @@ def _placeholder_prompts(count: int) -> Dataset:
 
 def _check_values(args: TurnGRPOConfig, value_function: ValueFunction | None) -> None:
     needed = advantage_spec(args.advantage).needs_values
-    if needed and value_function is None:
-        raise SettingsError(
-            f"advantage={args.advantage!r} needs a critic, and GRPOTrainer has none. Pass value_function=..., "
-            "or use an estimator without values such as 'rebn'."
-        )
     if value_function is not None and not needed:
         raise SettingsError(f"advantage={args.advantage!r} does not use values; leave value_function out")
+    if args.critic_learning_rate is not None and (not needed or value_function is not None):
+        raise SettingsError(
+            f"critic_learning_rate={args.critic_learning_rate} has no effect, because this run trains no critic. "
+            "Leave it out, or use advantage='gae' without a value_function."
+        )

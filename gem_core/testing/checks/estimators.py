@@ -49,13 +49,14 @@ class EstimatorSubject:
             rewards,
             groups=[group for group in groups for _ in range(_EPISODES_PER_GROUP)] if spec.needs_groups else None,
             values=[[reward / 2 for reward in episode] for episode in rewards] if spec.needs_values else None,
+            states=[[turn // 2 for turn in range(len(episode))] for episode in rewards] if spec.needs_states else None,
         )
 
 
 def numbers(subject: EstimatorSubject) -> Iterator[str]:
     """It gives one finite number per turn, also where all rewards are equal, and none for no turns."""
     batch = subject.batch()
-    equal = TurnBatch(np.ones(len(batch)), batch.episode, batch.turn, batch.group, batch.values)
+    equal = TurnBatch(np.ones(len(batch)), batch.episode, batch.turn, batch.group, batch.values, batch.state)
     for what, one in (("a batch", batch), ("equal rewards", equal), ("no turns", TurnBatch.from_rewards([]))):
         try:
             subject.compute(one)
@@ -83,6 +84,7 @@ def order(subject: EstimatorSubject) -> Iterator[str]:
         batch.turn[places],
         None if batch.group is None else batch.group[places],
         None if batch.values is None else batch.values[places],
+        None if batch.state is None else batch.state[places],
     )
     expected, found = subject.compute(batch)[places], subject.compute(shuffled)
     if where := _difference(expected, found):

@@ -29,14 +29,18 @@ def test_an_episode_is_one_row():
     assert row.ids.tolist() == [*range(1, 11)]
     assert row.logprobs is not None
     assert row.logprobs.tolist() == pytest.approx([0.0, 0.0, -0.1, -0.2, 0.0, 0.0, -0.3, -0.4, -0.5, -0.6])
-    assert row.turns == [(0, 2, 4, 0.5, False), (1, 6, 7, -1.0, True), (2, 7, 10, 2.0, False)]
+    assert [turn[:5] for turn in row.turns] == [(0, 2, 4, 0.5, False), (1, 6, 7, -1.0, True), (2, 7, 10, 2.0, False)]
 
 
 def test_a_turn_is_a_row():
     episode = three_turns()
     rows = EpisodeRows.of(episode, "turn").rows
     assert [row.ids for row in rows] == [episode.prompt_ids(one) + episode.response_ids(one) for one in episode.turns]
-    assert [row.turns for row in rows] == [[(0, 2, 4, 0.5, False)], [(1, 6, 7, -1.0, True)], [(2, 7, 10, 2.0, False)]]
+    assert [[turn[:5] for turn in row.turns] for row in rows] == [
+        [(0, 2, 4, 0.5, False)],
+        [(1, 6, 7, -1.0, True)],
+        [(2, 7, 10, 2.0, False)],
+    ]
 
 
 def test_a_prompt_that_does_not_continue_starts_another_row():

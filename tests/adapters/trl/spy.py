@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from brute_force import expected
+from brute_force import expected, gae
 
 from gem_core.rollout import Batch
 from gem_trl import TurnGRPOTrainer
@@ -29,6 +29,7 @@ class SpyTrainer(TurnGRPOTrainer):
         self.prompts_per_call: list[int] = []
         self.batches: list[Batch] = []
         self.micro_batches: list[dict[str, torch.Tensor]] = []
+        self.critic_values: list[list[list[float]]] = []
         super().__init__(*args, **kwargs)
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> Any:
@@ -41,6 +42,11 @@ class SpyTrainer(TurnGRPOTrainer):
         output = super().rollout(count)
         self.batches.append(self._batch)
         return output
+
+    def _values(self) -> Any:
+        if self._critic is not None:
+            self.critic_values.append(values_one_by_one(self._critic.model, self._batch))
+        return super()._values()
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         self.micro_batches.append({k: v.clone() for k, v in inputs.items() if isinstance(v, torch.Tensor)})
@@ -59,6 +65,9 @@ class SpyTrainer(TurnGRPOTrainer):
 
     def expected_responses(self, name: str, gamma: float) -> list[Response]:
         """The same from the episodes and the formula."""
+        if name == "gae":
+            pairs = zip(self.batches, self.critic_values, strict=True)
+            return [one for batch, values in pairs for one in expected_gae(batch, values, gamma, self.args.lam)]
         return [one for batch in self.batches for one in expected_responses(batch, name, gamma)]
 
 
@@ -72,12 +81,36 @@ def assert_same(got: Sequence[Response], want: Sequence[Response]) -> None:
 def expected_responses(batch: Batch, name: str, gamma: float) -> list[Response]:
     """Every turn of the batch with its advantage by brute force."""
     rewards = [[turn.reward for turn in episode.turns] for episode in batch.episodes]
-    numbers = expected(name, rewards, [episode.group for episode in batch.episodes], gamma)
+    states = [[turn.observation for turn in episode.turns] for episode in batch.episodes]
+    numbers = expected(name, rewards, [episode.group for episode in batch.episodes], gamma, states)
     return [
         Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
         for episode, row in zip(batch.episodes, numbers, strict=True)
         for turn, number in zip(episode.turns, row, strict=True)
     ]
+
+
+def expected_gae(batch: Batch, values: list[list[float]], gamma: float, lam: float) -> list[Response]:
+    """Every turn of the batch with its GAE by brute force, from the values of each episode."""
+    return [
+        Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
+        for episode, own in zip(batch.episodes, values, strict=True)
+        for turn, number in zip(
+            episode.turns, gae([turn.reward for turn in episode.turns], own, gamma, lam), strict=True
+        )
+    ]
+
+
+@torch.no_grad()
+def values_one_by_one(critic: torch.nn.Module, batch: Batch) -> list[list[float]]:
+    """The value of each turn of each episode, from its prompt alone: no padding, no other rows, no response."""
+    critic.eval()
+
+    def value(prompt: Sequence[int]) -> float:
+        ids = torch.tensor([[*prompt]])
+        return critic(ids, torch.ones_like(ids))[0, -1].item()
+
+    return [[value(episode.prompt_ids(turn)) for turn in episode.turns] for episode in batch.episodes]
 
 
 def responses(micro: dict[str, torch.Tensor]) -> list[Response]:

@@ -42,6 +42,18 @@ def test_rollout_function_is_called_with_prompts_and_trainer():
     assert 'extra_fields.pop("env_mask", None)' in source
 
 
+def test_checkpoints_are_written_and_read_by_two_methods():
+    assert _parameters(GRPOTrainer._save_checkpoint) == ["self", "model", "trial"]
+    assert _parameters(GRPOTrainer._load_optimizer_and_scheduler) == ["self", "checkpoint"]
+
+
+def test_generation_gives_ids_mask_and_configuration():
+    source = inspect.getsource(GRPOTrainer._generate_single_turn)
+    assert 'generate_inputs = {"input_ids": padded_ids, "attention_mask": attention_mask}' in source
+    assert "unwrapped_model.generate(\n" in source
+    assert "**generate_inputs, generation_config=self.generation_config" in source
+
+
 def test_loss_takes_an_advantage_per_token():
     assert "if advantages.dim() == 1" in inspect.getsource(GRPOTrainer._compute_loss)
 

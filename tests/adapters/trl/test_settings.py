@@ -163,9 +163,7 @@ def test_unknown_plugin(trainer):
         trainer(plugins=["nobody"])
 
 
-def test_gae_needs_a_critic(trainer):
-    with pytest.raises(SettingsError, match="value_function"):
-        trainer(advantage="gae")
+def test_values_without_gae_are_refused(trainer):
     with pytest.raises(SettingsError, match="does not use values"):
         trainer(extra={"value_function": lambda episodes: []})
 

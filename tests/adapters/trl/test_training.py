@@ -14,7 +14,7 @@ import gem_core
 from gem_core.errors import AdapterError, AdvantageError
 from gem_trl import ProgressCallback
 
-ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo"]
+ESTIMATORS = ["reinforce", "rebn", "rebn_loo", "grpo", "drgrpo", "rloo", "turn_grpo", "gigpo"]
 ROWS = [("episode", None), ("turn", None), ("turn", 1), ("turn", 2)]
 
 

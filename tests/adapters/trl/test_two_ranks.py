@@ -13,18 +13,20 @@ from typing import Any
 import pytest
 import torch
 from same_tasks import SETTINGS, assert_first_batch
-from spy import assert_same, expected_responses
+from spy import assert_same, expected_gae, expected_responses
 
 from gem_core.rollout import Batch
 
 HERE = Path(__file__).parent
 GLOBAL_BATCH = [("rebn", "episode"), ("rebn", "turn"), ("grpo", "turn")]
 FIRST_BATCH = "first_batch"
+CRITIC = "critic"
 RUNS: dict[str, dict[str, Any]] = {
     **{
         f"{advantage}-{row}": {"advantage": advantage, "row": row, "num_generations": 4, "max_steps": 2}
         for advantage, row in GLOBAL_BATCH
     },
+    CRITIC: {"advantage": "gae", "lam": 0.8, "critic_learning_rate": 1e-2, "max_steps": 3},
     FIRST_BATCH: {**SETTINGS, "advantage": "rebn", "per_device_train_batch_size": 2},
 }
 
@@ -65,6 +67,22 @@ def test_advantages_cover_the_global_batch(trained, advantage, row):
     assert ranks[0]["prompts_per_call"] == ranks[1]["prompts_per_call"]
     for name, value in ranks[0]["weights"].items():
         torch.testing.assert_close(value, ranks[1]["weights"][name])
+
+
+def test_a_critic_learns_from_the_global_batch(trained):
+    ranks = trained[CRITIC]
+    wanted = [
+        response
+        for rank in ranks
+        for batch, values in zip(rank["batches"], rank["critic_values"], strict=True)
+        for response in expected_gae(batch, values, 0.9, 0.8)
+    ]
+    assert_same([response for rank in ranks for response in rank["trained"]], wanted)
+    assert any(value for episode in ranks[0]["critic_values"][-1] for value in episode)
+    for kind in ("weights", "critic"):
+        assert ranks[0][kind]
+        for name, value in ranks[0][kind].items():
+            torch.testing.assert_close(value, ranks[1][kind][name])
 
 
 def test_the_seed_decides_the_first_batch(trained):

@@ -30,6 +30,8 @@ def train(folder: Path, changes: dict[str, Any]) -> None:
     result = {
         "trained": run.trained_responses(),
         "batches": run.batches,
+        "critic_values": run.critic_values,
+        "critic": {name: value.detach() for name, value in run._critic.model.named_parameters()} if run._critic else {},
         "prompts_per_call": run.prompts_per_call,
         "weights": {name: value.detach() for name, value in run.model.named_parameters()},
     }

@@ -1,0 +1,132 @@
+"""Keys and values that are kept between turns: the same samples, less computed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from spy import SpyTrainer
+from transformers import (
+    GenerationConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from gem_trl.prefixes import KeptPrefixes
+
+SMALL = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256}
+END, PAD = 1, 0
+
+
+def _qwen():
+    return Qwen3ForCausalLM(Qwen3Config(**SMALL, **HEADS, head_dim=8))
+
+
+def _lora():
+    model = get_peft_model(_qwen(), LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+    for name, weight in model.named_parameters():
+        if "lora" in name:
+            torch.nn.init.normal_(weight)
+    return model
+
+
+MODELS = {
+    "qwen3": _qwen,
+    "lora": _lora,
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SMALL, **HEADS)),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=4, n_positions=256)),
+    "sliding": lambda: MistralForCausalLM(MistralConfig(**SMALL, **HEADS, sliding_window=6)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_samples_are_those_of_whole_prompts(name):
+    torch.manual_seed(0)
+    model = MODELS[name]().eval()
+    widths: list[int] = []
+    inner = model.get_base_model() if name == "lora" else model
+    inner.get_input_embeddings().register_forward_hook(lambda _, ids, __: widths.append(ids[0].shape[1]))
+    plain = _play(model, None)
+    computed, kept = sum(widths), KeptPrefixes()
+    widths.clear()
+    assert _play(model, kept) == plain
+    assert "generate" not in vars(model)
+    if name == "sliding":
+        assert sum(widths) == computed
+    else:
+        assert sum(widths) < computed / 2
+
+
+def test_an_unknown_prompt_and_changed_weights():
+    torch.manual_seed(0)
+    model, kept = _qwen().eval(), KeptPrefixes()
+    prompts = [[3, 4, 5, 6, 7], [8, 9]]
+    answers = _sample(model, prompts, kept, 0)
+    longer = [[*prompt, *answer, 10, 11] for prompt, answer in zip(prompts, answers, strict=True)]
+    # A row that is not known, rows in another order and fewer of them, and a row that forgets its beginning.
+    for others in ([[12, 13, 14], longer[1]], longer[::-1], [longer[0]], [longer[0][1:], longer[1]]):
+        _sample(model, prompts, kept, 0)
+        assert _sample(model, others, kept, 5) == _sample(model, others, None, 5)
+    _sample(model, prompts, kept, 0)
+    kept.clear()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.5)
+    assert _sample(model, longer, kept, 5) == _sample(model, longer, None, 5)
+
+
+@pytest.mark.parametrize(("row", "history"), [("episode", None), ("turn", 1)])
+def test_a_run_is_the_same_with_and_without(trainer, row, history):
+    sampled, weights = [], []
+    for keep in (True, False):
+        run = trainer(cls=SpyTrainer, keep_prefixes=keep, row=row, history=history, max_steps=2, learning_rate=1e-3)
+        run.train()
+        assert run._prefixes._kept is None  # nothing is kept after a batch
+        sampled.append(run.sampled)
+        weights.append(torch.cat([weight.detach().flatten() for weight in run.model.parameters()]))
+    assert sampled[0] == sampled[1]
+    torch.testing.assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
+
+
+def _play(model, kept: KeptPrefixes | None) -> list[list[list[int]]]:
+    """Five turns of four rows, which end at different lengths and of which one is done after three turns."""
+    prompts = [[3, 4, 5, 6, 7, 8, 9, 10], [11, 12], [13, 14, 15, 16], [11, 12]]
+    said = []
+    for turn in range(5):
+        answers = _sample(model, prompts, kept, turn)
+        said.append(answers)
+        prompts = [
+            [*p, *a, 17 + turn, *[30] * place] for place, (p, a) in enumerate(zip(prompts, answers, strict=True))
+        ]
+        if turn == 2:
+            prompts.pop(1)
+    return said
+
+
+def _sample(model, prompts: list[list[int]], kept: KeptPrefixes | None, seed: int) -> list[list[int]]:
+    width = max(map(len, prompts))
+    ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
+    mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    config = GenerationConfig(
+        max_new_tokens=5, do_sample=True, top_k=0, eos_token_id=[END, 2], pad_token_id=PAD, disable_compile=True
+    )
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        if kept is None:
+            output = model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+        else:
+            with kept.used_by(model):
+                output = model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+    return [_until_end(row) for row in output[:, width:].tolist()]
+
+
+def _until_end(ids: list[int]) -> list[int]:
+    ends = [place for place, one in enumerate(ids) if one in (END, 2)]
+    return ids[: ends[0] + 1] if ends else ids
