@@ -321,7 +321,7 @@ class BatchCollector:
     def _check_filtered(self) -> None:
         if self._group_filter is not None:
             # At a pace, groups of later batches are played meanwhile.
-            episodes = max(self._vec.num_envs, len(self._batch.episodes))
+            episodes = max(self._vec.num_envs, self._batch.matches)
             self._group_filter.check(self._batch.filtered, episodes // self._vec.group_size)
 
     def _record(self, slot: int, transition: Transition) -> bool:

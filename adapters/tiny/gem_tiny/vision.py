@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import pad
 from transformers import PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
-# The other image processor needs torchvision.
-from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
-
 from gem_core.env import Env
 from gem_core.episode import as_token_ids
 from gem_core.rollout import ChatTemplate, Conversation, Patches, PictureReader, pictures_in
+
+if TYPE_CHECKING:
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 _PATCH, _MERGE = 14, 2
 _IGNORED = -100  # label that the loss of transformers ignores
@@ -22,6 +22,9 @@ _IGNORED = -100  # label that the loss of transformers ignores
 
 def tiny_image_processor(side: int = 56) -> Qwen2VLImageProcessorPil:
     """Qwen2-VL's image processor, which scales each picture to about `side` x `side` pixels: 4 tokens at 56."""
+    # Imported here, because the transformers of Oat and ROLL lack it. The other image processor needs torchvision.
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
     size = {"shortest_edge": side * side, "longest_edge": side * side}
     return Qwen2VLImageProcessorPil(patch_size=_PATCH, merge_size=_MERGE, temporal_patch_size=1, size=size)
 
