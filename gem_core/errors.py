@@ -11,6 +11,7 @@
     ├── EnvError                   an environment
     │   ├── EnvKwargsError         was given an argument it does not have
     │   ├── ResetNeededError       was stepped before `reset()`, or after the end of an episode
+    │   ├── AgentError             was given actions of agents that may not act
     │   ├── EnvFailure             failed: it raised, hung, died or returned garbage
     │   └── ClosedError            was used after `close()`
     ├── ToolError                  a tool could not be built, opened or called

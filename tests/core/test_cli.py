@@ -157,7 +157,7 @@ def test_list_of_nothing_shows_near_match() -> None:
 
 def test_list_shows_estimators_and_what_they_need() -> None:
     found = json.loads(run("list", "--json", "--tag", "needs-groups").stdout)
-    assert [row["id"] for row in found["estimators"]] == ["drgrpo", "grpo", "rloo"]
+    assert [row["id"] for row in found["estimators"]] == ["drgrpo", "gigpo", "grpo", "rloo", "turn_grpo"]
     assert found["environments"] == found["tools"] == []
     assert "Estimators" in run("list", "rebn").stdout.splitlines()
 

@@ -48,7 +48,9 @@ class Guess(Env):
         return "go"
 
 
-gem_core.register("demo-filter:Guess-v0", Guess)
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    gem_core.register("demo-filter:Guess-v0", Guess)
 
 
 class Varied:

@@ -91,8 +91,10 @@ class Spoiled(Gallery):
         return "", 0.0, False, False, {"images": ["https://example.org/picture.png"]}
 
 
-for name, kind in {"Gallery": Gallery, "Restless": Restless, "Spoiled": Spoiled}.items():
-    gem_core.register(f"test:{name}-v0", kind)
+@pytest.fixture(autouse=True, scope="module")
+def _registered() -> None:
+    for kind in (Gallery, Restless, Spoiled):
+        gem_core.register(f"test:{kind.__name__}-v0", kind)
 
 
 @pytest.fixture(scope="module")

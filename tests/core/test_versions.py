@@ -39,7 +39,9 @@ class Two(Env):
         return "go"
 
 
-gem_core.register("demo-versions:Two-v0", Two)
+@pytest.fixture(autouse=True)
+def _registered() -> None:
+    gem_core.register("demo-versions:Two-v0", Two)
 
 
 def collected(words: Any, *versions: Any) -> BatchCollector:
