@@ -42,8 +42,11 @@ def _settings(folder: Path) -> dict[str, dict[str, Any]]:
     }
     sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
     batches[FIRST_BATCH] = {**SETTINGS, **sizes, "max_train": 8, "max_model_len": 1024}
-    port = get_free_port()  # of the first run; the others keep its connections
-    return {name: {**changes, "master_port": port} for name, changes in batches.items()}
+    # The processes meet in the first run and stay connected; in the others Oat only binds a port, any free one.
+    ports = [get_free_port(), *[0] * (len(batches) - 1)]
+    return {
+        name: {**changes, "master_port": port} for (name, changes), port in zip(batches.items(), ports, strict=True)
+    }
 
 
 @pytest.fixture(scope="module")
