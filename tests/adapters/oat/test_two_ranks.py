@@ -42,11 +42,9 @@ def _settings(folder: Path) -> dict[str, dict[str, Any]]:
     }
     sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
     batches[FIRST_BATCH] = {**SETTINGS, **sizes, "max_train": 8, "max_model_len": 1024}
-    # The processes meet in the first run and stay connected; in the others Oat only binds a port, any free one.
-    ports = [get_free_port(), *[0] * (len(batches) - 1)]
-    return {
-        name: {**changes, "master_port": port} for (name, changes), port in zip(batches.items(), ports, strict=True)
-    }
+    first, *_ = batches
+    batches[first]["master_port"] = get_free_port()  # the processes meet in the first run, and stay connected
+    return batches
 
 
 @pytest.fixture(scope="module")
