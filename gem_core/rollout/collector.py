@@ -453,7 +453,7 @@ def _key(episode: Episode) -> tuple[int, int]:
 
 
 def _whole_groups(episodes: list[Episode], count: int) -> tuple[list[Episode], list[Episode]]:
-    """The episodes of so many matches from the front, without tearing a group apart, and the rest."""
+    """The episodes of the first matches, without tearing a group apart, and the rest."""
     taken = end = 0
     for _, group in groupby(episodes, key=lambda episode: episode.group):
         members = [*group]

@@ -33,7 +33,7 @@ class Places:
         return env_id in self._limits
 
     def left(self, env_id: str, taken: int) -> int | None:
-        """Free places where so many episodes are under way; `None` without a limit."""
+        """Free places, given the number of episodes under way; `None` without a limit."""
         limit = self._limits.get(env_id)
         return None if limit is None else limit - taken
 

@@ -522,7 +522,7 @@ def test_gigpo_says_what_it_misses() -> None:
 
 
 def test_gigpo_compares_the_turns_of_a_state() -> None:
-    # Two episodes meet in state 7: one goes on to a reward, the other comes back to it and gets none.
+    # Two episodes meet in state 7: one then earns a reward, the other comes back to it and gets none.
     batch = TurnBatch.from_rewards([[0.0, 1.0], [0.0, 0.0]], groups=[0, 0], states=[[5, 7], [7, 7]])
     episode = 0.5 / (0.5 + 1e-9)
     step = (2 / 3, -1 / 3, -1 / 3)

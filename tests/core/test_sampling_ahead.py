@@ -205,7 +205,7 @@ def test_a_thread_keeps_the_bound_and_ends_after_the_last_batch(collector: Any, 
         batches.append(sampling.take())
     assert max(staleness(batches)) <= 2
     assert [one.seed for one in batches[9].episodes] == [derive_seed(SEED, 27 + slot) for slot in range(3)]
-    wait_until(lambda: not threads(), "the thread goes on after the last batch")
+    wait_until(lambda: not threads(), "the thread is alive after the last batch")
     with pytest.raises(RuntimeError, match="all 50 batches of this training have been taken"):
         sampling.take()
     sampling.close()

@@ -155,8 +155,8 @@ def test_the_tests_are_not_there_before_the_end(terminal: TerminalEnv) -> None:
 CHEATS = {
     "a process that waits for the tests": "nohup bash -c 'while :; do cp /dev/null /tests/check.py; sleep 0.1; done'"
     " > /dev/null 2>&1 &",
-    "a file in the place of the tests": "mkdir /tests; echo 'exit 0' > /tests/test.sh",
-    "a link in the place of the tests": "mkdir /app/t; ln -s /app/t /tests; echo 'exit 0' > /app/t/test.sh",
+    "a file instead of the tests": "mkdir /tests; echo 'exit 0' > /tests/test.sh",
+    "a link instead of the tests": "mkdir /app/t; ln -s /app/t /tests; echo 'exit 0' > /app/t/test.sh",
     "a reward": "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt",
     "other programs": "cd /usr/local/bin; for p in bash python3; do echo exit 0 > $p; chmod +x $p; done",
     "a library for all programs": "echo /app/evil.so > /etc/ld.so.preload",
