@@ -32,11 +32,11 @@ from gem_sandbox.root import HOME
 _BASH = "/bin/bash"
 _STATUS = 9
 """The file descriptor through which a bash reports. Commands do not have it."""
-_FIRST_LINE = "PS1= PS2=; set +H +o history; exec 2>&1\n"
+_FIRST_LINE = "PS1= PS2=; set +H +o history\n"
 """The prompts are set before, too, but would be passed on from there."""
-_PAUSES = (0.2, 1.0, 3.0, 10.0)
-"""Seconds after each interrupt of a late command. A busy machine may need seconds to tell a bash of one, so a bash that
-seems to ignore them is not ended sooner."""
+_PAUSES = (0.2, 1.0, 2.0, 4.0)
+"""Seconds after each interrupt of a late command, and once more after what it has started was ended. A busy machine may
+need seconds to tell a bash of an interrupt, so a bash that seems to ignore them is not ended sooner."""
 _SIGNALS = [signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ]
 """Signals that Python ignores or handles, and commands do not."""
 _VARIABLES = {
@@ -195,7 +195,7 @@ class Bash:
         actions = [
             (os.POSIX_SPAWN_DUP2, theirs, 0),
             (os.POSIX_SPAWN_DUP2, reports, _STATUS),
-            # What it says of itself at its start; the first line sends errors to where output goes.
+            # What it says of itself: at its start, and of a request that an interrupt has cut in two.
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         ]
         try:
@@ -222,7 +222,7 @@ class Bash:
         Returns:
             Its exit code; `None` if it takes longer, or if the bash ended without one.
         """
-        line = f"eval {shlex.quote(command)} </dev/null {_STATUS}>&-\n"
+        line = f"eval {shlex.quote(command)} </dev/null {_STATUS}>&- 2>&1\n"
         self._send(line.encode("utf-8", "surrogateescape") + self._request())
         return self._wait(self._number, seconds)
 
@@ -243,6 +243,9 @@ class Bash:
             self._send(self._request())
             code = self._wait(first, pause)
             _kill(_processes() - {*before, self._pid})
+            if code is None and not self.ended:
+                # The next interrupt could cut a request that is being read, so the answer has time to come.
+                code = self._wait(first, pause)
             if code is not None or self.ended:
                 return code
         return None
@@ -258,7 +261,8 @@ class Bash:
     def _request(self) -> bytes:
         """Asks for the exit code of what came before."""
         self._number += 1
-        return f'builtin printf "%d %d\\n" {self._number} "$?" >&{_STATUS}\n'.encode()
+        # With few quotes, as half a pair would take the requests after it for text.
+        return f'builtin printf %d\\ %d\\\\n {self._number} "$?" >&{_STATUS}\n'.encode()
 
     def _send(self, text: bytes) -> None:
         with contextlib.suppress(BrokenPipeError):  # its end is noticed later
