@@ -26,7 +26,6 @@ class Batch:
     """Wall time in the policy."""
     env_seconds: float = 0.0
     """Wall time waiting for environments, not counting what they do while the policy samples."""
-
     paced_seconds: float = 0.0
     """Wall time in which the pace allowed nothing; see `BatchCollector.collect_paced`."""
 

@@ -12,6 +12,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 from trl.trainer.utils import pad
 
 from gem_core.episode import Completion, TokenIds
+from gem_trl.copies import copy_of
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -32,7 +33,7 @@ class PolicyCopy:
         self._trainer: Any = trainer
         self._limit = limit
         live: Any = trainer.accelerator.unwrap_model(trainer.model)
-        self._model = _copied(live)
+        self._model = copy_of(live).eval().requires_grad_(False)
         self._model.generation_config = copy.deepcopy(self._trainer.generation_config)
         self._live = {name: one for name, one in live.named_parameters() if one.requires_grad}
         own = dict(self._model.named_parameters())
@@ -107,14 +108,3 @@ class _LogprobRecorder(LogitsProcessor):
     def _choose(self, ids: torch.Tensor) -> None:
         if self._before is not None:
             self._chosen.append(self._before.gather(1, ids[:, None]).squeeze(1))
-
-
-def _copied(model: Any) -> Any:
-    """A copy that shares frozen weights with the model, and nothing else."""
-    shared = {id(one): one for one in model.parameters() if not one.requires_grad}
-    copied = copy.deepcopy(model, shared)
-    for module in copied.modules():
-        # TRL and Accelerate replace `forward` by functions that call the original model, which deepcopy keeps.
-        module.__dict__.pop("forward", None)
-    copied.eval().requires_grad_(False)
-    return copied

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from gem_core.errors import SettingsError
 from gem_core.training.rows import Row
 from gem_core.turn_batch import FloatArray
 from gem_trl.config import TurnGRPOConfig
+from gem_trl.copies import copy_of
 
 FILE = "critic.pt"
 """Name of the critic's file in a checkpoint."""
@@ -38,8 +38,7 @@ class ValueModel(nn.Module):
     def __init__(self, policy: Any) -> None:
         super().__init__()
         model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
-        frozen = {id(weight): weight for weight in model.parameters() if not weight.requires_grad}
-        self.backbone: Any = copy.deepcopy(model.base_model, frozen)
+        self.backbone: Any = copy_of(model.base_model)
         self.head = nn.Linear(model.config.get_text_config().hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
