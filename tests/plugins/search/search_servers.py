@@ -96,12 +96,20 @@ def _request(connection: socket.socket) -> bytes:
     """The whole of a request."""
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
+        received += _more(connection)
     head, _, body = received.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length: ")[2].split()[0])
     while len(body) < length:
-        body += connection.recv(65536)
+        body += _more(connection)
     return head + b"\r\n\r\n" + body
+
+
+def _more(connection: socket.socket) -> bytes:
+    """The next bytes. A client that has left within its request, at its time limit, is a ConnectionError."""
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionError("the client left within its request")
+    return data
 
 
 def says(body: bytes, status: str = "200 OK", kind: str = "application/msgpack", more: str = "") -> Answer:
