@@ -7,11 +7,12 @@ import contextlib
 import queue
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
 from gem_core.errors import ToolError
+from gem_core.interrupts import uninterrupted
 
 _T = TypeVar("_T")
 _STOP_SECONDS = 5.0
@@ -63,15 +64,18 @@ class EventLoop:
             TimeLimit: it took longer, and was cancelled.
             ToolError: it raised what would end this thread, or was cancelled by others.
         """
-        future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._loop)
+        future: Future[tuple[bool, Any]] | None = None
         try:
+            with uninterrupted():  # Ctrl-C between the start and the wait would leave it running
+                future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._loop)
             outcome = future.result(seconds)
         except FutureTimeout:
             raise TimeLimit from None
         except CancelledError:
             raise ToolError("the call was cancelled") from None
         finally:
-            future.cancel()
+            if future is not None:
+                future.cancel()
         return _value(*outcome)
 
     def stop(self) -> None:

@@ -415,7 +415,10 @@ class VectorEnv(ABC):
         remaining = timeout
         while True:
             if self._calls:
-                self._gather(max(0, at_least - len(self._results)), remaining)
+                # A wake-up that came before this wait, or while nobody could be woken, counts all the same.
+                woken = wakeable and self._woken
+                wanted = 0 if woken else max(0, at_least - len(self._results))
+                self._gather(wanted, 0.0 if woken else remaining)
             remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
             if self._stop or not self._calls or len(self._results) >= at_least or remaining == 0:
                 return self._take()

@@ -36,12 +36,12 @@ class Arrivals:
             self._wake.put(None)
 
     def poke(self) -> None:
-        """Have `take` return with what has arrived; callable from any thread."""
+        """Have `wait` return with what has arrived; callable from any thread."""
         self._poked = True
         self._wake.put(None)
 
-    def take(self, wanted: int, timeout: float | None) -> list[tuple[ThreadWorker, int, Outcome]]:
-        """All outcomes that have arrived, after waiting for `wanted` of them or for `timeout` seconds."""
+    def wait(self, wanted: int, timeout: float | None) -> None:
+        """Wait until `wanted` outcomes have arrived, or for `timeout` seconds."""
         self._wanted = wanted
         try:
             while len(self._items) < wanted and not self._poked:
@@ -50,6 +50,9 @@ class Arrivals:
             pass
         finally:
             self._wanted, self._poked = float("inf"), False
+
+    def take(self) -> list[tuple[ThreadWorker, int, Outcome]]:
+        """All outcomes that have arrived."""
         return [self._items.popleft() for _ in range(len(self._items))]
 
 
@@ -144,8 +147,8 @@ class ThreadVectorEnv(PooledVectorEnv[ThreadWorker]):
         self._arrivals.poke()
 
     def _poll(self, wanted: int, timeout: float | None) -> None:
-        arrived = self._arrivals.take(wanted, timeout)
-        with uninterrupted():
-            for worker, slot, outcome in arrived:
+        self._arrivals.wait(wanted, timeout)
+        with uninterrupted():  # from before they are taken: Ctrl-C must lose none
+            for worker, slot, outcome in self._arrivals.take():
                 if worker is self._workers[self._home[slot]]:  # and no thread that was given up
                     self._arrive(slot, outcome)

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import SECONDS
 
 import gem_core.advantages.compute
 import gem_core.rollout  # noqa: F401  - every module that holds the manager is imported before it is replaced
@@ -85,6 +86,12 @@ def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Plugin
         return replacement
 
     return put
+
+
+@pytest.fixture
+def patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors that close give up no worker, however long a busy machine keeps it from closing its environments."""
+    monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def test_what_a_program_started_ends_after_it(number: int, tmp_path: Path) -> No
         assert memory.exists()
         program.send_signal(number)
         _, said = program.communicate(timeout=240)  # until the process that cleans up ends as well
-    assert not any(map(lives, pids))
+    wait_until(lambda: not any(map(lives, pids)), "they are alive")
     assert not memory.exists()
     assert b"gem-core ended what this run had left behind: python" in said
 
@@ -74,7 +74,7 @@ def test_what_a_program_started_ends_after_it(number: int, tmp_path: Path) -> No
 def test_a_program_may_end_before_it_is_looked_at(how: str, tmp_path: Path) -> None:
     with leaving(tmp_path, how) as (program, pids, _):
         program.communicate(timeout=240)
-    assert not any(map(lives, pids))
+    wait_until(lambda: not any(map(lives, pids)), "they are alive")
 
 
 def test_processes_of_others_stay(tmp_path: Path) -> None:

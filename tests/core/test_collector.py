@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from waiting import SECONDS
 
 import gem_core
 from gem_core import Env, make_vec
@@ -657,8 +658,11 @@ def test_metrics_by_hand(collect: Collect) -> None:
 def test_environments_are_restarted_together_and_the_time_is_booked(
     collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    receiving = threading.Event()  # a machine that is busy between sending and receiving books that time nowhere
+
     class Slow(Stretch):
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+            assert receiving.wait(SECONDS)
             time.sleep(0.1)
             return super().reset(seed)
 
@@ -666,13 +670,19 @@ def test_environments_are_restarted_together_and_the_time_is_booked(
     settings = RolloutSettings(max_response_tokens=8, max_context_tokens=16)
     collector = collect("Slow-v0", 4, settings, env_kwargs={"longest": 1000}, backend="thread")
     asked: list[list[int]] = []
-    reset = collector._vec.send_reset  # pyright: ignore[reportPrivateUsage]
+    reset, recv = collector._vec.send_reset, collector._vec.recv  # pyright: ignore[reportPrivateUsage]
 
     def spy(indices: Sequence[int]) -> None:
         asked.append(list(indices))
+        receiving.clear()
         reset(indices)
 
+    def receive(*arguments: Any) -> Any:
+        receiving.set()
+        return recv(*arguments)
+
     monkeypatch.setattr(collector._vec, "send_reset", spy)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(collector._vec, "recv", receive)  # pyright: ignore[reportPrivateUsage]
     first = collector.collect_round()
     full = [episode.slot for episode in first.episodes if episode.stop_reason is StopReason.CONTEXT_FULL]
     assert len(full) > 1

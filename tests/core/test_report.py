@@ -137,13 +137,16 @@ import subprocess, sys, time
 from gem_core.training.report import RunReport, curve_at_the_end
 
 if len(sys.argv) == 3:
+    sys.stdin.read()
     report = RunReport(9, "test", live=False, folder=sys.argv[1])
     report.update(1, {"episode/success": 0.5})
     report.update(2, {"episode/success": 0.75})
     time.sleep(600)
 with curve_at_the_end(sys.argv[1], "test"):
-    trainer = subprocess.Popen([sys.executable, __file__, sys.argv[1], "train"], start_new_session=True)
+    command = [sys.executable, __file__, sys.argv[1], "train"]
+    trainer = subprocess.Popen(command, start_new_session=True, stdin=subprocess.PIPE)
     try:
+        trainer.stdin.close()  # it begins only now, so Ctrl-C comes where the trainer is killed
         trainer.wait()
     finally:
         trainer.kill()

@@ -193,15 +193,19 @@ def test_a_call_is_given_up_at_its_time_limit() -> None:
 
 
 def test_a_coroutine_is_cancelled_at_its_time_limit() -> None:
-    cancelled = threading.Event()
+    begun, cancelled = threading.Event(), threading.Event()
 
     async def wait() -> None:
+        begun.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(600)
         finally:
             cancelled.set()
 
-    assert "no answer within 0.1 seconds" in say(Toolbox([AsyncSays(wait, timeout=0.1)])).text
+    toolbox = Toolbox([AsyncSays(wait, timeout=0.1)])
+    # A busy machine may reach the limit before the coroutine begins; then there is nothing to cancel.
+    while not begun.is_set():
+        assert "no answer within 0.1 seconds" in say(toolbox).text
     wait_until(cancelled.is_set)
 
 
@@ -229,7 +233,7 @@ def test_an_awaitable_of_a_sync_tool_counts_against_the_same_limit() -> None:
     class Both(Says):
         def call(self, function: str, arguments: dict[str, Any], context: CallContext) -> Awaitable[str]:
             async def later() -> str:
-                await asyncio.sleep(30)
+                await asyncio.sleep(600)
                 return "never"
 
             return later()
@@ -406,7 +410,9 @@ def test_a_tool_that_hangs_or_fails_while_it_closes(monkeypatch: pytest.MonkeyPa
     toolbox.attach("a")
     toolbox.end_episode("e")
     toolbox.detach("a")
-    assert after.log == ["open", "end", "close"]
+    # A busy machine may reach the limit here, too: then these two end later, in any order.
+    wait_until(lambda: sorted(after.log) == ["close", "end", "open"])
+    assert not release.is_set()
     release.set()
 
 
@@ -606,7 +612,7 @@ async def wait(seconds: float) -> float:
 
 
 def test_functions_are_offered_and_called() -> None:
-    toolbox = Toolbox([pickle.loads(pickle.dumps(FunctionTool(add, shout, wait, timeout=9)))])
+    toolbox = Toolbox([pickle.loads(pickle.dumps(FunctionTool(add, shout, wait, timeout=600)))])
     functions = {function.name: function for function in toolbox.attach("a")}
     assert [*functions] == ["add", "shout", "wait"]
     assert functions["add"].description == "The sum."

@@ -67,7 +67,7 @@ class Sum(Env):
 class Reverse(Tool):
     """Reverses text; what starts with "!" fails."""
 
-    def __init__(self, *, tag: str = "reverse", timeout: float = 5.0) -> None:
+    def __init__(self, *, tag: str = "reverse", timeout: float = 600.0) -> None:
         self.tag, self.timeout = tag, timeout
 
     def functions(self) -> Sequence[Function]:
@@ -649,7 +649,7 @@ def test_tools_are_built_by_name(site: Any, in_force: Any) -> None:
             "How many words."
             return len(text.split())
 
-        def counter(timeout: float = 1.0) -> FunctionTool:
+        def counter(timeout: float = 600.0) -> FunctionTool:
             return FunctionTool(count, timeout=timeout)
 
         def broken() -> None:

@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
 from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play, seed_of
+from waiting import wait_until
 
 import gem_core
 from gem_core import Env, make_vec
@@ -83,7 +85,7 @@ def _registered() -> Iterator[None]:
     gem_core.register("demo-vector:Fragile-v0", Fragile)
     Fragile.made = Fragile.closed = 0
     yield
-    assert not env_threads()
+    wait_until(lambda: not env_threads())
     assert not children()
 
 
@@ -527,6 +529,7 @@ class Meeting(Env):
         return ""
 
 
+@pytest.mark.usefixtures("patient_close")
 @pytest.mark.parametrize(("count", "workers"), [(32, None), (6, 2)])
 def test_threads_overlap_blocking_calls_and_are_gone_after_close(count: int, workers: int | None) -> None:
     gem_core.register("demo-vector:Meeting-v0", Meeting)
@@ -541,6 +544,7 @@ def test_threads_overlap_blocking_calls_and_are_gone_after_close(count: int, wor
     assert not env_threads()
 
 
+@pytest.mark.usefixtures("patient_close")
 def test_close_waits_for_a_step_under_way_and_closes_everything(gate: threading.Event) -> None:
     vec = make_vec("demo-vector:Gate-v0", 3, backend="thread", seed=SEED)
     vec.reset()
@@ -589,11 +593,28 @@ def test_an_interruption_loses_no_result(gate: threading.Event, interrupt: Calla
     with make_vec("demo-vector:Gate-v0", 2, backend="thread", seed=SEED) as vec:
         vec.reset()
         vec.send({0: "go", 1: "wait"})
-        threading.Timer(0.2, interrupt).start()
+        timer = threading.Timer(0.2, interrupt)
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             vec.recv(at_least=2)
         gate.set()
         assert {index: one.observation for index, one in vec.recv(at_least=2).items()} == {0: "go", 1: "wait"}
+
+
+def test_an_interruption_before_results_are_taken_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def interrupted() -> Iterator[None]:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+        yield
+
+    with make_vec("demo-vector:Walk-v0", 2, backend="thread", seed=SEED) as vec:
+        vec.reset()
+        vec.send({0: "a", 1: "b"})
+        monkeypatch.setattr("gem_core.vector.thread.uninterrupted", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vec.recv(at_least=2)
+        assert set(vec.recv(at_least=2)) == {0, 1}
 
 
 def test_draining_waits_for_what_is_under_way_and_forgets_it(gate: threading.Event) -> None:
