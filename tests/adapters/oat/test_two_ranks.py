@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from brute_force import expected
-from oat.utils.launcher import get_free_port
+from ports import unused_port
 from runs import GAMMA
 from same_tasks import SETTINGS, assert_first_batch
 
@@ -43,7 +43,7 @@ def _settings(folder: Path) -> dict[str, dict[str, Any]]:
     sizes = {"rollout_batch_size_per_device": 4, "train_batch_size": 8, "train_batch_size_per_device": 2}
     batches[FIRST_BATCH] = {**SETTINGS, **sizes, "max_train": 8, "max_model_len": 1024}
     first, *_ = batches
-    batches[first]["master_port"] = get_free_port()  # the processes meet in the first run, and stay connected
+    batches[first]["master_port"] = unused_port()  # the processes meet in the first run, and stay connected
     return batches
 
 
