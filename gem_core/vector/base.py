@@ -414,16 +414,13 @@ class VectorEnv(ABC):
         deadline = None if timeout is None else time.monotonic() + timeout
         remaining = timeout
         while True:
+            if wakeable and self._woken:  # perhaps before this wait, or while nobody could be woken
+                self._woken = False
+                at_least = 0
             if self._calls:
-                # A wake-up that came before this wait, or while nobody could be woken, counts all the same.
-                woken = wakeable and self._woken
-                wanted = 0 if woken else max(0, at_least - len(self._results))
-                self._gather(wanted, 0.0 if woken else remaining)
+                self._gather(max(0, at_least - len(self._results)), remaining)
             remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
             if self._stop or not self._calls or len(self._results) >= at_least or remaining == 0:
-                return self._take()
-            if wakeable and self._woken:
-                self._woken = False
                 return self._take()
 
     def _forget(self) -> None:

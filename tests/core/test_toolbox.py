@@ -7,6 +7,7 @@ import copy
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -239,6 +240,33 @@ def test_an_awaitable_of_a_sync_tool_counts_against_the_same_limit() -> None:
             return later()
 
     assert "no answer" in say(Toolbox([Both(timeout=0.2)])).text
+
+
+def test_ctrl_c_before_the_wait_begins_cancels_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+    submit = asyncio.run_coroutine_threadsafe
+
+    async def wait() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            cancelled.set()
+
+    def interrupted(*arguments: Any) -> Any:
+        future = submit(*arguments)
+        wait_until(begun.is_set)
+        signal.raise_signal(signal.SIGINT)
+        return future
+
+    toolbox = Toolbox([AsyncSays(wait)])
+    toolbox.attach("a")
+    monkeypatch.setattr("gem_core.tools.background.asyncio.run_coroutine_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        say(toolbox)
+    monkeypatch.undo()
+    wait_until(cancelled.is_set)
+    toolbox.detach("a")
 
 
 def test_ctrl_c_reaches_the_caller_and_cancels_the_call() -> None:

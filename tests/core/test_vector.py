@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
-from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play, seed_of
+from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play, receive_interrupted, seed_of
 from waiting import wait_until
 
 import gem_core
@@ -581,26 +580,12 @@ def test_an_interruption_reaches_the_caller_who_can_go_on() -> None:
         assert len(vec.step(["a", "b", "c"])[0]) == 3
 
 
-@pytest.fixture
-def interrupt() -> Iterator[Callable[[], None]]:
-    """Interrupts the main thread as Ctrl-C does, wherever it waits."""
-    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    yield lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-    signal.signal(signal.SIGUSR1, before)
-
-
-def test_an_interruption_loses_no_result(gate: threading.Event, interrupt: Callable[[], None]) -> None:
+def test_an_interruption_loses_no_result(gate: threading.Event) -> None:
     with make_vec("demo-vector:Gate-v0", 2, backend="thread", seed=SEED) as vec:
         vec.reset()
         vec.send({0: "go", 1: "wait"})
-        timer = threading.Timer(0.2, interrupt)
-
-        def receive() -> None:  # the timer may fire before the wait begins
-            timer.start()
-            vec.recv(at_least=2)
-
         with pytest.raises(KeyboardInterrupt):
-            receive()
+            receive_interrupted(vec, 2)
         gate.set()
         assert {index: one.observation for index, one in vec.recv(at_least=2).items()} == {0: "go", 1: "wait"}
 

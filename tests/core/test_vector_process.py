@@ -31,6 +31,7 @@ from vector_envs import (
     make,
     noted,
     play,
+    receive_interrupted,
     run_script,
     seed_of,
 )
@@ -380,26 +381,15 @@ def test_draining_waits_for_calls_under_way(backend: str, tmp_path: Path) -> Non
 @pooled
 def test_ctrl_c_while_waiting_loses_nothing(backend: str, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    main = threading.main_thread().ident or 0
-    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    try:
-        with told(2, backend, workers=2) as vec:
-            vec.send({0: "walk a", 1: f"wait {gate}"})
-            timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGUSR1))
-
-            def receive() -> None:  # the timer may fire before the wait begins
-                timer.start()
-                vec.recv(at_least=2)
-
-            with pytest.raises(KeyboardInterrupt):
-                receive()
-            gate.touch()
-            answers = vec.recv(at_least=2)
-            assert answers[0].observation.startswith("a ")
-            assert answers[1].observation == "waited"
-            assert len(vec.step(["walk a"] * 2)[0]) == 2
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    with told(2, backend, workers=2) as vec:
+        vec.send({0: "walk a", 1: f"wait {gate}"})
+        with pytest.raises(KeyboardInterrupt):
+            receive_interrupted(vec, 2)
+        gate.touch()
+        answers = vec.recv(at_least=2)
+        assert answers[0].observation.startswith("a ")
+        assert answers[1].observation == "waited"
+        assert len(vec.step(["walk a"] * 2)[0]) == 2
 
 
 # -- workers that are lost -------------------------------------------------------------------------------------------

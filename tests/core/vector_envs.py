@@ -191,6 +191,16 @@ def seed_of(slot: int, number: int, width: int) -> int:
     return derive_seed(SEED, number * width + slot)
 
 
+def receive_interrupted(vec: VectorEnv, at_least: int) -> None:
+    """Receive results that do not come, until Ctrl-C does; on a busy machine it may come before the wait begins.
+
+    Raises:
+        KeyboardInterrupt: it came.
+    """
+    threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    vec.recv(at_least)
+
+
 Episode = tuple[str, list[tuple[str, float, bool, bool]]]
 
 

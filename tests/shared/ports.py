@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 _HANDED_OUT = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_LOWEST, _COUNT = 20_000, 10_000
+_PRIVILEGED = 1024
 
 
 def unused_port() -> int:
@@ -19,8 +19,7 @@ def unused_port() -> int:
         OSError: a hundred ports were taken.
     """
     first = int(_HANDED_OUT.read_text().split()[0])
-    ports = range(_LOWEST, first if first > _LOWEST else _LOWEST + _COUNT)
-    for port in random.SystemRandom().sample(ports, 100):
+    for port in random.SystemRandom().sample(range(_PRIVILEGED, first), 100):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -18,6 +18,7 @@ from waiting import wait_until
 pytest.importorskip("mcp.client", reason='needs pip install "gem-core[mcp]"')
 
 from mcp_users import User
+from ports import unused_port
 from processes import processes_with
 
 from gem_core.tools import Toolbox
@@ -94,5 +95,4 @@ def listen(marker: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    return unused_port()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import random
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import unused_port
 from waiting import wait_until
 
 from gem_core import Env, make
@@ -61,9 +61,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(packages: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = unused_port()
     server = subprocess.Popen([sys.executable, str(SERVER), str(port), str(packages)])
     url = f"http://127.0.0.1:{port}"
 
