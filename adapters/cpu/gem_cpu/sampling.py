@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +26,8 @@ class Response:
 
     token_ids: list[int]
     log_probs: list[float]
+    interrupted: bool = False
+    """Generating was interrupted before the response ended."""
 
 
 class Engine:
@@ -49,8 +51,15 @@ class Engine:
         self._has_weights = True
 
     @torch.inference_mode()
-    def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Continue all prompts together. A response depends on its own request only, up to rounding."""
+    def generate(
+        self, requests: Sequence[Request], interrupted: Callable[[], bool] = lambda: False
+    ) -> list[Response]:
+        """Continue all prompts together. A response depends on its own request only, up to rounding.
+
+        Args:
+            requests: what to continue.
+            interrupted: asked before each token; if it says yes, the responses end where they are.
+        """
         if not self._has_weights:
             raise RuntimeError("the weights have not been synchronized yet")
         count = len(requests)
@@ -78,6 +87,9 @@ class Engine:
         alive = torch.ones(count, dtype=torch.bool)
         cache = None
         for step in range(steps):
+            if interrupted():
+                lengths[alive] = step
+                break
             output = self._model(
                 input_ids=ids,
                 attention_mask=mask[:, : longest + step] if padded else None,
@@ -98,8 +110,8 @@ class Engine:
             if not alive.any():
                 break
             ids, positions = chosen.unsqueeze(1), positions[:, -1:] + 1
-        rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), strict=True)
-        return [Response(ids[:length], scores[:length]) for ids, scores, length in rows]
+        rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), alive.tolist(), strict=True)
+        return [Response(ids[:length], scores[:length], unfinished) for ids, scores, length, unfinished in rows]
 
 
 def _sample(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

@@ -41,7 +41,10 @@ FIXED = {
     "reward.reward_model.enable": (False, "it would replace the rewards of the environments"),
     "reward.custom_reward_function.path": (None, "environments give the rewards"),
     "trainer.use_v1": (True, "only verl's V1 trainer supports turns"),
-    "trainer.v1.trainer_mode": ("gem", "verl's own modes lack turns, and asynchronous training is not supported"),
+    "trainer.v1.trainer_mode": (
+        "gem",
+        "verl's own modes lack turns, and asynchronous training is not a mode but the setting gem.max_staleness",
+    ),
     "trainer.v1.sync.parameter_sync_step": (None, "data.train_batch_size / ppo_mini_batch_size decides the updates"),
     "distillation.enabled": (False, "it replaces the loss"),
 }
@@ -80,6 +83,7 @@ def check(config: DictConfig) -> GemSettings:
     _check_numbers(config)
     _check_settings(settings, config)
     _check_groups(settings, config)
+    _check_ahead(settings, config)
     _check_loss(settings, config)
     for reason in [*_silent_changes(config), *_turn_row_reasons(settings, config)]:
         raise SettingsError(f"{reason} {SILENT}")
@@ -131,6 +135,21 @@ def _check_groups(settings: GemSettings, config: DictConfig) -> None:
             f"critic.enable={config.critic.enable}, but algorithm.adv_estimator={settings.advantage} "
             f"{'needs' if needs_values else 'does not use'} values; leave critic.enable out"
         )
+
+
+def _check_ahead(settings: GemSettings, config: DictConfig) -> None:
+    sampler, filters = config.trainer.v1.sampler, config.algorithm.filter_groups
+    other = {
+        "algorithm.filter_groups.enable=True": bool(filters and filters.enable),
+        "trainer.v1.sampler.sync_refill_failed_groups=True": bool(sampler.get("sync_refill_failed_groups")),
+        "trainer.v1.sampler.custom_sampler": bool((sampler.get("custom_sampler") or {}).get("name")),
+    }
+    for written, given in other.items():
+        if settings.max_staleness and given:
+            raise SettingsError(
+                f"{written} decides which episodes are trained on, and so does gem.max_staleness="
+                f"{settings.max_staleness}. Leave one of them out"
+            )
 
 
 def _check_loss(settings: GemSettings, config: DictConfig) -> None:

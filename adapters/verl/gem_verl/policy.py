@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,8 +14,18 @@ from gem_core.rollout import Completion
 from gem_core.seeding import derive_seed
 
 
+ABORTED = ("aborted", "abort")
+"""What servers of verl report if a weight update ended a request."""
+
+RETRY_SECONDS = 0.1
+"""How long to wait after a request that was aborted before its first token. Servers hold later requests until they have
+the new weights, but an engine may say so by aborting them."""
+
+
 class ServerPolicy:
     """Samples the turns of one episode, token ids in and token ids out.
+
+    If verl aborts a response for a weight update, the new weights continue it, token for token.
 
     Args:
         client: verl's client, which sends all turns of an episode to one server, to use its prefix cache.
@@ -40,24 +51,46 @@ class ServerPolicy:
         self._ends = ends
         self._episode = episode
         self._seed = seed
+        self._turns = 0
         self.versions: list[int] = []
-        """The version of the weights that sampled each turn."""
+        """The versions of the weights that sampled so far, in order."""
         self.seconds = 0.0
         """Seconds spent on sampling."""
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
-        seed = {}
-        if self._seed is not None:
-            # 31 bits, because engines store seeds in a signed 32-bit integer.
-            seed["seed"] = derive_seed(self._seed, self._episode, len(self.versions)) >> 32
+        before = prompt.tolist()
+        limit = self._sampling["max_tokens"]
+        ids: list[int] = []
+        logprobs: list[float] = []
+        versions: list[int] = []
         started = time.perf_counter()
-        output = await self._client.generate(
-            request_id=self._episode, prompt_ids=prompt.tolist(), sampling_params={**self._sampling, **seed}
-        )
+        while True:
+            rest = {"max_tokens": limit - len(ids), **self._seeded(len(ids))}
+            output = await self._client.generate(
+                request_id=self._episode, prompt_ids=[*before, *ids], sampling_params={**self._sampling, **rest}
+            )
+            new, version = list(output.token_ids), int(output.extra_fields["global_steps"])
+            ids += new
+            logprobs += output.log_probs or []
+            versions += [version] * len(new)
+            if output.stop_reason not in ABORTED or len(ids) >= limit:
+                break
+            if not new:
+                await asyncio.sleep(RETRY_SECONDS)
         self.seconds += time.perf_counter() - started
-        self.versions.append(int(output.extra_fields["global_steps"]))
-        ids = list(output.token_ids)
+        found = {*versions} or {version}
+        self.versions += sorted(found)
+        self._turns += 1
         # verl's servers report "completed" both at an end token and at the limit.
-        cut = len(ids) >= self._sampling["max_tokens"] and ids[-1] not in self._ends
-        return Completion(ids, list(output.log_probs) if output.log_probs else None, cut, self.versions[-1])
+        cut = len(ids) >= limit and ids[-1] not in self._ends
+        return Completion(ids, logprobs or None, cut, versions if len(found) > 1 else version)
+
+    def _seeded(self, sampled: int) -> dict[str, int]:
+        """The seed for the rest of a response of which so many tokens are sampled."""
+        if self._seed is None:
+            return {}
+        # Other random numbers than those of the first tokens.
+        rest = [sampled] if sampled else []
+        # 31 bits, because engines store seeds in a signed 32-bit integer.
+        return {"seed": derive_seed(self._seed, self._episode, self._turns, *rest) >> 32}

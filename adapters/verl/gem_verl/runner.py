@@ -67,7 +67,7 @@ def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
 def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
     rollout = config.actor_rollout_ref.rollout
     tasks, episodes = (
-        (config.data.train_batch_size, rollout.n)
+        (config.data.train_batch_size * (1 + settings.max_staleness), rollout.n)
         if split == "train"
         else (settings.eval_episodes, rollout.val_kwargs.n)
     )

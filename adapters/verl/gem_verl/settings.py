@@ -31,7 +31,6 @@ class GemSettings(RunSettings):
         "chat_template_kwargs": "data.apply_chat_template_kwargs",
     }
     refused: ClassVar[Mapping[str, str]] = {
-        "max_staleness": "this adapter runs verl's synchronous trainer. Leave it out.",
         **dict.fromkeys(FILTER_SETTINGS, "verl has a filter with refill of its own. Use algorithm.filter_groups."),
         **dict.fromkeys(CORRECTION_SETTINGS, "verl has corrections of its own. Use algorithm.rollout_correction."),
     }

@@ -24,6 +24,7 @@ from gem_core.training.recording import harmless, record, report_update, wants_t
 from gem_core.training.report import RunReport
 from gem_core.training.results import EpisodeResult, result_metrics
 from gem_core.training.turn_table import TurnTable
+from gem_verl.ahead import BatchesAhead
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.liveness import Liveness
@@ -48,6 +49,9 @@ class TurnTrainer(PPOTrainerSync):
     (`train_batch_size / ppo_mini_batch_size`), not into mini-batches of a fixed size, and the loss is still divided by
     the number of episodes. The critic learns one value per turn, at its first token.
 
+    With `gem.max_staleness`, episodes of later batches are played, too. Their requests are aborted while verl trains on
+    the same device, and continued with the new weights.
+
     Args:
         config: verl's configuration with the section `gem`.
 
@@ -63,6 +67,7 @@ class TurnTrainer(PPOTrainerSync):
         self._announced = False
         self._table = TurnTable.of([], [], [])
         self._episodes: list[str] = []
+        self._ahead: BatchesAhead | None = None
         with open_dict(config):
             # verl compares this name to decide whether rollouts and updates alternate.
             config.trainer.v1.trainer_mode = "sync"
@@ -72,6 +77,8 @@ class TurnTrainer(PPOTrainerSync):
         self._liveness = Liveness()
         self._wait: Callable[[str, float], float] = self.replay_buffer._wait_for_next_poll
         self.replay_buffer._wait_for_next_poll = self._wait_for_next_poll
+        self._finished: Callable[..., set[str]] = self.replay_buffer._sampleable_terminal_keys
+        self.replay_buffer._sampleable_terminal_keys = self._sampleable_terminal_keys
 
     # -- verl's public methods --------------------------------------------------------------------------------------
 
@@ -96,11 +103,57 @@ class TurnTrainer(PPOTrainerSync):
             if self._report is not None:
                 self._report.save()
 
+    def on_train_begin(self) -> None:
+        """Prepare to sample ahead, if the settings say so."""
+        if self._settings.max_staleness:
+            rounds = self.total_training_steps - self.global_steps + 1
+            self._ahead = BatchesAhead(self._settings.max_staleness, rounds)
+
+    def prepare_step(self) -> dict[str, Any]:
+        """Begin the episodes of the batches that may be begun with these weights."""
+        if self._ahead is None:
+            return super().prepare_step()
+        for _ in range(self._ahead.advance()):
+            self._add_batch_to_generate()
+        self._ahead.take()
+        return {}
+
+    def on_sample_end(self) -> None:
+        """Stop sampling, because the device is needed for training."""
+        if self._ahead is not None:
+            self.checkpoint_manager.abort_replicas()
+        super().on_sample_end()
+
+    def on_step_end(self) -> None:
+        """Publish the weights, and continue sampling."""
+        super().on_step_end()
+        if self._ahead is not None:
+            self.checkpoint_manager.resume_generation_replicas()
+
     # -- overrides of private methods -------------------------------------------------------------------------------
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         self._liveness.check()
         return self._wait(partition_id, last_debug_time)
+
+    def _sampleable_terminal_keys(self, partition_id: str, *args: Any) -> set[str]:
+        found = self._finished(partition_id, *args)
+        return found if self._ahead is None or partition_id == "val" else found & self._ahead.due
+
+    def _submit_batch_to_rollout(self, batch: TensorDict) -> int:
+        if self._ahead is not None:
+            self._ahead.add(batch["uid"], self.train_dataloader.state_dict())
+        return super()._submit_batch_to_rollout(batch)
+
+    def _save_checkpoint(self) -> None:
+        # The tasks that are played ahead are not trained on yet, so a resumed run plays them.
+        loader = self.train_dataloader
+        if self._ahead is not None:
+            self.train_dataloader = self._ahead
+        try:
+            super()._save_checkpoint()
+        finally:
+            self.train_dataloader = loader
 
     def _balance_batch(self, batch: KVBatchMeta, *args: Any, **kwargs: Any) -> KVBatchMeta:
         batch = super()._balance_batch(batch, *args, **kwargs)

@@ -6,7 +6,9 @@ prompts. verl's own trainer, agent loops and weight synchronization run unchange
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -74,6 +76,9 @@ class Server:
         self._engine = Engine(network, _end_tokens(model))
         self._global_steps: int | None = None
         self._batcher = Batcher(self._generate)
+        self._aborting = threading.Event()
+        self._admitting = asyncio.Event()
+        self._admitting.set()
 
     async def ready(self) -> None:
         """Return when the server has been built."""
@@ -88,6 +93,7 @@ class Server:
         given = {name: value for name, value in extra.items() if value is not None}
         if given:
             raise NotImplementedError(f"the transformers rollout takes text only; it got {sorted(given)}")
+        await self._admitting.wait()
         params = dict(sampling_params)
         with_log_probs = params.pop("logprobs", False)
         request = self._request(list(prompt_ids), params, request_id)
@@ -95,7 +101,8 @@ class Server:
         return TokenOutput(
             token_ids=response.token_ids,
             log_probs=response.log_probs if with_log_probs else None,
-            stop_reason="completed",  # verl's word for both the end token and the limit
+            # verl's words: "completed" is both the end token and the limit.
+            stop_reason="aborted" if response.interrupted else "completed",
             extra_fields={"global_steps": global_steps},
         )
 
@@ -125,7 +132,21 @@ class Server:
             self._global_steps = global_steps
 
     def _generate(self, requests: Sequence[Request]) -> list[tuple[Response, int | None]]:
-        return [(response, self._global_steps) for response in self._engine.generate(requests)]
+        responses = self._engine.generate(requests, self._aborting.is_set)
+        return [(response, self._global_steps) for response in responses]
+
+    async def abort_all_requests(self, reject_request: bool = False) -> None:
+        """End all requests where they are, as verl's vLLM server does. Later ones wait for `resume_generation`."""
+        if reject_request:
+            raise NotImplementedError("the transformers rollout does not leave the load balancer")
+        self._admitting.clear()
+        self._aborting.set()
+        await self._batcher.run(lambda: None)  # the batch before it has ended
+
+    async def resume_generation(self) -> None:
+        """Admit requests again."""
+        self._aborting.clear()
+        self._admitting.set()
 
     # Other methods that verl calls on a server. There is no memory to free, and no cache between requests.
     async def wake_up(self, **_: Any) -> None: ...
