@@ -32,7 +32,7 @@ class MemoryQueue:
         self.tags: dict[str, dict[str, Any]] = {}
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> MemoryQueue:
-        for name in ("kv_batch_put", "kv_batch_get", "async_kv_batch_put"):
+        for name in ("kv_batch_put", "kv_batch_get", "async_kv_batch_put", "kv_list", "kv_clear"):
             real, own = inspect.signature(getattr(transfer_queue, name)), inspect.signature(getattr(self, name))
             assert [*own.parameters] == [*real.parameters][: len(own.parameters)], name
             monkeypatch.setattr(transfer_queue, name, getattr(self, name))
@@ -54,6 +54,14 @@ class MemoryQueue:
         for key, tag in zip(keys, tags or [], strict=bool(tags)):
             self.tags[key] = tag
         return KVBatchMeta(keys=[*keys], tags=[self.tags[key] for key in keys], partition_id=partition_id)
+
+    def kv_list(self, partition_id: str | None = None) -> dict[str, dict[str, Any]]:
+        return {partition_id or "train": dict(self.tags)}
+
+    def kv_clear(self, keys: list[str], partition_id: str) -> None:
+        for key in keys:
+            self.rows.pop(key, None)
+            self.tags.pop(key, None)
 
     async def async_kv_batch_put(
         self,
