@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,8 +42,8 @@ class GemActor(PPOActor):
             logprobs=0,  # only for the sampled token
         )
         self._collector: BatchCollector | None = None
-        self._policy = EnginePolicy(self, self.sampling_params)
-        self._batches = 0
+        self._engine = threading.Lock()
+        self._policy = EnginePolicy(self, self.sampling_params, self._engine)
         self._number = args.group_rank * args.actors_per_group + actor_id  # counted over all groups of machines
 
     @reported
@@ -66,10 +67,7 @@ class GemActor(PPOActor):
         if self._collector is None:
             everyone = (self._number, self.args.actors_per_group * self.args.num_groups)
             self._collector = self._build("train", width, self._policy, everyone)
-        # Oat calls once per batch, and sends new weights after each `sync_params_every` of them.
-        self._policy.version = self._batches // self.args.sync_params_every * self.args.sync_params_every
         batch = self._collector.collect_round() if width == count else self._collector.collect_episodes(count)
-        self._batches += 1
         return self.ipc_client.serialize_ipc(batch_items(batch, count))
 
     @reported
@@ -83,13 +81,23 @@ class GemActor(PPOActor):
             EnvFailure, NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `step`.
         """
         those_asked = (self.actor_id, self.args.actors_per_group)
-        collector = self._build("eval", count, EnginePolicy(self, self.eval_sampling_params), those_asked)
+        policy = EnginePolicy(self, self.eval_sampling_params, self._engine)
+        collector = self._build("eval", count, policy, those_asked)
         try:
             batch = collector.collect_round()
         finally:
             collector.close()
         summaries: list[EpisodeSummary] = [episode.summary() for episode in batch.episodes]
         return self.ipc_client.serialize_ipc(summaries)
+
+    def hold(self) -> None:
+        """Wait until the engine has answered, and keep it from sampling until `release`. Environments continue."""
+        self._engine.acquire()
+
+    def release(self, version: int) -> None:
+        """Let the engine sample again, with the weights of this version."""
+        self._policy.version = version
+        self._engine.release()
 
     def close(self) -> None:
         """Close the environments. Safe to call twice."""

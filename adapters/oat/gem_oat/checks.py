@@ -30,7 +30,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "whiten_rewards": (False, "the estimator decides the scale; use --advantage rebn"),
     "whiten_adv": (False, "the estimator decides the scale; use --advantage rebn"),
     "reinforce_update": (False, "Oat 0.2.4 divides by zero after such an update"),
-    "asynchronous": (False, "weights would change in the middle of an episode"),
+    "asynchronous": (False, "weights would change in the middle of an episode, half of them; use --max_staleness 1"),
     "dry_run": (False, "it trains on made-up tokens without log-probabilities"),
     "learn_rm": (False, "environments give the rewards"),
     "rnd_seed": (False, "it would apply to the learners only, and tasks come from the actors; change --seed"),
@@ -98,6 +98,7 @@ def prepare(args: GemOatArgs) -> GemOatArgs:
     _check_settings(args)
     _check_evaluation(args)
     _check_environments(args)
+    _check_ahead(args)
     return args
 
 
@@ -227,3 +228,28 @@ def _check_environments(args: GemOatArgs) -> None:
     tasks = slots // args.group_size * args.actors_per_group * args.num_groups
     args.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")
     args.check_pictures("and Oat has no code for pictures. Train it with TRL")
+
+
+def _check_ahead(args: GemOatArgs) -> None:
+    if not args.max_staleness:
+        return
+    if args.max_staleness > 1:
+        raise SettingsError(
+            f"--max_staleness {args.max_staleness}: an actor of Oat plays one batch at a time, so it can be one batch "
+            "ahead. Use --max_staleness 1."
+        )
+    share = args.rollout_batch_size_per_device * args.num_gpus_per_actor
+    other = {
+        f"--sync_params_every {args.sync_params_every}": args.sync_params_every > 1,
+        f"--max_concurrent {args.max_concurrent}": args.max_concurrent not in (None, share),
+    }
+    for written, given in other.items():
+        if given:
+            raise SettingsError(
+                f"{written} makes tokens older than --max_staleness {args.max_staleness} allows. Leave one of them out."
+            )
+    if args.vllm_sleep:
+        raise SettingsError(
+            f"--vllm_sleep frees the engine's memory during updates, and with --max_staleness {args.max_staleness} the "
+            "engine samples during updates. Leave one of them out."
+        )

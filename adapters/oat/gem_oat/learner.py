@@ -23,6 +23,7 @@ from gem_core.training.playing import prepare_process
 from gem_core.training.recording import report_update
 from gem_core.training.report import RunReport
 from gem_core.training.turn_table import TurnTable
+from gem_oat.ahead import ActorAhead
 from gem_oat.args import GemOatArgs
 from gem_oat.data import NumberedRows, PlaceholderPrompts
 from gem_oat.status import RunStatus, reported
@@ -40,6 +41,8 @@ class GemLearner(PPOLearner):
     def _init(self, args: Any, actors: list[Any]) -> None:
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
+        if args.max_staleness:
+            self.collector.actors = [ActorAhead(actor, args.batches) for actor in actors]
         # A separate group for Python objects: NCCL would send them through GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns = TurnTable.of([], [], [])
@@ -72,6 +75,17 @@ class GemLearner(PPOLearner):
         )
         self.eval_prompts_dataset = PlaceholderPrompts(args.eval_episodes)
         self.eval_prompts_dataloader = None
+
+    def _broadcast_to_vllm(self) -> None:
+        # An engine that sampled between two parameters would sample with a mixture of old and new weights.
+        self._at_actors("hold")
+        super()._broadcast_to_vllm()
+        self._at_actors("release", self.steps)
+
+    def _at_actors(self, method: str, *arguments: Any) -> None:
+        if self.strategy.is_group_rank_0():
+            _ = [call.result() for call in [getattr(actor.futures, method)(*arguments) for actor in self.actors]]
+        dist.barrier()
 
     # -- a batch -----------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,13 +19,15 @@ class EnginePolicy:
     Args:
         actor: Oat's actor.
         sampling_params: sampling parameters of vLLM, with one response per prompt.
-        version: the version of the engine's weights.
+        engine: held while the engine samples.
     """
 
-    def __init__(self, actor: ActorBase, sampling_params: Any, version: int = 0) -> None:
+    def __init__(self, actor: ActorBase, sampling_params: Any, engine: threading.Lock) -> None:
         self._actor = actor
         self._sampling_params = sampling_params
-        self.version = version
+        self._engine = engine
+        self.version = 0
+        """The version of the engine's weights. Changed by who holds the engine."""
 
     @property
     def response_tokens(self) -> int:
@@ -34,13 +37,15 @@ class EnginePolicy:
     def __call__(self, prompts: Sequence[TokenIds]) -> list[Completion]:
         """One completion per prompt."""
         # Not with Oat's `generate`, which requires a BOS token; here the chat template decides.
-        answers: Any = self._actor.llm.generate(
-            prompt_token_ids=[prompt.tolist() for prompt in prompts],
-            sampling_params=self._sampling_params,
-            lora_request=self._lora_request(),
-            use_tqdm=False,
-        )
-        return [_completion(answer.outputs[0], self.version) for answer in answers]
+        with self._engine:
+            answers: Any = self._actor.llm.generate(
+                prompt_token_ids=[prompt.tolist() for prompt in prompts],
+                sampling_params=self._sampling_params,
+                lora_request=self._lora_request(),
+                use_tqdm=False,
+            )
+            version = self.version
+        return [_completion(answer.outputs[0], version) for answer in answers]
 
     def _lora_request(self) -> LoRARequest | None:
         path = self._actor.lora_path if self._actor.use_lora_req else None

@@ -16,8 +16,6 @@ class GemSettings(RunSettings):
     prefix: ClassVar[str] = "--"
     separator: ClassVar[str] = " "
     refused: ClassVar[Mapping[str, str]] = {
-        "max_staleness": "Oat's asynchronous collector sends weights over NCCL only, and may change them between the "
-        "turns of an episode. Leave it out.",
         **dict.fromkeys(CORRECTION_SETTINGS, "Oat has truncated importance sampling of its own. Use --tis_c."),
     }
 

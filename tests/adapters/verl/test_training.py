@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
-from training_run import SECONDS, assert_policy_gradient
+from training_run import SECONDS, Response, assert_policy_gradient
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
@@ -49,6 +50,13 @@ COMMON = [
 # -- two ranks, a row per turn, groups, environments that misbehave ---------------------------------------------------
 
 
+SGD = [
+    "actor_rollout_ref.actor.optim.optimizer=SGD",
+    "actor_rollout_ref.actor.optim.lr=1.0",
+    "actor_rollout_ref.actor.optim.weight_decay=0",
+    "actor_rollout_ref.actor.optim.override_optimizer_config={}",
+    "actor_rollout_ref.actor.optim.clip_grad=1e9",
+]
 HOSTILE = [
     "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
     "gem.env_weights=[2,3,1]",
@@ -63,11 +71,7 @@ HOSTILE = [
     "gem.max_env_failure_share=null",
     "algorithm.adv_estimator=grpo",
     "actor_rollout_ref.rollout.n=2",
-    "actor_rollout_ref.actor.optim.optimizer=SGD",
-    "actor_rollout_ref.actor.optim.lr=1.0",
-    "actor_rollout_ref.actor.optim.weight_decay=0",
-    "actor_rollout_ref.actor.optim.override_optimizer_config={}",
-    "actor_rollout_ref.actor.optim.clip_grad=1e9",
+    *SGD,
     "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
     "data.train_batch_size=12",
     "actor_rollout_ref.actor.ppo_mini_batch_size=12",
@@ -164,21 +168,26 @@ def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp
 # -- a row per episode, with a critic ---------------------------------------------------------------------------------
 
 
+CRITIC = [
+    *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
+    "algorithm.adv_estimator=gae",
+    "algorithm.lam=0.8",
+    "critic.optim.lr=1e-2",
+    *SGD,
+    "data.train_batch_size=16",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=8",
+    "trainer.total_training_steps=3",
+]
+
+
+def with_critic(folder: Path, model: Path, *flags: str) -> Run:
+    own = [f"critic.model.path={model}", f"critic.model.tokenizer_path={model}"]
+    return train(folder, model, [*COMMON, *CRITIC, *own, *flags])
+
+
 @pytest.fixture(scope="module")
 def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    flags = [
-        "gem.track=[tensorboard]",
-        *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
-        "algorithm.adv_estimator=gae",
-        "algorithm.lam=0.8",
-        f"critic.model.path={model}",
-        f"critic.model.tokenizer_path={model}",
-        "critic.optim.lr=1e-2",
-        "data.train_batch_size=16",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=8",
-        "trainer.total_training_steps=3",
-    ]
-    return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
+    return with_critic(tmp_path_factory.mktemp("critic"), model, "gem.track=[tensorboard]")
 
 
 def test_a_tracker_has_each_step_and_episodes_of_other_processes(critic: Run):
@@ -254,6 +263,106 @@ def test_rows_of_whole_episodes_train_on_sampled_ids(critic: Run):
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"])) for one in critic.sampled)
     trained = Counter((one.before, one.ids) for batch in critic.batches for one in trained_responses(batch))
     assert trained == sampled
+
+
+# -- sampling ahead -----------------------------------------------------------------------------------------------------
+
+
+def test_a_bound_of_nothing_is_the_synchronous_run(critic: Run, model: Path, tmp_path: Path):
+    """After two steps, the models of both runs give the same tokens the same probabilities and values."""
+    other = with_critic(tmp_path, model, "gem.modules=[verl_spy,bound_of_nothing]")
+    assert other.code == 0, other.output[-3000:]
+    assert {line["staleness/max"] for line in other.metrics} == {0.0}
+    own, others = (numbers_by_ids(run.batches[2]) for run in (critic, other))
+    assert own.keys() == others.keys()
+    for ids, numbers in own.items():
+        assert torch.allclose(numbers, others[ids], atol=2e-5)
+    first = numbers_by_ids(critic.batches[0])
+    assert not any(torch.allclose(numbers, own[ids], atol=1e-3) for ids, numbers in first.items() if ids in own)
+
+
+def numbers_by_ids(batch: dict[str, Any]) -> dict[tuple[int, ...], torch.Tensor]:
+    """The log-probabilities and values of each row, by its ids."""
+    columns = (batch[name] for name in ("prompts", "responses", "response_mask", "old_log_probs", "values"))
+    return {
+        (*prompt.tolist(), *ids.tolist()): torch.stack([logprobs, values]) * mask
+        for prompt, ids, mask, logprobs, values in zip(*columns, strict=True)
+    }
+
+
+AHEAD = [
+    *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
+    "gem.max_staleness=2",
+    *SGD,
+    "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+    "algorithm.rollout_correction.rollout_is=token",
+    "algorithm.rollout_correction.rollout_is_threshold=1.5",
+    "data.train_batch_size=16",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=16",
+    "trainer.total_training_steps=5",
+    "trainer.save_freq=1",
+]
+
+
+@pytest.fixture(scope="module")
+def ahead(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("ahead"), model, [*COMMON, *AHEAD])
+
+
+def test_samples_are_at_most_as_old_as_the_bound(ahead: Run):
+    assert ahead.code == 0, ahead.output[-3000:]
+    summaries = [one for one in open_records(ahead.folder / "records").summaries if one.summary.turns]
+    oldest = max(one.staleness for one in summaries if one.staleness is not None)
+    assert 0 < oldest <= 2
+    assert oldest == max(line["staleness/max"] for line in ahead.metrics)
+
+
+def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(ahead: Run):
+    records = open_records(ahead.folder / "records")
+    episodes = assert_whole_run(records, "verl", updates=5)
+    assert sorted(one.episode.slot for one in episodes) == [*range(80)]
+    assert all(one.summary.update == one.episode.slot // 16 + 1 for one in episodes)
+    recorded = [turn for one in episodes for turn in turns_in_record(one)]
+    assert_same_numbers(recorded, turns_in_loss(ahead.folder), within=1e-6)
+
+
+def test_each_token_has_the_version_that_sampled_it(ahead: Run):
+    sampled = Counter((tuple(one["prompt"]), tuple(one["ids"]), one["version"]) for one in ahead.sampled if one["ids"])
+    recorded: Counter[tuple[tuple[int, ...], tuple[int, ...], int]] = Counter()
+    for episode in ahead.episodes:
+        for turn in episode.turns:
+            before, rest = tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))
+            for version, tokens in turn.versions:
+                recorded[before, rest[:tokens], version] += 1
+                before, rest = before + rest[:tokens], rest[tokens:]
+    assert recorded == sampled
+
+
+def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path):
+    """verl's correction, from the formula and from the weights after a step."""
+    folder = ahead.folder / "checkpoints"
+    step = next(number for number, line in enumerate(ahead.metrics, 1) if line["staleness/max"])
+    batch = ahead.batches[step - 1]
+    names = ("response_mask", "rollout_log_probs", "old_log_probs", "rollout_is_weights")
+    ratios = [
+        ((old - rollout).exp().clamp(max=1.5)[mask.bool()], weights[mask.bool()])
+        for mask, rollout, old, weights in zip(*(batch[name] for name in names), strict=True)
+    ]
+    assert all(torch.allclose(wanted, weights, atol=1e-5) for wanted, weights in ratios)
+    weights = torch.cat([weights for _, weights in ratios])
+    assert weights.min() < 0.95
+    assert weights.max() == 1.5
+    before, after = (folder / f"global_step_{number}" / "actor" / "huggingface" for number in (step - 1, step))
+    assert_policy_gradient(before, after, [*weighted_tokens(batch)], 16 * 6)
+
+
+def weighted_tokens(batch: dict[str, Any]) -> Iterator[Response]:
+    """Every trained token, with the weight in its advantage."""
+    columns = [batch[name] for name in ("prompts", "responses", "response_mask", "advantages", "rollout_is_weights")]
+    for prompt, ids, *numbers in zip(*(([one.tolist() for one in column]) for column in columns), strict=True):
+        for at, (mask, advantage, weight) in enumerate(zip(*numbers, strict=True)):
+            if mask:
+                yield Response((*prompt, *ids[:at]), (ids[at],), advantage * weight, 0.0)
 
 
 # -- the records of both ---------------------------------------------------------------------------------------------

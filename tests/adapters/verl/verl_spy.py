@@ -51,6 +51,7 @@ def _watch_updates() -> None:
     @functools.wraps(update)
     def watched(self: TurnTrainer, batch: Any, metrics: dict[str, Any]) -> Any:
         fields = [*FIELDS, "old_log_probs", "entropy", *(["values"] if self.use_critic else [])]
+        fields += ["rollout_is_weights"] if self.config.algorithm.rollout_correction.rollout_is else []
         data = read(batch, *fields)
         rows = {name: [row.clone() for row in data[name].unbind()] for name in fields}
         updated = update(self, batch, metrics)

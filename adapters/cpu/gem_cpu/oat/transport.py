@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import itertools
 import sys
+import threading
 from concurrent.futures import Future
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -45,10 +46,15 @@ class _Futures:
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **kwargs: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            try:
-                future.set_result(self._node.call(name, *args, **kwargs))
-            except Exception as error:
-                future.set_exception(error)
+
+            def answer() -> None:
+                try:
+                    future.set_result(self._node.call(name, *args, **kwargs))
+                except BaseException as error:
+                    future.set_exception(error)
+
+            # Launchpad's servers answer each call on a thread, too. Python waits for no thread of a run that failed.
+            threading.Thread(target=answer, name=f"gem-cpu-{name}", daemon=True).start()
             return future
 
         return call
