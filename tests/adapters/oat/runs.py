@@ -205,15 +205,21 @@ def arguments(model: Path, **changes: Any) -> GemOatArgs:
     return GemOatArgs(**{**settings, **changes})
 
 
-def train(args: GemOatArgs, rank: int = 0, change: Callable[[WatchedLearner], None] | None = None) -> Run:
+def train(
+    args: GemOatArgs,
+    rank: int = 0,
+    change: Callable[[WatchedLearner], None] | None = None,
+    kind: type[WatchedLearner] = WatchedLearner,
+) -> Run:
     """Train to the end with Oat's own loop.
 
     Args:
         args: the settings.
+        kind: the learner.
         rank: the rank whose learner and actor are in this process.
         change: changes the learner before it runs.
     """
-    program, _ = get_program(default_args_validation(prepare(args)), learner_cls=WatchedLearner, actor_cls=GemActor)
+    program, _ = get_program(default_args_validation(prepare(args)), learner_cls=kind, actor_cls=GemActor)
     run = Run(learner_of(program, rank))
     if change is not None:
         change(run.learner)

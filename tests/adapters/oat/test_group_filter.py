@@ -79,7 +79,6 @@ def test_a_run_without_signal_ends_with_the_reason(model: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_staleness": 1}, "--max_staleness 1 cannot be used: Oat's asynchronous collector"),
         ({"correction": "tis"}, "--correction tis cannot be used: .* Use --tis_c"),
         ({"filter_groups": "return"}, "--filter_groups return needs groups"),
     ],

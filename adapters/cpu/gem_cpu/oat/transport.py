@@ -53,8 +53,11 @@ class _Futures:
                 except BaseException as error:
                     future.set_exception(error)
 
-            # Launchpad's servers answer each call on a thread, too. Python waits for no thread of a run that failed.
-            threading.Thread(target=answer, name=f"gem-cpu-{name}", daemon=True).start()
+            if name == "init":
+                answer()  # transformers cannot load two models of a process at a time
+            else:
+                # Launchpad's servers answer each call on a thread, too. Python waits for no thread of a run that failed.
+                threading.Thread(target=answer, name=f"gem-cpu-{name}", daemon=True).start()
             return future
 
         return call

@@ -1,0 +1,29 @@
+"""What must hold in a run of 50 updates that samples ahead; used by staleness.py of each adapter."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from training_run import TrainingRun
+
+from gem_core.records import open_records
+
+UPDATES = 50
+
+
+def assert_bounded(run: TrainingRun, bound: int, batch: int) -> None:
+    """Assert that the bound holds and is reached, and that every episode that was played trains once.
+
+    Args:
+        run: a run of 50 updates that recorded its episodes.
+        bound: its `max_staleness`.
+        batch: episodes per update.
+    """
+    assert run.code == 0, run.output[-3000:]
+    trained = [one for one in open_records(run.folder / "records").summaries if one.split == "train"]
+    assert Counter(one.update for one in trained) == {update: batch for update in range(1, UPDATES + 1)}
+    staleness = Counter(one.staleness for one in trained if one.summary.turns)
+    print(f"episodes by the age of their oldest token: {dict(sorted(staleness.items()))}")
+    assert {*staleness} <= {*range(bound + 1)}
+    assert bound in staleness
+    assert max(line["staleness/max"] for line in run.metrics) == bound

@@ -1,0 +1,37 @@
+"""Sampling ahead in verl at length: `nox -s staleness`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from fifty_updates import UPDATES, assert_bounded
+from runs import train
+from test_training import AHEAD, COMMON, model  # noqa: F401  a fixture
+from training_run import SECONDS
+from transformers import AutoModelForCausalLM
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
+
+
+def test_the_bound_holds_for_fifty_updates(model: Path, tmp_path: Path):  # noqa: F811
+    flags = ["trainer.save_freq=-1", f"trainer.total_training_steps={UPDATES}", "actor_rollout_ref.actor.optim.lr=0.1"]
+    assert_bounded(train(tmp_path, model, [*COMMON, *AHEAD, *flags]), bound=2, batch=16)
+
+
+def test_a_bound_of_nothing_is_the_synchronous_run(model: Path, tmp_path: Path):  # noqa: F811
+    """The machinery of `gem.max_staleness` with a bound of 0: the same weights after three updates."""
+    weights = []
+    for name, modules in (("without", "verl_spy"), ("with", "verl_spy,bound_of_nothing")):
+        (tmp_path / name).mkdir()
+        flags = [f"gem.modules=[{modules}]", "gem.max_staleness=0", "trainer.total_training_steps=3"]
+        run = train(tmp_path / name, model, [*COMMON, *AHEAD, *flags])
+        assert run.code == 0, run.output[-3000:]
+        assert {line["staleness/max"] for line in run.metrics} == {0.0}
+        saved = tmp_path / name / "checkpoints" / "global_step_3" / "actor" / "huggingface"
+        weights.append(dict(AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32).named_parameters()))
+    start = dict(AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).named_parameters())
+    for name, one in weights[0].items():
+        assert torch.allclose(one, weights[1][name], rtol=0, atol=2e-5), name
+    assert max((one - start[name]).abs().max() for name, one in weights[0].items()) > 1e-3
