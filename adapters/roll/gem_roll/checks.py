@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,7 @@ FIXED: dict[str, tuple[Any, str]] = {
     "critic_warmup": (0, "warm-up batches would be played but not trained on, and there is no critic"),
     "enable_old_logprobs_recompute": (True, "each pass or update would treat its own policy as the sampling policy"),
     "force_disable_old_logprobs_recompute": (False, "see enable_old_logprobs_recompute"),
-    "async_generation_ratio": (0, "episodes would be sampled with older weights than ROLL's loss assumes"),
+    "async_generation_ratio": (0, "gem.max_staleness sets it; otherwise episodes would be sampled with older weights"),
     "actor_train.model_update_frequency": (1, "episodes would be sampled with older weights than ROLL's loss assumes"),
     "transfer_backend": (None, "rows would be sent before the adapter decides which rows train"),
     "rollout_mock": (None, "recorded rollouts have no turns"),
@@ -181,6 +181,20 @@ def check_devices(config: Mapping[str, Any]) -> None:
     for name in ("actor_train", "actor_infer"):
         if not _read(config, f"{name}.device_mapping"):
             raise SettingsError(f"{name}.device_mapping is not set: give its GPUs, for example list(range(0,4))")
+
+
+def check_apart(settings: GemSettings, train: Sequence[int], infer: Sequence[int]) -> None:
+    """Refuse to sample on GPUs that train at the same time. Raises `SettingsError`.
+
+    Args:
+        settings: the section `gem`.
+        train, infer: the GPUs of `actor_train` and `actor_infer`.
+    """
+    if settings.max_staleness and (both := {*train} & {*infer}):
+        raise SettingsError(
+            f"gem.max_staleness={settings.max_staleness} samples while the actor trains, and both have the GPUs "
+            f"{sorted(both)}. Give actor_train.device_mapping and actor_infer.device_mapping different GPUs."
+        )
 
 
 def check_keys(config: Mapping[str, Any], known: Iterable[str]) -> None:

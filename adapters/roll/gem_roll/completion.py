@@ -27,6 +27,8 @@ def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
     named = {"report": settings.report, "record_folder": settings.record_folder}
     whole["gem"] |= {name: str(Path(folder).resolve()) for name, folder in named.items() if folder}
     whole.setdefault("eval_steps", 0)
+    # A batch takes one group of each queue, the oldest. So a group never expires before it is trained on.
+    whole["async_generation_ratio"] = settings.max_staleness
     train, val = (whole.setdefault(name, {}) for name in ("train_env_manager", "val_env_manager"))
     train.setdefault("group_size", 1)
     train.setdefault("num_env_groups", whole["rollout_batch_size"] // train["group_size"])

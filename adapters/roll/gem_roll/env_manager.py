@@ -19,7 +19,7 @@ from gem_core.training.results import EpisodeResult
 from gem_core.training.settings import Split
 from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
-from gem_roll.policy import RouterPolicy, Stopped
+from gem_roll.policy import RouterPolicy, Stopped, VersionedProxy
 from gem_roll.rows import columns, tensors, training_rows
 from gem_roll.settings import GemSettings, Mode, split_of
 from gem_roll.shared_runner import SharedRunner, shared_runner
@@ -70,6 +70,7 @@ class TurnEnvManager(BaseEnvManager):
         """
         self.running = True
         client = RouterManager.create_client_sync(self._router)
+        client.proxy = VersionedProxy(client.proxy, lambda: self.current_step)
         policy = RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
         first: int | None = None
         with shared_runner(self._split, self._build) as runner:
@@ -77,8 +78,11 @@ class TurnEnvManager(BaseEnvManager):
                 started = self.current_step
                 if first is None:  # ROLL tells the step before the first number, and maybe after this loop began
                     first = started * self._tasks if self._split == "train" else 0
+                task = first + number * self._worker.num_env_groups + self._group
+                if self._split == "train" and task >= self._config.max_steps * self._tasks:
+                    continue  # with an asynchronous queue, ROLL asks for batches after the last one
                 try:
-                    rollout = self._play(runner, policy, first + number * self._worker.num_env_groups + self._group)
+                    rollout = self._play(runner, policy, task)
                 except Stopped:
                     break
                 self._put(number, started, rollout)

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from gem_core.errors import GemError
 from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
-from gem_roll.checks import check, check_devices, check_keys
+from gem_roll.checks import check, check_apart, check_devices, check_keys
 from gem_roll.completion import completed
 
 
@@ -57,6 +57,7 @@ def train(config: DictConfig) -> None:
     check_keys(given, GemConfig.__dataclass_fields__)
     clean_up_after_this_process()
     whole = from_dict(data_class=GemConfig, data=completed(given, settings))
+    check_apart(settings, whole.actor_train.device_mapping, whole.actor_infer.device_mapping)
     if not ray.is_initialized():
         init()
     with own_errors():

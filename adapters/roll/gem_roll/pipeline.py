@@ -81,7 +81,7 @@ class TurnPipeline(AgenticPipeline):
             data: the rows of whole episodes.
             mode: always `copy`.
         """
-        metadata, metrics = _read(data)
+        metadata, metrics = _read(data, data.meta_info["global_step"])
         table = turn_table(metadata, data.non_tensor_batch["traj_id"])
         settings = self._settings
         advantages, returns, found = advantages_and_returns(
@@ -162,8 +162,13 @@ def _check_worker(path: Any) -> None:
         )
 
 
-def _read(batch: Batch) -> tuple[list[RowMetadata], dict[str, float]]:
-    """The metadata of each row, and the metrics of the episodes, each counted once."""
+def _read(batch: Batch, version: int | None = None) -> tuple[list[RowMetadata], dict[str, float]]:
+    """The metadata of each row, and the metrics of the episodes, each counted once.
+
+    Args:
+        batch: rows of whole episodes.
+        version: of the weights that train on them.
+    """
     metadata = [RowMetadata.decode(text) for text in batch.non_tensor_batch[METADATA]]
     by_episode = dict(zip(batch.non_tensor_batch["traj_id"], metadata, strict=True))
-    return metadata, result_metrics(by_episode.values())
+    return metadata, result_metrics(by_episode.values(), version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,10 @@ from tensordict import TensorDict
 
 from gem_core.episode import TokenIds
 from gem_core.rollout import Completion
+
+
+VERSION = "gem_version"
+"""Key of the version of the weights in the metrics of an answer, which ROLL's client passes on."""
 
 
 class Stopped(Exception):
@@ -39,30 +43,62 @@ class RouterPolicy:
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt.
 
-        ROLL aborts running requests when weights change. The turn is then sampled again with the new weights.
+        ROLL aborts running requests when weights change. The new weights then continue the turn, token for token.
 
         Raises:
             Stopped: the rollout ends.
         """
+        before = prompt.tolist()
+        ids: list[int] = []
+        logprobs: list[float] | None = []
+        versions: list[int] = []
         while self._running():
-            answer: Any = await self._client.generate_request(self._request(prompt), request_id=None, uid=self._uid)
+            request = self._request([*before, *ids], self._generating["max_new_tokens"] - len(ids))
+            answer: Any = await self._client.generate_request(request, request_id=None, uid=self._uid)
             if answer is None:
                 break
-            if is_report_data_finished(answer):
-                return _completion(answer.meta_info)
+            new = _first(answer.meta_info, "output_token_ids") or []
+            known = _first(answer.meta_info, "output_logprobs")
+            ids += new
+            logprobs = None if logprobs is None or (new and known is None) else [*logprobs, *(known or [])]
+            versions += [answer.meta_info["metrics"][VERSION]] * len(new)
+            if is_report_data_finished(answer) or len(ids) >= self._generating["max_new_tokens"]:
+                cut = answer.meta_info["finish_reasons"][0] != "stop"
+                return Completion(ids, logprobs, cut, versions if len({*versions}) > 1 else versions[0])
         raise Stopped
 
-    def _request(self, prompt: TokenIds) -> DataProto:
-        ids = torch.tensor([prompt.tolist()])
-        batch = TensorDict({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, batch_size=1)
+    def _request(self, ids: Sequence[int], limit: int) -> DataProto:
+        table = torch.tensor([ids])
+        batch = TensorDict({"input_ids": table, "attention_mask": torch.ones_like(table)}, batch_size=1)
         # A copy each time, because the router modifies it.
-        return DataProto(batch=batch, meta_info={"generation_config": dict(self._generating)})
+        return DataProto(batch=batch, meta_info={"generation_config": {**self._generating, "max_new_tokens": limit}})
 
 
-def _completion(answer: Mapping[str, Any]) -> Completion:
-    logprobs = answer.get("output_logprobs")
-    return Completion(
-        ids=list(answer["output_token_ids"][0]),
-        logprobs=list(logprobs[0]) if logprobs else None,
-        truncated=answer["finish_reasons"][0] == "length",
-    )
+class VersionedProxy:
+    """The way of ROLL's client to the router. Answers have the version of the weights in their metrics.
+
+    ROLL tells its managers the step, then lets the router admit requests, and waits for all of them before it changes
+    the weights. So the step while a request is under way is the number of batches that its weights were trained on.
+
+    Args:
+        proxy: ROLL's.
+        step: returns the step that ROLL told last.
+    """
+
+    def __init__(self, proxy: Any, step: Callable[[], int]) -> None:
+        self._proxy = proxy
+        self._step = step
+
+    async def generate_request(self, payload: Any, request_id: str, uid: int) -> Any:
+        """ROLL's method."""
+        version = self._step()
+        response = await self._proxy.generate_request(payload=payload, request_id=request_id, uid=uid)
+        return {**response, "metrics": {**response.get("metrics", {}), VERSION: version}}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._proxy, name)
+
+
+def _first(answer: Mapping[str, Any], name: str) -> list[Any] | None:
+    """The entry of the only sample, if there is one."""
+    return list(answer[name][0]) if answer.get(name) else None

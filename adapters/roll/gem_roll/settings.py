@@ -27,7 +27,6 @@ class GemSettings(RunSettings):
     prefix: ClassVar[str] = "gem."
     owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
     refused: ClassVar[Mapping[str, str]] = {
-        "max_staleness": "ROLL's asynchronous queue discards finished episodes. Leave it out.",
         **dict.fromkeys(
             FILTER_SETTINGS, "ROLL's queue plays the episodes of a batch, and cannot refill it. Leave it out."
         ),

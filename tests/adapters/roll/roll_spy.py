@@ -65,8 +65,10 @@ def _watch_sampling() -> None:
         answer = await generate(self, req, request_id, uid)
         if answer is not None:
             ids, logprobs = (answer.meta_info[name][0] for name in ("output_token_ids", "output_logprobs"))
+            version = answer.meta_info["metrics"]["gem_version"]
+            line = {"prompt": prompt, "ids": ids, "logprobs": logprobs, "uid": uid, "version": version}
             with (FOLDER / f"sampled-{os.getpid()}.jsonl").open("a") as file:
-                file.write(json.dumps({"prompt": prompt, "ids": ids, "logprobs": logprobs, "uid": uid}) + "\n")
+                file.write(json.dumps(line) + "\n")
         return answer
 
     RouterClient.generate_request = watched

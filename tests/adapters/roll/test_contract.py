@@ -279,6 +279,53 @@ def test_a_batch_has_whole_steps():
     )
 
 
+def test_a_batch_takes_the_oldest_group_of_each_queue():
+    """So no group expires before it is trained on, and `async_generation_ratio` bounds the age of its tokens."""
+    from roll.distributed.scheduler.rollout_scheduler import GroupQueue, GroupQueueManager
+    from roll.pipeline.agentic.agentic_config import AgenticConfig
+
+    says(GroupQueue.advance_step, "for _ in range(self.async_generation_ratio): self._advance_step(step)")
+    says(GroupQueue.get, "episode_id = next(iter(self.groups))", "len(group.rollouts) >= self.group_size")
+    manager = GroupQueueManager.__ray_metadata__.modified_class
+    says(manager.get_batch, "if not self.pending_gets:", "for group_id in self.group_queue if", "return ret")
+    says(AgenticConfig.__post_init__, "self.train_env_manager.max_traj_per_env = traj_per_env")
+
+
+def test_the_step_of_a_request_is_the_version_of_its_weights():
+    """Weights change when no request is under way; managers know the step before requests are admitted again."""
+    from roll.distributed.scheduler.rollout_scheduler import RolloutScheduler
+    from roll.distributed.scheduler.router import RouterClient, RouterManager
+    from roll.pipeline.agentic.agentic_pipeline import AgenticPipeline
+
+    says(
+        AgenticPipeline.run,
+        "self.train_rollout_scheduler.suspend.remote()",
+        "self.model_update(global_step)",
+        "self.train_rollout_scheduler.get_batch.remote(",
+    )
+    says(
+        RolloutScheduler.suspend,
+        "self.router_manager.suspend.remote()",
+        "self.router_manager.abort_all.remote()",
+        "self.router_manager.wait_complete.remote()",
+    )
+    says(
+        RolloutScheduler._get_batch_impl,
+        "self.es_manager.update_step(global_step",
+        "self.env_output_queue.advance_step.remote(global_step)",
+        "self.router_manager.resume.remote()",
+    )
+    says(RouterManager.on_send_request, "while self.need_suspend: await self.suspend_notifier.wait()")
+    says(RouterManager.wait_complete, "while len(self.inflight_requests) > 0")
+    says(
+        RouterClient.generate_request,
+        "await self.proxy.on_send_request(request_id)",
+        "await self.proxy.generate_request(payload=payload, request_id=request_id, uid=uid)",
+        "await self.proxy.on_request_routed(request_id)",
+    )
+    says(RouterClient._postprocess_generate, 'setdefault("metrics", {}).update(response["metrics"])')
+
+
 def test_the_router_answers_with_ids():
     from roll.distributed.scheduler.router import RouterClient, RouterManager, is_report_data_finished
 

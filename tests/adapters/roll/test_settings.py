@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from recorded import AGGREGATIONS, DEFAULTS, GENERATING
 
 from gem_core.errors import EnvKwargsError, GemError, NotFoundError, SettingsError
-from gem_roll.checks import check, check_devices, check_keys
+from gem_roll.checks import check, check_apart, check_devices, check_keys
 from gem_roll.completion import completed
 from gem_roll.launch import compose
 
@@ -146,6 +146,14 @@ def test_settings_that_are_refused_in_combination():
         check(filters)
     filters["gem"]["row"] = "turn"
     check(filters)
+
+
+def test_training_and_sampling_at_the_same_time_need_different_gpus():
+    ahead = GemSettings(env=["game:Corridor-v0"], max_staleness=1)
+    check_apart(ahead, [0, 1], [2, 3])
+    check_apart(GemSettings(env=["game:Corridor-v0"]), [0, 1], [0, 1])
+    with pytest.raises(SettingsError, match=r"gem.max_staleness=1 samples while .* have the GPUs \[1\]"):
+        check_apart(ahead, [0, 1], [1, 2])
 
 
 def test_devices_must_be_set():

@@ -99,14 +99,17 @@ class Answers:
     def __init__(self, *prepared: dict[str, Any] | None) -> None:
         self._prepared = [*prepared]
         self.asked: list[Any] = []
+        self.limits: list[int] = []
 
     async def generate_request(self, req: Any, request_id: Any, uid: int) -> Any:
         from roll.distributed.scheduler.protocol import DataProto
 
         self.asked.append(req)
+        self.limits.append(req.meta_info["generation_config"]["max_new_tokens"])
         req.meta_info["generation_config"]["max_new_tokens"] = 1  # the real client modifies it, too
         answer = self._prepared.pop(0)
-        return None if answer is None else DataProto(meta_info=answer)
+        version = {"metrics": {"gem_version": len(self.asked)}}
+        return None if answer is None else DataProto(meta_info={**answer, **version})
 
 
 def answer(reason: str = "stop", ids: Any = (3, 4)) -> dict[str, Any]:
@@ -125,7 +128,7 @@ def sample(client: Answers, running: bool = True) -> Completion:
 @pytest.mark.needs_roll
 def test_token_ids_in_and_token_ids_out():
     client = Answers(answer())
-    assert sample(client) == Completion([3, 4], [-1.0, -1.0], truncated=False)
+    assert sample(client) == Completion([3, 4], [-1.0, -1.0], truncated=False, versions=1)
     assert client.asked[0].batch["input_ids"].tolist() == [[1, 2]]
     assert client.asked[0].batch["attention_mask"].tolist() == [[1, 1]]
 
@@ -136,10 +139,37 @@ def test_a_response_at_the_limit_is_truncated():
 
 
 @pytest.mark.needs_roll
-def test_an_aborted_turn_is_sampled_again():
+def test_the_new_weights_continue_an_aborted_turn_token_for_token():
     client = Answers({"finish_reasons": ["abort"]}, answer("abort", (9,)), answer())
-    assert sample(client).ids == [3, 4]
-    assert len(client.asked) == 3
+    assert sample(client) == Completion([9, 3, 4], [-1.0] * 3, truncated=False, versions=[2, 3, 3])
+    assert [one.batch["input_ids"].tolist() for one in client.asked] == [[[1, 2]], [[1, 2]], [[1, 2, 9]]]
+    assert client.limits == [8, 8, 7]
+
+
+@pytest.mark.needs_roll
+def test_a_turn_that_is_aborted_at_its_limit_is_complete():
+    found = sample(Answers(answer("abort", (9,) * 8), answer()))
+    assert (found.ids, found.truncated) == ([9] * 8, True)
+
+
+@pytest.mark.needs_roll
+def test_an_answer_has_the_step_in_which_the_router_admitted_it():
+    import asyncio
+
+    from gem_roll.policy import VersionedProxy
+
+    class Proxy:
+        async def generate_request(self, payload: Any, request_id: str, uid: int) -> dict[str, Any]:
+            assert (payload, request_id, uid) == ("payload", "name", 3)
+            return {"finish_reasons": ["stop"], "metrics": {"accepted": 1}}
+
+        async def on_send_request(self, request_id: str) -> bool:
+            return True
+
+    proxy = VersionedProxy(Proxy(), lambda: 4)
+    assert asyncio.run(proxy.on_send_request("name"))
+    found = asyncio.run(proxy.generate_request(payload="payload", request_id="name", uid=3))
+    assert found == {"finish_reasons": ["stop"], "metrics": {"accepted": 1, "gem_version": 4}}
 
 
 @pytest.mark.needs_roll

@@ -207,6 +207,55 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
         assert torch.allclose(trained[: length - 1][at], found[at], atol=1e-4)
 
 
+# -- sampling ahead ----------------------------------------------------------------------------------------------------
+
+
+AHEAD = [
+    "gem.env=[test:Babble-v0,test:Chatty-v0]",
+    "++gem.max_staleness=2",
+    "++actor_train.worker_cls=roll_spy.SgdActorWorker",
+    "actor_train.training_args.learning_rate=1.0",
+    "++max_grad_norm=1e9",
+    "rollout_batch_size=10",
+    "++train_env_manager.num_env_groups=5",
+]
+
+
+@pytest.fixture(scope="module")
+def ahead(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("ahead"), model, [*COMMON, *AHEAD, "max_steps=5"])
+
+
+def test_samples_are_at_most_as_old_as_the_bound(ahead: Run):
+    assert ahead.code == 0, ahead.output[-3000:]
+    summaries = [one for one in open_records(ahead.folder / "records").summaries if one.summary.turns]
+    oldest = max(one.staleness for one in summaries if one.staleness is not None)
+    assert 0 < oldest <= 2
+    assert oldest == max(line["staleness/max"] for line in ahead.metrics)
+
+
+def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(ahead: Run):
+    records = open_records(ahead.folder / "records")
+    episodes = assert_whole_run(records, "roll", updates=5)
+    assert sorted(one.episode.slot for one in episodes) == [*range(50)]
+    assert all(one.summary.update == one.episode.slot // 10 + 1 for one in episodes)
+    recorded = [turn for one in episodes for turn in turns_in_record(one)]
+    assert_same_numbers(recorded, turns_in_loss(ahead.folder), within=1e-6)
+
+
+def test_each_token_has_the_version_that_sampled_it(ahead: Run, model: Path):
+    """The sampler's log-probability of each token is that of the weights of its version."""
+    pieces = Counter((tuple(one["prompt"]), tuple(one["ids"]), one["version"]) for one in ahead.sampled if one["ids"])
+    recorded: Counter[tuple[tuple[int, ...], tuple[int, ...], int]] = Counter()
+    for episode in ahead.episodes:
+        for turn in episode.turns:
+            before, rest = tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))
+            for version, tokens in turn.versions:
+                recorded[before, rest[:tokens], version] += 1
+                before, rest = before + rest[:tokens], rest[tokens:]
+    assert recorded == pieces
+
+
 # -- the records of both ---------------------------------------------------------------------------------------------
 
 

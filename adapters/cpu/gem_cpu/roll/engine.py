@@ -6,6 +6,7 @@ ROLL's own routers and workers call it.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -52,7 +53,8 @@ class VllmStrategy(InferenceStrategy):
         self.model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         self._ends = {self.tokenizer.eos_token_id, self.tokenizer.pad_token_id}
         self._engine = Engine(self.model, self._ends)
-        self._batcher = Batcher(self._engine.generate)
+        self._aborting = threading.Event()
+        self._batcher = Batcher(lambda requests: self._engine.generate(requests, self._aborting.is_set))
         self._asked = 0
         self.is_model_in_gpu = True
 
@@ -69,10 +71,10 @@ class VllmStrategy(InferenceStrategy):
         seed = seed_from(self._seed, self._asked, prompt)
         request = Request(prompt, params["max_tokens"], float(params["temperature"]), seed)
         response = await self._batcher.ask(request)
-        ended = response.token_ids[-1] in self._ends
+        ended = response.token_ids[-1:] and response.token_ids[-1] in self._ends
         return {
             "output_token_ids": [response.token_ids],
-            "finish_reasons": ["stop" if ended else "length"],
+            "finish_reasons": ["abort" if response.interrupted else "stop" if ended else "length"],
             "output_logprobs": [response.log_probs],
         }
 
@@ -122,11 +124,16 @@ class VllmStrategy(InferenceStrategy):
             one.wait()
         self._engine.load(weights)
 
+    async def abort_requests(self, request_ids: Sequence[str]) -> None:
+        """End all requests where they are; of several routers, each sends its requests again."""
+        self._aborting.set()
+        await self._batcher.run(lambda: None)  # the batch before it has ended
+        self._aborting.clear()
+
     def get_metrics(self, metric_names: Sequence[str] | None = None) -> dict[str, float]:
         return {}
 
     # Other methods that ROLL calls on an engine. There is no memory to free, and no cache between requests.
-    async def abort_requests(self, request_ids: Sequence[str]) -> None: ...
     async def load_states(self, *args: Any, **kwargs: Any) -> None: ...
     async def offload_states(self, *args: Any, **kwargs: Any) -> None: ...
     async def process_weights_after_loading(self, *args: Any, **kwargs: Any) -> None: ...
