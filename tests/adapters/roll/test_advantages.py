@@ -50,7 +50,7 @@ def batch(kind: Any) -> Any:
         names = {"episode": f"e{number}", "task": f"t{number // 2}"}
         beside = columns([(result, rows)], env_id="test:One-v0", env=number, group=number // 2, **names)
         filled = TensorDict(tensors(rows, LENGTH, 0), batch_size=len(rows))
-        parts.append(DataProto(batch=filled, non_tensor_batch=beside, meta_info={"metrics": {}}))
+        parts.append(DataProto(batch=filled, non_tensor_batch=beside, meta_info={"metrics": {}, "global_step": 6}))
     return DataProto.concat(parts)
 
 
@@ -60,7 +60,7 @@ def pipeline(name: str, kind: str, size: int) -> Any:
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
     made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})
-    made._announced = True
+    made._announced, made._memory = True, {}
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)
     made.pipeline_config = SimpleNamespace(actor_train=actor, adv_estimator="reinforce", step_reward_gamma=GAMMA)

@@ -223,7 +223,7 @@ AHEAD = [
 
 @pytest.fixture(scope="module")
 def ahead(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(tmp_path_factory.mktemp("ahead"), model, [*COMMON, *AHEAD, "max_steps=5"])
+    return train(tmp_path_factory.mktemp("ahead"), model, [*COMMON, *AHEAD, "max_steps=5", "save_steps=1"])
 
 
 def test_samples_are_at_most_as_old_as_the_bound(ahead: Run):
@@ -243,8 +243,7 @@ def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(ahe
     assert_same_numbers(recorded, turns_in_loss(ahead.folder), within=1e-6)
 
 
-def test_each_token_has_the_version_that_sampled_it(ahead: Run, model: Path):
-    """The sampler's log-probability of each token is that of the weights of its version."""
+def test_each_token_has_the_version_that_sampled_it(ahead: Run):
     pieces = Counter((tuple(one["prompt"]), tuple(one["ids"]), one["version"]) for one in ahead.sampled if one["ids"])
     recorded: Counter[tuple[tuple[int, ...], tuple[int, ...], int]] = Counter()
     for episode in ahead.episodes:
@@ -254,6 +253,22 @@ def test_each_token_has_the_version_that_sampled_it(ahead: Run, model: Path):
                 recorded[before, rest[:tokens], version] += 1
                 before, rest = before + rest[:tokens], rest[tokens:]
     assert recorded == pieces
+
+
+def test_a_version_is_one_set_of_weights(ahead: Run, model: Path):
+    """The sampler's log-probability of each token is that of the weights of its version."""
+    folders = [model, *(ahead.saved(step) for step in range(5))]
+    policies = [AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32) for folder in folders]
+    for episode in ahead.episodes:
+        for turn in episode.turns:
+            ids = torch.tensor([*episode.prompt_ids(turn), *episode.response_ids(turn)])
+            at = len(ids) - len(episode.response_ids(turn)) - 1
+            sampled = torch.tensor(episode.response_logprobs(turn))
+            for version, tokens in turn.versions:
+                with torch.no_grad():
+                    wanted = token_logprobs(policies[version], ids)[at : at + tokens]
+                assert torch.allclose(sampled[:tokens], wanted, atol=1e-4)
+                at, sampled = at + tokens, sampled[tokens:]
 
 
 # -- the records of both ---------------------------------------------------------------------------------------------
