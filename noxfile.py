@@ -276,6 +276,24 @@ def roll(session: nox.Session) -> None:
 @nox.session
 def killed(session: nox.Session) -> None:
     """What is left of a run whose processes are killed in the middle of calls; 25 minutes, so not part of `tests`."""
+    each_adapter(session, "killed.py")
+
+
+@nox.session
+def staleness(session: nox.Session) -> None:
+    """50 updates of each framework that sample ahead within a bound; half an hour, so not part of `tests`."""
+    each_adapter(session, "staleness.py")
+
+
+@nox.session
+def clusters(session: nox.Session) -> None:
+    """verl on two nodes of a Ray cluster on this machine; minutes, so not part of `tests`."""
+    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/two_nodes.py", *session.posargs)
+
+
+def each_adapter(session: nox.Session, file: str) -> None:
+    """Run the tests in this file of each adapter, in the adapter's environment."""
     environments = {
         "trl": trl_environment(session),
         "verl": environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]]),
@@ -284,7 +302,7 @@ def killed(session: nox.Session) -> None:
         "roll": roll_environment(session),
     }
     for adapter, python in environments.items():
-        run(session, python, "-m", "pytest", "-s", f"tests/adapters/{adapter}/killed.py", *session.posargs)
+        run(session, python, "-m", "pytest", "-s", f"tests/adapters/{adapter}/{file}", *session.posargs)
 
 
 @nox.session
