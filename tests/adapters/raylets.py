@@ -39,13 +39,14 @@ def two_nodes(folder: str, devices: int = 1) -> Iterator[str]:
         cluster.shutdown()
 
 
-def note_node(kind: str) -> None:
-    """Write down the node of this process, if it is one of Ray's, and what it does."""
+def note_node() -> None:
+    """Write down the node of this process, if it is one of Ray's, and the name of its actor."""
     if ray.is_initialized():
-        node = ray.get_runtime_context().get_node_id()
-        Path(os.environ[FOLDER], f"node-{kind}-{os.getpid()}").write_text(node)
+        context = ray.get_runtime_context()
+        Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(f"{context.get_node_id()} {context.get_actor_name()}")
 
 
-def noted_nodes(folder: Path, kind: str) -> list[str]:
-    """The node of each process that does this."""
-    return [path.read_text() for path in sorted(folder.glob(f"node-{kind}-*"))]
+def noted_nodes(folder: Path, actor: str) -> list[str]:
+    """The node of each actor with this in its name."""
+    notes = [path.read_text().split(maxsplit=1) for path in sorted(folder.glob("node-*"))]
+    return [node for node, name in notes if actor in name]

@@ -12,6 +12,5 @@ from raylets import note_node  # noqa: E402
 
 sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
-# verl's name of a process, for example `ray::AgentLoopWorkerTQ`.
-note_node("agent" if "AgentLoop" in " ".join(sys.argv) else "other")
+note_node()
 register()

@@ -50,9 +50,10 @@ def test_it_trains_and_plays_on_both_nodes(model_folder: Path, tmp_path: Path):
     assert len(run.metrics) == STEPS
     trained = [one for one in open_records(tmp_path / "report").summaries if one.split == "train"]
     assert len(trained) == STEPS * 16
-    nodes = {kind: noted_nodes(tmp_path, kind) for kind in ("agent", "other")}
-    print({kind: len({*found}) for kind, found in nodes.items()})
-    assert len({*nodes["agent"]}) == len({*nodes["other"]}) == 2
+    for actor in ("agent_loop_worker", "WorkerDict"):  # that plays, and that trains
+        nodes = noted_nodes(tmp_path, actor)
+        print(f"{len(nodes)} processes {actor} on {len({*nodes})} nodes")
+        assert len(nodes) == len({*nodes}) == 2
     assert run.left == []
 
 
