@@ -28,7 +28,7 @@ def assert_bounded_records(folder: Path, bound: int, batch: int) -> None:
         batch: episodes per update.
     """
     trained = [one for one in open_records(folder).summaries if one.split == "train"]
-    assert Counter(one.update for one in trained) == {update: batch for update in range(1, UPDATES + 1)}
+    assert Counter(one.update for one in trained) == dict.fromkeys(range(1, UPDATES + 1), batch)
     staleness = Counter(one.staleness for one in trained if one.summary.turns)
     print(f"episodes by the age of their oldest token: {dict(staleness.most_common())}")
     assert {*staleness} <= {*range(bound + 1)}

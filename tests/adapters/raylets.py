@@ -43,7 +43,9 @@ def note_node() -> None:
     """Write down the node of this process, if it is one of Ray's, and the name of its actor."""
     if ray.is_initialized():
         context = ray.get_runtime_context()
-        Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(f"{context.get_node_id()} {context.get_actor_name()}")
+        Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(
+            f"{context.get_node_id()} {context.get_actor_name()}"
+        )
 
 
 def noted_nodes(folder: Path, actor: str) -> list[str]:

@@ -51,9 +51,7 @@ class Engine:
         self._has_weights = True
 
     @torch.inference_mode()
-    def generate(
-        self, requests: Sequence[Request], interrupted: Callable[[], bool] = lambda: False
-    ) -> list[Response]:
+    def generate(self, requests: Sequence[Request], interrupted: Callable[[], bool] = lambda: False) -> list[Response]:
         """Continue all prompts together. A response depends on its own request only, up to rounding.
 
         Args:

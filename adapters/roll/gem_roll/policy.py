@@ -13,7 +13,6 @@ from tensordict import TensorDict
 from gem_core.episode import TokenIds
 from gem_core.rollout import Completion
 
-
 VERSION = "gem_version"
 """Key of the version of the weights in the metrics of an answer, which ROLL's client passes on."""
 

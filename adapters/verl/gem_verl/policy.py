@@ -13,7 +13,6 @@ from gem_core.episode import TokenIds
 from gem_core.rollout import Completion
 from gem_core.seeding import derive_seed
 
-
 ABORTED = ("aborted", "abort")
 """What servers of verl report if a weight update ended a request."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +74,7 @@ def test_a_batch_is_at_most_one_older_than_the_weights_that_train_on_it(ahead: R
     for number, batch in enumerate(ahead.learner.batches_of):
         versions = {version for one in batch for version, _ in one.summary.versions}
         assert versions <= {number, max(number - 1, 0)}
-    assert [info["staleness/max"] for info in ahead.learner.info][0] == 0.0
+    assert ahead.learner.info[0]["staleness/max"] == 0.0
     assert all(info["staleness/max"] <= 1.0 for info in ahead.learner.info)
 
 
@@ -115,7 +116,7 @@ def test_a_version_is_one_set_of_weights(ahead: Run) -> None:
             assert torch.allclose(torch.tensor(one.response_logprobs(turn)), wanted, atol=1e-4)
 
 
-# -- the parts ------------------------------------------------------------------------------------------------------------
+# -- the parts --------------------------------------------------------------------------------------------------------
 
 
 class Steps:
@@ -124,6 +125,9 @@ class Steps:
     def __init__(self) -> None:
         self.begun: list[Future[int]] = []
         self.futures = SimpleNamespace(step=self.step)
+
+    def has_begun(self, number: int) -> bool:
+        return len(self.begun) > number
 
     def step(self, *prompts: Any) -> Future[int]:
         assert all(one.done() for one in self.begun), "one step in flight, never more"
@@ -137,7 +141,7 @@ def test_one_step_is_in_flight_and_none_is_begun_that_nobody_needs() -> None:
     with ThreadPoolExecutor(1) as pool:
         for number in range(1000):
             taking = pool.submit(ahead.step, ["", ""])
-            wait_until(lambda: len(actor.begun) > number)
+            wait_until(partial(actor.has_begun, number))
             actor.begun[number].set_result(number)
             assert taking.result(SECONDS) == number
             assert len(actor.begun) == min(number + 2, 1000)

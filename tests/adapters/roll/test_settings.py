@@ -14,8 +14,8 @@ from recorded import AGGREGATIONS, DEFAULTS, GENERATING
 from gem_core.errors import EnvKwargsError, GemError, NotFoundError, SettingsError
 from gem_roll.checks import check, check_apart, check_devices, check_keys
 from gem_roll.completion import completed
-from gem_roll.settings import GemSettings
 from gem_roll.launch import compose
+from gem_roll.settings import GemSettings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 YAML = EXAMPLES / "roll_guess_the_number_gpu.yaml"

@@ -167,7 +167,9 @@ class Interrupting:
 
 
 def policy_of(client: Any, **options: Any) -> ServerPolicy:
-    return ServerPolicy(client, {"logprobs": True}, **{"max_tokens": 6, "ends": {9}, "episode": "e", "seed": 5, **options})
+    return ServerPolicy(
+        client, {"logprobs": True}, **{"max_tokens": 6, "ends": {9}, "episode": "e", "seed": 5, **options}
+    )
 
 
 def sample(policy: ServerPolicy, prompt: list[int]) -> Any:

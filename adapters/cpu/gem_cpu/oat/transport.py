@@ -56,7 +56,7 @@ class _Futures:
             if name == "init":
                 answer()  # transformers cannot load two models of a process at a time
             else:
-                # Launchpad's servers answer each call on a thread, too. Python waits for no thread of a run that failed.
+                # As Launchpad's servers answer calls. Python waits for no thread of a run that failed.
                 threading.Thread(target=answer, name=f"gem-cpu-{name}", daemon=True).start()
             return future
 
