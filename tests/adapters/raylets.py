@@ -50,5 +50,5 @@ def note_node() -> None:
 
 def noted_nodes(folder: Path, actor: str) -> list[str]:
     """The node of each actor with this in its name."""
-    notes = [path.read_text().split(maxsplit=1) for path in sorted(folder.glob("node-*"))]
+    notes = [path.read_text().split(" ", 1) for path in sorted(folder.glob("node-*"))]
     return [node for node, name in notes if actor in name]

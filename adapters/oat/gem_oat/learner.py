@@ -42,7 +42,8 @@ class GemLearner(PPOLearner):
         super()._init(args, actors)
         self.dataset_builder = NumberedRows
         if args.max_staleness:
-            self.collector.actors = [ActorAhead(actor, args.batches) for actor in actors]
+            collector: Any = self.collector
+            collector.actors = [ActorAhead(actor, args.batches) for actor in actors]
         # A separate group for Python objects: NCCL would send them through GPUs, and its waits time out.
         self._everyone: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
         self._turns = TurnTable.of([], [], [])

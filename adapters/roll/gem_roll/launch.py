@@ -57,7 +57,8 @@ def train(config: DictConfig) -> None:
     check_keys(given, GemConfig.__dataclass_fields__)
     clean_up_after_this_process()
     whole = from_dict(data_class=GemConfig, data=completed(given, settings))
-    check_apart(settings, whole.actor_train.device_mapping, whole.actor_infer.device_mapping)
+    gpus: list[Any] = [cluster.device_mapping for cluster in (whole.actor_train, whole.actor_infer)]
+    check_apart(settings, *gpus)
     if not ray.is_initialized():
         init()
     with own_errors():

@@ -78,7 +78,7 @@ class TurnTrainer(PPOTrainerSync):
         self._wait: Callable[[str, float], float] = self.replay_buffer._wait_for_next_poll
         self.replay_buffer._wait_for_next_poll = self._wait_for_next_poll
         self._finished: Callable[..., set[str]] = self.replay_buffer._sampleable_terminal_keys
-        self.replay_buffer._sampleable_terminal_keys = self._sampleable_terminal_keys
+        self.replay_buffer._sampleable_terminal_keys = self._due_terminal_keys
 
     # -- verl's public methods --------------------------------------------------------------------------------------
 
@@ -121,14 +121,16 @@ class TurnTrainer(PPOTrainerSync):
     def on_sample_end(self) -> None:
         """Stop sampling, because the device is needed for training."""
         if self._ahead is not None:
-            self.checkpoint_manager.abort_replicas()
+            engines: Any = self.checkpoint_manager
+            engines.abort_replicas()
         super().on_sample_end()
 
     def on_step_end(self) -> None:
         """Publish the weights, and continue sampling."""
         super().on_step_end()
         if self._ahead is not None:
-            self.checkpoint_manager.resume_generation_replicas()
+            engines: Any = self.checkpoint_manager
+            engines.resume_generation_replicas()
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
@@ -136,13 +138,14 @@ class TurnTrainer(PPOTrainerSync):
         self._liveness.check()
         return self._wait(partition_id, last_debug_time)
 
-    def _sampleable_terminal_keys(self, partition_id: str, *args: Any) -> set[str]:
-        found = self._finished(partition_id, *args)
+    def _due_terminal_keys(self, partition_id: str, eviction_reasons: Any) -> set[str]:
+        found = self._finished(partition_id, eviction_reasons)
         return found if self._ahead is None or partition_id == "val" else found & self._ahead.due
 
     def _submit_batch_to_rollout(self, batch: TensorDict) -> int:
         if self._ahead is not None:
-            self._ahead.add(batch["uid"], self.train_dataloader.state_dict())
+            tasks: Any = batch["uid"]
+            self._ahead.add(tasks, self.train_dataloader.state_dict())
         return super()._submit_batch_to_rollout(batch)
 
     def _save_checkpoint(self) -> None:

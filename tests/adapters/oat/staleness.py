@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fifty_updates import UPDATES, assert_bounded_records
 from runs import arguments, train
+from training_run import SECONDS
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 
 def test_the_bound_holds_for_fifty_updates(model: Path, tmp_path: Path) -> None:

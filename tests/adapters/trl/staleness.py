@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fifty_updates import UPDATES, assert_bounded_records
+from training_run import SECONDS
+
+pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 
 def test_the_bound_holds_for_fifty_updates(trainer: Any, tmp_path: Path):

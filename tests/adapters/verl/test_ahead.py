@@ -24,7 +24,7 @@ from gem_tiny import tiny_model
 from gem_verl.policy import ServerPolicy
 from gem_verl.trainer import TurnTrainer
 
-# -- the bound: a trainer of 1,000 steps --------------------------------------------------------------------------------
+# -- the bound: a trainer of 1,000 steps ------------------------------------------------------------------------------
 
 
 class Rollouts:
@@ -96,7 +96,8 @@ def train(made: TurnTrainer, rollouts: Rollouts, steps: int) -> list[list[str]]:
     """Take the steps of a training as verl does. Returns the tasks of each batch, in verl's names."""
     made.on_train_begin()
     batches: list[list[str]] = []
-    for made.global_steps in range(made.global_steps, made.global_steps + steps):
+    for step in range(made.global_steps, made.global_steps + steps):
+        made.global_steps = step
         made.prepare_step()
         batch, _ = made.replay_buffer.sample(made.global_steps, "train", 8)
         made.on_sample_end()
@@ -144,7 +145,7 @@ def test_a_resumed_run_plays_what_was_begun_and_not_trained_on(simulated, tmp_pa
     assert sorted(rollouts.tasks[uid] for batch in batches for uid in batch) == [*range(24, 72)]
 
 
-# -- a response that is interrupted -------------------------------------------------------------------------------------
+# -- a response that is interrupted -----------------------------------------------------------------------------------
 
 
 class Interrupting:
@@ -195,7 +196,7 @@ def test_a_response_that_is_interrupted_at_its_limit_is_complete():
     assert len(client.calls) == 1
 
 
-# -- the server of runs on a CPU ------------------------------------------------------------------------------------------
+# -- the server of runs on a CPU --------------------------------------------------------------------------------------
 
 
 class Direct(LLMServerClient):
