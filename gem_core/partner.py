@@ -14,7 +14,7 @@ from gem_core.errors import EnvKwargsError
 HEARD = "heard"
 """Key of `info`, and the option of `reset`: a list of a partner's answers, in the order in which they came."""
 
-PartnerSetting: TypeAlias = "str | Mapping[str, Any]"
+PartnerSetting: TypeAlias = str | Mapping[str, Any]
 """The name of a partner, such as `model:qwen`, or a dict of the name as `model` and further options."""
 
 

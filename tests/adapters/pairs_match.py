@@ -118,9 +118,7 @@ def assert_trained_with_rae(
         assert len({one.match for one in episodes}) == matches
         returns = [returns_to_go([turn.reward for turn in one.turns], gamma)[0] for one in episodes]
         for agent in Pair.agents:
-            mean = statistics.fmean(
-                number for number, one in zip(returns, episodes, strict=True) if one.agent == agent
-            )
+            mean = statistics.fmean(number for number, one in zip(returns, episodes, strict=True) if one.agent == agent)
             kept = 0.95**matches if agent in baselines else 0.0
             baselines[agent] = kept * baselines.get(agent, 0.0) + (1 - kept) * mean
         want = sorted(

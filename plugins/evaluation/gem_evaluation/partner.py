@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from gem_core.errors import EnvError, EnvKwargsError
 from gem_evaluation.conversation import Message, Prompt, Reply
@@ -75,7 +75,7 @@ class ModelPartner:
 class _Line:
     """A model with its session, which a thread holds open from the first question to the last user's leaving."""
 
-    _lines: dict[str, _Line] = {}
+    _lines: ClassVar[dict[str, _Line]] = {}
     _lock = threading.Lock()
 
     def __init__(self, key: str, model: Model) -> None:
