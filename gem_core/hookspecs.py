@@ -72,8 +72,8 @@ def gem_find_env(env_id: str) -> EnvSpec | None:
 def gem_find_partner(name: str, options: Mapping[str, Any]) -> Partner | None:
     """Whom an environment asks under this name, as an opponent or a customer; `None` if there is nobody.
 
-    Only the plugin of the name's namespace is asked. It answers quickly: weights are loaded with the first question. Each
-    call gives an object of its own.
+    Only the plugin of the name's namespace is asked. It answers quickly: weights are loaded with the first question.
+    Each call gives an object of its own.
 
     Example:
         @hookimpl
