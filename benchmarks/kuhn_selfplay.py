@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/kuhn_selfplay.py [--seeds 0 1 2] [--updates 400]
 
-One policy plays both seats, with the estimator `rae`. Exploitability is exact: the model's probability of a bet is
+One policy plays both seats, with the estimator `rae`. The warm start teaches it words and format on random play: it says
+its card, then its move, so that the move has the card right before it. Exploitability is exact: the model's probability of a bet is
 computed for each of the twelve things that a player can know. Self-play circles around an equilibrium, so the policy
 that counts is the average of the last checkpoints: the player who draws one of them for each match. The probabilities
 of every checkpoint are written to a file.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -23,7 +25,7 @@ from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen3ForCausa
 
 import gem_core
 from gem_core.rollout import ChatTemplate, Conversation
-from gem_matches.kuhn import BET, INFORMATION_SETS, PASS, Policy, exploitability
+from gem_matches.kuhn import ACTIONS, BET, INFORMATION_SETS, PASS, KuhnPoker, Policy, exploitability
 from gem_matches.moves import boxed
 from gem_tiny import tiny_policy
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
@@ -34,11 +36,22 @@ SEATS = {"benchmark:KuhnFirst-v0": "player 1", "benchmark:KuhnSecond-v0": "playe
 """Ids for the warm start, with the seat that a random player has: transcripts show what one player sees."""
 
 
+class SaidKuhnPoker(KuhnPoker):
+    """Random play that says its card; nobody else reads that."""
+
+    def random_action(self, agent: str, rng: random.Random) -> str:
+        return _said(self._cards[agent], rng.choice(ACTIONS))
+
+
 class Read(TrainerCallback):
     """Reads the policy before the training and after every so many updates."""
 
-    def __init__(self, prompts: Sequence[list[int]], moves: Sequence[list[int]], every: int) -> None:
-        self.prompts, self.moves, self.every = prompts, moves, every
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, every: int) -> None:
+        self.asked = [
+            (_prompt(tokenizer, card, history), [_ids(tokenizer, _said(card, move)) for move in ACTIONS])
+            for card, history in INFORMATION_SETS
+        ]
+        self.every = every
         self.policies: list[dict[tuple[str, str], float]] = []
         self.allowed: list[float] = []
 
@@ -52,8 +65,8 @@ class Read(TrainerCallback):
     def read(self, model: Qwen3ForCausalLM) -> None:
         bets: list[float] = []
         allowed: list[float] = []
-        for prompt in self.prompts:
-            passes, bet = (_probability(model, prompt, move) for move in self.moves)
+        for prompt, responses in self.asked:
+            passes, bet = (_probability(model, prompt, response) for response in responses)
             bets.append(bet / (passes + bet))
             allowed.append(passes + bet)
         self.policies.append(dict(zip(INFORMATION_SETS, bets, strict=True)))
@@ -84,8 +97,7 @@ def main(options: argparse.Namespace) -> None:
 
 def train(seed: int, options: argparse.Namespace) -> Read:
     model, tokenizer = tiny_policy([*SEATS], warm_start_steps=options.warm_start_steps, seed=seed)
-    moves = [_ids(tokenizer, boxed(move)) for move in MOVES.values()]
-    read = Read([_prompt(tokenizer, *known) for known in INFORMATION_SETS], moves, options.every)
+    read = Read(tokenizer, options.every)
     with tempfile.TemporaryDirectory() as folder:
         args = TurnGRPOConfig(
             folder,
@@ -95,7 +107,7 @@ def train(seed: int, options: argparse.Namespace) -> Read:
             per_device_train_batch_size=options.matches,
             gradient_accumulation_steps=1,
             max_steps=options.updates,
-            max_completion_length=max(map(len, moves)),
+            max_completion_length=len(_ids(tokenizer, _said("K", BET))),
             learning_rate=options.learning_rate,
             lr_scheduler_type="constant",
             weight_decay=0.0,
@@ -135,13 +147,17 @@ def _prompt(tokenizer: PreTrainedTokenizerFast, card: str, history: str) -> list
         conversations = {agent: Conversation(ChatTemplate(tokenizer)) for agent in agents}
         for code in history:
             conversations[info["agent"]].observe(observation, info)
-            conversations[info["agent"]].respond(_ids(tokenizer, boxed(MOVES[code])))
+            conversations[info["agent"]].respond(_ids(tokenizer, _said(card, MOVES[code])))
             observation, _, _, _, info = env.step(boxed(MOVES[code]))
         mine = conversations[info["agent"]]
         mine.observe(observation, {})
         if f"yours is {card}." in tokenizer.decode(mine.prompt().tolist()):
             return mine.prompt().tolist()
     raise RuntimeError(f"no match shows {card!r} after {history!r}")
+
+
+def _said(card: str, move: str) -> str:
+    return f"{card}{boxed(move)}"
 
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
@@ -175,5 +191,5 @@ def _options(arguments: Iterable[str] | None = None) -> argparse.Namespace:
 
 if __name__ == "__main__":
     for name, opponent in SEATS.items():
-        gem_core.register(name, "gem_matches.kuhn:KuhnPoker", kwargs={"opponents": {opponent: "random"}})
+        gem_core.register(name, SaidKuhnPoker, kwargs={"opponents": {opponent: "random"}})
     main(_options())
