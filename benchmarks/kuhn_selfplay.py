@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/kuhn_selfplay.py [--seeds 0 1 2] [--updates 400]
 
-One policy plays both seats, with the estimator `rae`. The warm start teaches it words and format on random play: it says
-its card, then its move, so that the move has the card right before it. Exploitability is exact: the model's probability of a bet is
+One policy plays both seats, with the estimator `rae`. It is told its seat and
+its card and no rules, so that a model of 100,000 parameters sees the card at once; the warm start teaches it words and
+format on random play. Exploitability is exact: the model's probability of a bet is
 computed for each of the twelve things that a player can know. Self-play circles around an equilibrium, so the policy
 that counts is the average of the last checkpoints: the player who draws one of them for each match. The probabilities
 of every checkpoint are written to a file.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -30,17 +30,17 @@ from gem_matches.moves import boxed
 from gem_tiny import tiny_policy
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
-ENV = "match:KuhnPoker-v0"
+ENV = "benchmark:KuhnPoker-v0"
 MOVES = {"p": PASS, "b": BET}
 SEATS = {"benchmark:KuhnFirst-v0": "player 1", "benchmark:KuhnSecond-v0": "player 0"}
 """Ids for the warm start, with the seat that a random player has: transcripts show what one player sees."""
 
 
-class SaidKuhnPoker(KuhnPoker):
-    """Random play that says its card; nobody else reads that."""
+class TerseKuhnPoker(KuhnPoker):
+    """The same game in fewer words."""
 
-    def random_action(self, agent: str, rng: random.Random) -> str:
-        return _said(self._cards[agent], rng.choice(ACTIONS))
+    def _rules(self, agent: str) -> str:
+        return f"{agent} {self._cards[agent]}"
 
 
 class Read(TrainerCallback):
@@ -48,7 +48,7 @@ class Read(TrainerCallback):
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, every: int) -> None:
         self.asked = [
-            (_prompt(tokenizer, card, history), [_ids(tokenizer, _said(card, move)) for move in ACTIONS])
+            (_prompt(tokenizer, card, history), [_ids(tokenizer, boxed(move)) for move in ACTIONS])
             for card, history in INFORMATION_SETS
         ]
         self.every = every
@@ -107,7 +107,7 @@ def train(seed: int, options: argparse.Namespace) -> Read:
             per_device_train_batch_size=options.matches,
             gradient_accumulation_steps=1,
             max_steps=options.updates,
-            max_completion_length=len(_ids(tokenizer, _said("K", BET))),
+            max_completion_length=len(_ids(tokenizer, boxed(BET))),
             learning_rate=options.learning_rate,
             lr_scheduler_type="constant",
             weight_decay=0.0,
@@ -147,17 +147,13 @@ def _prompt(tokenizer: PreTrainedTokenizerFast, card: str, history: str) -> list
         conversations = {agent: Conversation(ChatTemplate(tokenizer)) for agent in agents}
         for code in history:
             conversations[info["agent"]].observe(observation, info)
-            conversations[info["agent"]].respond(_ids(tokenizer, _said(card, MOVES[code])))
+            conversations[info["agent"]].respond(_ids(tokenizer, boxed(MOVES[code])))
             observation, _, _, _, info = env.step(boxed(MOVES[code]))
         mine = conversations[info["agent"]]
         mine.observe(observation, {})
-        if f"yours is {card}." in tokenizer.decode(mine.prompt().tolist()):
+        if f"{info['agent']} {card}" in tokenizer.decode(mine.prompt().tolist()):
             return mine.prompt().tolist()
     raise RuntimeError(f"no match shows {card!r} after {history!r}")
-
-
-def _said(card: str, move: str) -> str:
-    return f"{card}{boxed(move)}"
 
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
@@ -191,5 +187,6 @@ def _options(arguments: Iterable[str] | None = None) -> argparse.Namespace:
 
 if __name__ == "__main__":
     for name, opponent in SEATS.items():
-        gem_core.register(name, SaidKuhnPoker, kwargs={"opponents": {opponent: "random"}})
+        gem_core.register(name, TerseKuhnPoker, kwargs={"opponents": {opponent: "random"}})
+    gem_core.register(ENV, TerseKuhnPoker)
     main(_options())
