@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gem_core.episode import Episode, Run, Source
     from gem_core.errors import EnvFailure
     from gem_core.failures import ErrorAction
+    from gem_core.partner import Partner
     from gem_core.turn_batch import TurnBatch
     from gem_core.update import Update
 
@@ -64,6 +65,20 @@ def gem_find_env(env_id: str) -> EnvSpec | None:
         def gem_find_env(env_id):
             size = env_id.removeprefix("maze:Square-v0-")
             return EnvSpec(env_id, "my_mazes.env:Maze", {"size": int(size)}) if size.isdecimal() else None
+    """
+
+
+@hookspec
+def gem_find_partner(name: str, options: Mapping[str, Any]) -> Partner | None:
+    """Whom an environment asks under this name, as an opponent or a customer; `None` if there is nobody.
+
+    Only the plugin of the name's namespace is asked. It answers quickly: weights are loaded with the first question.
+    Each call gives an object of its own.
+
+    Example:
+        @hookimpl
+        def gem_find_partner(name, options):
+            return Parrot(**options) if name == "zoo:parrot" else None
     """
 
 

@@ -7,16 +7,20 @@ acted. An opponent with a fixed policy acts inside the environment, from a gener
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError, near_matches
 from gem_core.match import Match, MatchStep
+from gem_core.partner import Conversation, Heard, Partner, PartnerSetting
 
 RANDOM = "random"
 """The opponent that draws among valid actions."""
+
+FindPartner: TypeAlias = Callable[[PartnerSetting], Partner]
+"""Gives the partner of a setting; raises `NotFoundError` or `EnvKwargsError` where there is none."""
 
 
 class MatchEnv(Env):
@@ -27,17 +31,33 @@ class MatchEnv(Env):
 
     Args:
         match: the match.
-        opponents: agents with a fixed policy, `random` or one of `Match.scripts`: `{"player 1": "random"}`. All other
-            agents are played through this environment.
+        opponents: agents with a fixed policy: `random`, one of `Match.scripts`, or a partner, for example
+            `{"player 1": "model:qwen"}`. All other agents are played through this environment.
+        find_partner: gives the partner of a setting. Without it, there are no partners.
 
     Raises:
         EnvKwargsError: an unknown agent or policy, or no agent is left to play.
+        NotFoundError: a partner that does not exist.
     """
 
-    def __init__(self, match: Match, opponents: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        match: Match,
+        opponents: Mapping[str, PartnerSetting] | None = None,
+        find_partner: FindPartner | None = None,
+    ) -> None:
         self._match = match
-        self._opponents = _checked(match, {} if opponents is None else opponents)
-        self._agents = tuple(agent for agent in match.agents if agent not in self._opponents)
+        self._opponents: dict[str, str] = {}
+        self._partners: dict[str, Partner] = {}
+        for agent, policy in _checked(match, {} if opponents is None else opponents).items():
+            if isinstance(policy, str) and policy in (RANDOM, *match.scripts):
+                self._opponents[agent] = policy
+            else:
+                self._partners[agent] = _partner(match, agent, policy, find_partner)
+        self._conversations: dict[str, Conversation] = {}
+        self._heard = Heard()
+        others = {*self._opponents, *self._partners}
+        self._agents = tuple(agent for agent in match.agents if agent not in others)
         self._opponent_rng = random.Random()
         self._unread: dict[str, list[str]] = {}
         self._spoken: dict[str, str] = {}
@@ -49,8 +69,12 @@ class MatchEnv(Env):
         """The agents that are played through this environment."""
         return self._agents
 
-    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+    def reset(self, seed: int | None = None, *, heard: Sequence[str] = (), **options: Any) -> ResetResult:
         """Start a match, and let opponents act until one of `agents` is next.
+
+        Args:
+            seed: makes the match reproducible; `None` continues with the current generator.
+            heard: answers of partners that a replay repeats; see `gem_core.partner`.
 
         Raises:
             EnvError: the match ended before that, or it breaks the contract of `Match`.
@@ -60,13 +84,18 @@ class MatchEnv(Env):
         self._opponent_rng = random.Random(self.rng.getrandbits(64))
         self._spoken = {}
         self._left = {*self._agents}
-        self._unread = {agent: [] for agent in self._agents}
+        self._unread = {agent: [] for agent in (*self._agents, *self._partners)}
+        self._heard = Heard(heard)
+        episode = f"{self.rng.getrandbits(64):016x}" if self._partners else ""
+        self._conversations = {
+            agent: Conversation(partner, f"{episode} {agent}", self._heard) for agent, partner in self._partners.items()
+        }
         self._read(self._match.reset())
         before = _Gathered()
         self._play_on(before)
         if before.ends:
             raise EnvError(f"{self!r}: the match ended for {', '.join(before.ends)} before any of its agents had acted")
-        return self._shown(self._agent), {"agent": self._agent}
+        return self._shown(self._agent), {"agent": self._agent, **self._heard.shown()}
 
     def step(self, action: str) -> StepResult:
         """Play the action of the agent that `info["agent"]` named last."""
@@ -79,6 +108,7 @@ class MatchEnv(Env):
             "agent_rewards": {agent: reward for agent, reward in new.rewards.items() if agent != actor},
             "agent_infos": new.infos,
             "agent_ends": new.ends,
+            **self._heard.taken(),
         }
         over = not self._left
         last = {agent: self._shown(agent) for agent in new.ends}
@@ -94,6 +124,11 @@ class MatchEnv(Env):
         """A valid action of the agent that is next."""
         return self._match.random_action(self._agent, self.rng)
 
+    def close(self) -> None:
+        """Part from the partners."""
+        for partner in self._partners.values():
+            partner.close()
+
     @property
     def match(self) -> Match:
         """The match."""
@@ -104,7 +139,7 @@ class MatchEnv(Env):
         match = self._match
         while self._left:
             for agent in match.acting:
-                if agent in self._opponents and agent not in self._spoken:
+                if agent not in self._agents and agent not in self._spoken:
                     self._spoken[agent] = self._opponent_action(agent)
             waiting = [agent for agent in match.acting if agent not in self._spoken]
             if waiting:
@@ -117,6 +152,8 @@ class MatchEnv(Env):
             self._left -= new.ends.keys()
 
     def _opponent_action(self, agent: str) -> str:
+        if agent in self._conversations:
+            return self._conversations[agent].ask(self._shown(agent))
         policy = self._opponents[agent]
         if policy == RANDOM:
             return self._match.random_action(agent, self._opponent_rng)
@@ -124,7 +161,7 @@ class MatchEnv(Env):
 
     def _read(self, observations: Mapping[str, str]) -> None:
         for agent, text in observations.items():
-            if agent in self._left and text:
+            if text and (agent in self._left or agent in self._partners):
                 self._unread[agent].append(text)
 
     def _shown(self, agent: str) -> str:
@@ -153,23 +190,30 @@ class _Gathered:
                 self.infos[agent] = {"success": False, **self.infos.get(agent, {})}
 
 
-def _checked(match: Match, opponents: object) -> dict[str, str]:
+def _checked(match: Match, opponents: object) -> dict[str, PartnerSetting]:
     if not isinstance(opponents, Mapping):
         raise EnvKwargsError(
             f"opponents={opponents!r} is no dict. Give a policy for each agent that is not played from outside, for "
             f"example {{{[*match.agents][-1]!r}: {RANDOM!r}}}"
         )
     given = cast("Mapping[object, object]", opponents)
-    policies = [RANDOM, *match.scripts]
-    for agent, policy in given.items():
+    for agent in given:
         if agent not in match.agents:
             hint = near_matches(str(agent), match.agents)
             raise EnvKwargsError(f"opponents: there is no agent {agent!r}.{hint} Agents: {', '.join(match.agents)}")
-        if policy not in policies:
-            hint = near_matches(str(policy), policies)
-            raise EnvKwargsError(
-                f"opponents: {agent} cannot be played by {policy!r}.{hint} Use one of {', '.join(policies)}"
-            )
     if len(given) == len(match.agents):
         raise EnvKwargsError(f"opponents={opponents!r} leaves no agent to play. Leave out at least one.")
-    return cast("dict[str, str]", dict(given))
+    return cast("dict[str, PartnerSetting]", dict(given))
+
+
+def _partner(match: Match, agent: str, policy: PartnerSetting, find_partner: FindPartner | None) -> Partner:
+    """The partner that plays an agent."""
+    known = [RANDOM, *match.scripts]
+    named = isinstance(policy, Mapping) or (isinstance(cast("object", policy), str) and ":" in policy)
+    if not named or find_partner is None:
+        hint = near_matches(str(policy), known)
+        raise EnvKwargsError(
+            f"opponents: {agent} cannot be played by {policy!r}.{hint} Use one of {', '.join(known)}, or a model, for "
+            "example 'model:qwen'"
+        )
+    return find_partner(policy)

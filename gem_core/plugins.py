@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pluggy
 
@@ -38,6 +38,9 @@ from gem_core.errors import (
     near_matches,
 )
 from gem_core.specs import AdapterSpec, AdvantageSpec, EnvSpec, Provenance, Spec, ToolSpec, namespace_of
+
+if TYPE_CHECKING:
+    from gem_core.partner import Partner
 
 GROUP = "gem_core.plugins"
 IN_PROCESS = "<in-process>"
@@ -242,6 +245,21 @@ class PluginManager:
                     _check_spec(spec, EnvSpec, "gem_find_env", plugin.provenance)
                     found.append(Registration(spec, plugin.provenance))
         return found
+
+    def partner(self, name: str, options: Mapping[str, Any]) -> Partner | None:
+        """What the plugin of the name's namespace has for an environment to ask, or `None`.
+
+        Raises:
+            PluginError: the plugin failed.
+        """
+        plugins = self.load(namespace_of(name)) if namespace_of(name) else []
+        for plugin in (one for one in plugins if one.status == "ok"):
+            for implementation in self._implementations("gem_find_partner", of=plugin.module):
+                with boundary(_search_error(plugin.provenance, name)):
+                    partner = _call(implementation, {"name": name, "options": options})
+                if partner is not None:
+                    return partner
+        return None
 
     def add(self, hook: str, spec: Spec) -> None:
         """Add a spec from this process. A later spec of the same id replaces it: notebook cells run again."""

@@ -24,10 +24,12 @@ from gem_core.errors import (
 )
 from gem_core.match import Match
 from gem_core.match_env import MatchEnv
+from gem_core.partner import name_and_options
 from gem_core.plugins import Registration, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of
 
 if TYPE_CHECKING:
+    from gem_core.partner import Partner, PartnerSetting
     from gem_core.tool import Tool
 
 
@@ -164,6 +166,28 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
     return tool
 
 
+def find_partner(setting: PartnerSetting) -> Partner:
+    """Somebody whom an environment asks, for example a model as an opponent.
+
+    Args:
+        setting: a name such as `model:qwen`, or a dict of the name as `model` and options.
+
+    Raises:
+        NotFoundError: no installed plugin knows the name.
+        EnvKwargsError: neither a name nor a dict with a name.
+        PluginError: the plugin failed.
+    """
+    name, options = name_and_options(setting)
+    partner = manager.partner(name, options)
+    if partner is None:
+        known = sorted(plugin.name for plugin in manager.plugins())
+        raise NotFoundError(
+            f"no partner {name!r}.{near_matches(namespace_of(name), known)} A partner's name begins with its plugin, "
+            "for example model:qwen"
+        )
+    return partner
+
+
 def _construct(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any]) -> Any:
     constructor = wanted.resolve()
     if not (inspect.isclass(constructor) and issubclass(constructor, Match)):
@@ -173,7 +197,7 @@ def _construct(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any]) -> Any:
     own = {name: value for name, value in kwargs.items() if name != _OPPONENTS}
     _check_kwargs(wanted.id, constructor, own, (_OPPONENTS,))
     _check_types(wanted.id, constructor, own)
-    return MatchEnv(constructor(**own), kwargs.get(_OPPONENTS))
+    return MatchEnv(constructor(**own), kwargs.get(_OPPONENTS), find_partner)
 
 
 def _not_built(wanted: EnvSpec | ToolSpec, kwargs: Mapping[str, Any], error: BaseException) -> GemError:

@@ -107,7 +107,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
     def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
         """A builder of an episode that starts with this observation."""
 
-    async def run(self, policy: AnyPolicy, task: Task | int) -> Episode | None:
+    async def run(self, policy: AnyPolicy, task: Task | int, heard: Sequence[str] = ()) -> Episode | None:
         """Play one episode of a task, as `play` does.
 
         Returns:
@@ -117,7 +117,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             EnvError: several agents played; see `play`.
             ValueError, PolicyError, EnvFailure, ClosedError, RuntimeError: as `play`.
         """
-        episodes = await self.play(policy, task)
+        episodes = await self.play(policy, task, heard)
         if len(episodes) > 1:
             agents = ", ".join(episode.agent for episode in episodes)
             raise EnvError(
@@ -126,13 +126,14 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             )
         return episodes[0] if episodes else None
 
-    async def play(self, policy: AnyPolicy, task: Task | int) -> list[Episode]:
+    async def play(self, policy: AnyPolicy, task: Task | int, heard: Sequence[str] = ()) -> list[Episode]:
         """Play a task once. Cancelling it waits for the call under way.
 
         Args:
             policy: answers one prompt; each episode may have its own.
             task: what to play, for example an entry of a `TaskTable`; a number is enough where there is one
                 environment. Episodes of one task form a group.
+            heard: what partners answered when this task was played before; see `gem_core.partner`.
 
         Returns:
             The episode; of a match, one for each agent that was asked. Nothing where the environment failed and the
@@ -151,7 +152,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         async with self._semaphore(chosen.env_id):
             slot = self._free[chosen.env_id].pop()
             try:
-                return await self._play(policy, chosen, slot)
+                return await self._play(policy, chosen, slot, heard)
             finally:
                 self._live.pop(slot, None)
                 self._dropped.discard(slot)
@@ -213,7 +214,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             self._slots = {one: asyncio.Semaphore(len(slots)) for one, slots in self._free.items()}
         return self._slots[env_id]
 
-    async def _play(self, policy: AnyPolicy, task: Task, slot: int) -> list[Episode]:
+    async def _play(self, policy: AnyPolicy, task: Task, slot: int, heard: Sequence[str]) -> list[Episode]:
         episode = self._live[slot] = Episode(
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.number),
@@ -224,7 +225,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             provenance=self._session.origin(task.env_id),
             run=self._session.run.id,
         )
-        opening = await self._envs.reset(slot, task)
+        opening = await self._envs.reset(slot, task, heard)
         builder = builder_of(episode, self._builder, opening.observation, opening.info)
         while not builder.over:
             self._live[slot] = builder.episode

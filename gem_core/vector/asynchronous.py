@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
@@ -50,9 +50,9 @@ class AsyncVectorEnv:
         """What ended it: a failure that is to stop the run, or that it was closed."""
         return self._error
 
-    async def reset(self, slot: int, task: Task) -> Transition:
-        """Start an episode of that task in a slot; raises as `step`."""
-        return await self._ask(slot, partial(self._vec.send_reset, [slot], tasks=[task]))
+    async def reset(self, slot: int, task: Task, heard: Sequence[str] = ()) -> Transition:
+        """Start an episode of that task in a slot, as `VectorEnv.send_reset`; raises as `step`."""
+        return await self._ask(slot, partial(self._vec.send_reset, [slot], tasks=[task], heard=heard))
 
     async def step(self, slot: int, action: str) -> Transition:
         """Play one turn there.

@@ -185,7 +185,9 @@ class VectorEnv(ABC):
                 calls[slot] = call
         self._start(calls)
 
-    def send_reset(self, slots: Sequence[int], *, tasks: Sequence[Task] | None = None) -> None:
+    def send_reset(
+        self, slots: Sequence[int], *, tasks: Sequence[Task] | None = None, heard: Sequence[str] = ()
+    ) -> None:
         """Start the next episode in the slots named, without waiting.
 
         `recv` gives each opening as a transition with no reward that ends nothing. Raises as `step`.
@@ -194,6 +196,7 @@ class VectorEnv(ABC):
             slots: which slots.
             tasks: a task of the run for each, in place of the slot's own next one. Its episode has number 0, and the
                 next episodes of that slot move on from there, by one round each.
+            heard: with `tasks`: what partners answered when they were played before; see `gem_core.partner`.
         """
         if tasks is None:
             self._check_free(slots)
@@ -207,7 +210,10 @@ class VectorEnv(ABC):
             if task.env_id != self.env_ids[slot]:
                 raise ValueError(f"slot {slot} has {self.env_ids[slot]}, which cannot play {task}")
         self._check_places(slots)
-        starts = {slot: start_of_task(self.plan, task) for slot, task in zip(slots, tasks, strict=True)}
+        starts = {
+            slot: start_of_task(self.plan, task)._replace(heard=tuple(heard))
+            for slot, task in zip(slots, tasks, strict=True)
+        }
         self._start_episodes({slot: partial(self._states[slot].start_with, start) for slot, start in starts.items()})
 
     def abandon(self, slots: Sequence[int]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from gem_core.env import RESERVED, Info, ResetResult
 from gem_core.errors import EnvError, FailureKind, GemError, boundary, described
+from gem_core.partner import HEARD
 from gem_core.picture import IMAGES, as_uris
 from gem_core.seeding import derive_seed
 from gem_core.vector.tasks import Task
@@ -60,6 +61,8 @@ class Reset(NamedTuple):
     """How far `number` and `index` of the next episode's task are from those of this task."""
     given_seed: int | None = None
     """A seed for this episode alone, in place of the one that the run derives."""
+    heard: tuple[str, ...] = ()
+    """What a partner answered when this episode was played before; see `gem_core.partner`."""
 
     @property
     def seed(self) -> int:
@@ -163,6 +166,12 @@ def _info(value: Any, what: str) -> Info:
     return checked_info(cast("Info", value), what)
 
 
+def _texts(value: Any, what: str) -> list[str]:
+    if not isinstance(value, list):
+        raise InvalidAnswer(f"{what} of the type {type(value).__name__}, which is not a list")
+    return [_words(one, what) for one in cast("list[Any]", value)]
+
+
 def _uris(value: Any, what: str) -> list[str]:
     try:
         return as_uris(value)
@@ -180,6 +189,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "agent_infos": _by_agent(_info),
     "agent_ends": _by_agent(_end),
     "agent_seen": _by_agent(_words),
+    HEARD: _texts,
     IMAGES: _uris,
 }
 NOT_PLAIN = RESERVED | _READ.keys()

@@ -10,6 +10,7 @@ from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
 from gem_core.errors import OUT_OF_ROOM, FailureKind, GemError, boundary
+from gem_core.partner import HEARD
 from gem_core.picture import IMAGES
 from gem_core.vector.calls import (
     NOT_PLAIN,
@@ -117,7 +118,8 @@ class HostedEnv:
             self._env = self._build()
         seed = start.seed
         options = {"task": start.task.index} if self._env.takes_task else {}
-        observation, info = _checked_reset(self._env.reset(seed=seed, **options))
+        again = {HEARD: [*start.heard]} if start.heard else {}
+        observation, info = _checked_reset(self._env.reset(seed=seed, **options, **again))
         return observation, {**info, **options}
 
     def data(self, outcome: Outcome) -> bytes:

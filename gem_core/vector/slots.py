@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gem_core.env import ResetResult
+from gem_core.partner import HEARD
 from gem_core.picture import IMAGES
 from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
 from gem_core.vector.tasks import Task, TaskPlan
 
-PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None]"
-"""Action, observation, reward, and the pictures of the observation."""
+PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None, list[str] | None]"
+"""Action, observation, reward, the pictures of the observation, and what a partner answered."""
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class SlotState:
     """The first observation of this episode."""
     images: list[str] | None = None
     """The pictures of the first observation."""
+    heard: list[str] | None = None
+    """What a partner answered before the first observation. The first turn has these answers, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
     """The turns of this episode."""
     ended: Transition | None = None
@@ -56,7 +59,8 @@ class SlotState:
     def opened(self, opening: ResetResult) -> None:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
-        self.opening, self.images, self.turns = opening[0], opening[1].get(IMAGES), []
+        observation, info = opening
+        self.opening, self.images, self.heard, self.turns = observation, info.get(IMAGES), info.get(HEARD), []
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
@@ -87,13 +91,17 @@ class SlotState:
         if not self.lost:
             return action
         shown = digest(0, self.opening, 0.0, self.images)
-        for _, observation, reward, images in self.turns:
+        heard: list[str] = []
+        for _, observation, reward, images, answers in self.turns:
             shown = digest(shown, observation, reward, images)
-        return Replay(self.start, tuple(turn[0] for turn in self.turns), shown, action)
+            heard += answers or []
+        start = self.start._replace(heard=tuple(heard if self.turns else self.heard or ()))
+        return Replay(start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:
         """A turn was played."""
-        self.turns.append((action, transition[0], transition[1], transition[4].get(IMAGES)))
+        info = transition[4]
+        self.turns.append((action, transition[0], transition[1], info.get(IMAGES), info.get(HEARD)))
         self.steady, self.lost = True, False
 
 

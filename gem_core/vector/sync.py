@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gem_core.partner import HEARD
 from gem_core.picture import IMAGES
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Call, Transition
@@ -29,7 +30,8 @@ class SyncVectorEnv(VectorEnv):
                 if type(outcome) is Transition and not (outcome[2] or outcome[3]):
                     # What `_arrive` does with a turn in the middle of an episode, which nearly every turn is.
                     del under_way[slot]
-                    states[slot].turns.append((call, outcome[0], outcome[1], outcome[4].get(IMAGES)))
+                    info = outcome[4]
+                    states[slot].turns.append((call, outcome[0], outcome[1], info.get(IMAGES), info.get(HEARD)))
                     results[slot] = outcome
                 else:
                     hosted[slot].emit(outcome, self._arrive)

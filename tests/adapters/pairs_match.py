@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,10 +14,15 @@ from brute_force import returns_to_go
 import gem_core
 from gem_core import Match, MatchStep
 from gem_core.advantages import compute_advantages
+from gem_core.env import ResetResult
+from gem_core.match_env import MatchEnv
 from gem_core.rollout import Batch, BatchCollector, Completion, Episode, RolloutSettings
 from gem_core.training.turn_table import TurnTable
 
 ID = "test:Pair-v0"
+FRAGILE_ID = "test:FragilePair-v0"
+FRAGILE_SEED = 23
+"""With this seed of a run, the first match of `FRAGILE_ID` that cannot start is task 49."""
 
 
 class Pair(Match):
@@ -49,8 +55,21 @@ class Pair(Match):
         return rng.choice("abc")
 
 
+class FragilePair(MatchEnv):
+    """Cannot start for every 107th seed."""
+
+    def __init__(self) -> None:
+        super().__init__(Pair())
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        if seed is not None and seed % 107 == 0:
+            raise RuntimeError("no such table")
+        return super().reset(seed=seed, **options)
+
+
 def register() -> None:
     gem_core.register(ID, Pair)
+    gem_core.register(FRAGILE_ID, FragilePair)
 
 
 def played(tokenizer: Any, slots: int = 4, group_size: int = 2) -> Batch:
@@ -79,6 +98,37 @@ def advantages(episodes: Sequence[Episode], name: str, gamma: float) -> dict[str
         spread = statistics.pstdev(numbers) + 1e-9 if name == "grpo" else 1.0
         found[one.id] = [(returns[one.id] - statistics.fmean(numbers)) / spread] * len(one.turns)
     return found
+
+
+def assert_trained_with_rae(
+    batches: Sequence[Sequence[Any]], steps: Mapping[int, Sequence[Episode]], matches: int, gamma: float
+) -> None:
+    """Assert that batches have the responses of both agents of each match, with the advantages of RAE by brute force.
+
+    Args:
+        batches: for each batch, its `training_run.Response`s.
+        steps: the episodes by batch; there may be further batches that were played and not trained on.
+        matches: of each batch.
+        gamma: discount per turn.
+    """
+    baselines: dict[str, float] = {}
+    for step, batch in enumerate(batches):
+        episodes = steps[step]
+        assert Counter(one.agent for one in episodes) == dict.fromkeys(Pair.agents, matches)
+        assert len({one.match for one in episodes}) == matches
+        returns = [returns_to_go([turn.reward for turn in one.turns], gamma)[0] for one in episodes]
+        for agent in Pair.agents:
+            mean = statistics.fmean(number for number, one in zip(returns, episodes, strict=True) if one.agent == agent)
+            kept = 0.95**matches if agent in baselines else 0.0
+            baselines[agent] = kept * baselines.get(agent, 0.0) + (1 - kept) * mean
+        want = sorted(
+            (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn)), number - baselines[one.agent])
+            for one, number in zip(episodes, returns, strict=True)
+            for turn in one.turns
+        )
+        got = sorted(batch)
+        assert [one[:2] for one in got] == [one[:2] for one in want]
+        assert [one.advantage for one in got] == pytest.approx([one[2] for one in want], abs=1e-5)
 
 
 def assert_advantages(table: TurnTable, ids: Sequence[str], episodes: Sequence[Episode]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import gem_core
-from gem_core import Env, make_vec
+from gem_core import Env, Match, MatchStep, make_vec
 from gem_core.advantages import TurnBatch, compute_advantages
 from gem_core.errors import AdvantageError, SettingsError
 from gem_core.failures import ErrorAction, FailurePolicy
@@ -48,9 +48,33 @@ class Guess(Env):
         return "go"
 
 
+class OneSided(Match):
+    """The first agent always wins. The second one wins by what it says."""
+
+    agents = ("first", "second")
+
+    def deal(self) -> Mapping[str, str]:
+        return dict.fromkeys(self.agents, f"go {self.rng.randint(0, 10**9)}")
+
+    def to_act(self) -> Sequence[str]:
+        return self.agents
+
+    def play(self, actions: Mapping[str, str]) -> MatchStep:
+        won = {"first": True, "second": random.Random(actions["second"]).random() < 0.3}
+        return MatchStep(
+            rewards={agent: float(one) for agent, one in won.items()},
+            terminated=dict.fromkeys(self.agents, True),
+            infos={agent: {"success": one} for agent, one in won.items()},
+        )
+
+    def random_action(self, agent: str, rng: random.Random) -> str:
+        return "go"
+
+
 @pytest.fixture(autouse=True)
 def _registered() -> None:
     gem_core.register("demo-filter:Guess-v0", Guess)
+    gem_core.register("demo-filter:OneSided-v0", OneSided)
 
 
 class Varied:
@@ -74,9 +98,14 @@ class Varied:
 def collector(words: PreTrainedTokenizerFast) -> Iterator[Callable[..., BatchCollector]]:
     made: list[BatchCollector] = []
 
-    def build(group_filter: GroupFilter | None, num_envs: int = 4 * SIZE, **arguments: Any) -> BatchCollector:
+    def build(
+        group_filter: GroupFilter | None,
+        num_envs: int = 4 * SIZE,
+        env_id: str = "demo-filter:Guess-v0",
+        **arguments: Any,
+    ) -> BatchCollector:
         arguments = {"seed": SEED, "group_size": SIZE, **arguments}
-        vec = make_vec("demo-filter:Guess-v0", num_envs, **arguments)
+        vec = make_vec(env_id, num_envs, **arguments)
         settings = RolloutSettings(max_response_tokens=4)
         made.append(BatchCollector(vec, Varied(len(words)), words, settings, group_filter=group_filter))
         return made[-1]
@@ -206,3 +235,21 @@ def test_settings_make_the_filter() -> None:
     made.check_groups(2, "group_size=2")
     with pytest.raises(SettingsError, match=r"filter_groups=return needs groups.*advantage=rebn"):
         RunSettings(env=["a:b"], filter_groups="return", advantage="rebn").check_groups(4, "group_size=4")
+
+
+@pytest.mark.parametrize("judged_on", ["success", "return"])
+def test_agents_of_a_match_are_judged_apart(collector: Any, seen: Seen, judged_on: Any) -> None:
+    """The agents differ in every match. That is no signal; a difference between matches for one agent is."""
+    batch = collector(GroupFilter(judged_on, 100), env_id="demo-filter:OneSided-v0").collect_round()
+
+    def differ(episodes: Sequence[Episode]) -> bool:
+        return len({episode.success for episode in episodes if episode.agent == "second"}) > 1
+
+    played, kept = groups_of(seen.episodes), groups_of(batch.episodes)
+    assert all(len({episode.success for episode in group}) == 2 for group in kept.values())
+    assert len(kept) == 4
+    assert all(differ(group) and len(group) == 2 * SIZE for group in kept.values())
+    left_out = [group for name, group in played.items() if name not in kept]
+    assert len(left_out) == batch.filtered > 0
+    assert not any(map(differ, left_out))
+    assert any(len({episode.success for episode in group}) == 2 for group in left_out), "first won, and second lost"

@@ -13,12 +13,14 @@ from chat_families import chatml
 import gem_core
 from gem_core import Match, MatchStep
 from gem_core.episode import Completion, Episode, StopReason
-from gem_core.errors import AgentError, EnvError, EnvKwargsError, ResetNeededError
+from gem_core.errors import AgentError, EnvError, EnvKwargsError, ResetNeededError, ToolError
 from gem_core.match_env import MatchEnv
 from gem_core.rollout import BatchCollector, EpisodeRunner, RolloutSettings, episode_metrics
 from gem_core.rollout.records import recorded, restored
 from gem_core.testing import check_env
+from gem_core.tools import FunctionTool, ToolEnv
 from gem_core.vector import make_vec
+from gem_core.wrappers import ObservationHistory
 
 
 class Count(Match):
@@ -89,6 +91,11 @@ class Together(Match):
 
     def random_action(self, agent: str, rng: random.Random) -> str:
         return rng.choice(["1", "22"])
+
+
+def clock() -> str:
+    """Tells the time."""
+    return "noon"
 
 
 class Broken(Together):
@@ -232,6 +239,22 @@ def test_opponents_repeat_under_one_seed() -> None:
             return [env.reset(seed=seed)[0]]
 
     assert played(1) == played(1) != played(2)
+
+
+def test_what_shows_one_conversation_is_refused_for_several_agents() -> None:
+    alone = {"b": "random", "c": "loud"}
+    for wrap, error, words in (
+        (ObservationHistory, ValueError, "a, b, c, and one history would show each of them what only another may see"),
+        (lambda env: ToolEnv(env, [FunctionTool(clock)]), ToolError, "a, b, c, and tools are for one"),
+    ):
+        with pytest.raises(error, match=words):
+            wrap(gem_core.make("test:Count-v0"))
+        with pytest.raises((EnvError, ToolError), match=words):
+            make_vec("test:Count-v0", 1, backend="sync", wrappers=[wrap])
+        with make_vec("test:Count-v0", 1, backend="sync", wrappers=[wrap], env_kwargs={"opponents": alone}) as vec:
+            vec.reset()
+            *_, (info,) = vec.step({0: "1"})
+            assert "error" not in info
 
 
 # -- episodes ---------------------------------------------------------------------------------------------------------

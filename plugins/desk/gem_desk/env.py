@@ -11,14 +11,19 @@ from typing import Any, get_args
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError
+from gem_core.partner import Heard, Partner, PartnerSetting
+from gem_core.registry import find_partner
 from gem_core.tools.calls import Call, Form, find_call, written
 from gem_core.tools.env import listed
 from gem_desk.customer import GOODBYE, Customer
 from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called
+from gem_desk.model_customer import ModelCustomer
 from gem_desk.scoring import Facts
 from gem_desk.shop import Record, Shop
 
 SPLITS = ("train", "test", "hard")
+SCRIPT = "script"
+"""The customer that each task brings along."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +94,29 @@ class Retail(Env):
     | `task_name` | str | on a reset: the name of the task |
     | `tools` | list of dict | on a reset, in the native form |
 
+    | `heard` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
+
     Args:
         split: `train`, `test` or `hard`. Hard tasks have several wishes, or wishes that a rule forbids.
         max_turns: the limit, over calls and replies.
         form: `text`, or `native` for models whose chat template describes the functions.
+        customer: `script`, or a model that gets the script as its role, for example `model:qwen`, or
+            `{"model": "model:qwen", "temperature": 0.7}`. A model ends the conversation when it wants to.
 
     Raises:
         EnvError: no such split or form, or fewer than one turn.
+        EnvKwargsError, NotFoundError: no such customer.
     """
 
     takes_task = True
 
-    def __init__(self, split: str = "train", max_turns: int = 30, form: Form = "text") -> None:
+    def __init__(
+        self,
+        split: str = "train",
+        max_turns: int = 30,
+        form: Form = "text",
+        customer: PartnerSetting = SCRIPT,
+    ) -> None:
         if split not in SPLITS:
             raise EnvError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
         if form not in get_args(Form):
@@ -109,21 +125,26 @@ class Retail(Env):
             raise EnvError(f"max_turns must be at least 1, not {max_turns}")
         self.split, self.max_turns = split, max_turns
         self.form: Form = form
+        self._partner = None if customer == SCRIPT else _partner(customer)
 
     @property
     def num_tasks(self) -> int:
         """Tasks of the split."""
         return len(tasks()[self.split])
 
-    def reset(self, seed: int | None = None, *, task: int | None = None, **options: Any) -> ResetResult:
+    def reset(
+        self, seed: int | None = None, *, task: int | None = None, heard: Sequence[str] = (), **options: Any
+    ) -> ResetResult:
         """Open the shop, and let a customer in.
 
         Args:
             seed: draws the task where no number is given.
             task: task `task % num_tasks` of the split.
+            heard: what a model as the customer said, for a replay; see `gem_core.partner`.
 
         Raises:
             EnvKwargsError: a number below 0.
+            EnvError: a model as the customer gave no answer.
         """
         super().reset(seed=seed)
         if task is not None and task < 0:
@@ -132,11 +153,12 @@ class Retail(Env):
         self.place = self.rng.randrange(len(rows)) if task is None else task % len(rows)
         self.turn = 0
         self.shop = Shop()
-        self.customer = Customer.of(self.task.customer)
+        self._heard = Heard(heard)
+        self.customer = self._customer()
         self.replies: list[str] = []
         self.identified = False
         self.messages = [f"customer: {self.customer.opening}"]
-        info: Info = {"task_name": self.task.name}
+        info: Info = {"task_name": self.task.name, **self._heard.shown()}
         if self.form == "native":
             info["tools"] = [function.schema for function in FUNCTIONS]
         return f"{self._rules()}\nThe customer says: {self.customer.opening}\n", info
@@ -147,7 +169,21 @@ class Retail(Env):
         return tasks()[self.split][self.place]
 
     def step(self, action: str) -> StepResult:
-        """Make a call, or reply."""
+        """Make a call, or reply. Raises `EnvError` where a model as the customer gave no answer."""
+        observation, reward, terminated, truncated, info = self._played(action)
+        return observation, reward, terminated, truncated, {**info, **self._heard.taken()}
+
+    def close(self) -> None:
+        """Part from the model, if it was the customer."""
+        if self._partner is not None:
+            self._partner.close()
+
+    def _customer(self) -> Customer | ModelCustomer:
+        if self._partner is None:
+            return Customer.of(self.task.customer)
+        return ModelCustomer(self.task.customer, self._partner, f"{self.rng.getrandbits(64):016x}", self._heard)
+
+    def _played(self, action: str) -> StepResult:
         self.turn += 1
         call = find_call(action, FUNCTIONS, self.form)
         if call is not None:
@@ -204,3 +240,9 @@ class Retail(Env):
 
     def _result(self, observation: str, info: Info) -> StepResult:
         return observation, 0.0, False, self.turn >= self.max_turns, {**info, "success": False}
+
+
+def _partner(customer: PartnerSetting) -> Partner:
+    if isinstance(customer, str) and ":" not in customer:
+        raise EnvKwargsError(f"customer must be {SCRIPT!r}, or a model such as 'model:qwen', not {customer!r}")
+    return find_partner(customer)

@@ -19,6 +19,7 @@ import msgspec
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.errors import GemError
 from gem_core.failures import FailurePolicy
+from gem_core.partner import HEARD
 from gem_core.registry import provenance
 from gem_evaluation.conversation import Prompt, Reply
 from gem_evaluation.errors import EvaluationError
@@ -188,7 +189,8 @@ async def _replayed(runner: MessageRunner, played: Played) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        replay = await runner.run(actions, played.key.task)
+        heard = [answer for turn in episode.turns for answer in turn.info.get(HEARD, [])]
+        replay = await runner.run(actions, played.key.task, heard)
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
     if replay is None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 _CHOICES: dict[str, Callable[[RecordedSummary], str | None]] = {
     "env": lambda one: one.entry or one.summary.env_id,
     "env_id": lambda one: one.summary.env_id,
+    "agent": lambda one: one.summary.agent or None,
     "split": lambda one: one.split,
     "stop": lambda one: one.summary.stop_reason.value,
     "error": lambda one: one.summary.error,
@@ -19,6 +20,7 @@ _CHOICES: dict[str, Callable[[RecordedSummary], str | None]] = {
 
 _PLAIN: dict[str, Callable[[RecordedSummary], Any]] = {
     "id": lambda one: one.id,
+    "match": lambda one: one.summary.match if one.summary.agent else None,
     "seed": lambda one: str(one.summary.seed),  # 63 bits; a number of JavaScript has 53
     "group": lambda one: one.summary.group,
     "task": lambda one: one.task,

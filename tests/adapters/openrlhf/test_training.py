@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pairs_match
 import pytest
 import torch
 from brute_force import expected, gae, returns_to_go
@@ -336,25 +337,37 @@ def test_records_have_the_settings_and_the_texts(critic: Run):
 # -- what stops a run --------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model_folder: Path, tmp_path: Path):
+@pytest.fixture(scope="module")
+def matches(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Self-play, until a match cannot start."""
     flags = [
-        "--gem.env",
-        "test:Fragile-v0",
-        "--gem.env_failure",
-        "raise",
-        "--gem.steps",
-        "3",
-        "--algo.kl.init_coef",
-        "0",
+        *("--gem.env", pairs_match.FRAGILE_ID),
+        *("--gem.seed", str(pairs_match.FRAGILE_SEED)),
+        *("--gem.env_failure", "raise"),
+        *("--gem.advantage", "rae"),
+        *("--reward.clip_range", "-100", "100"),  # by default OpenRLHF cuts rewards at 10, which a match exceeds
+        *("--gem.steps", "20"),
+        *("--algo.kl.init_coef", "0"),
+        *("--rollout.batch_size", "4", "--train.batch_size", "4"),
     ]
-    sizes = ["--rollout.batch_size", "8", "--train.batch_size", "8"]
-    run = train(tmp_path, model_folder, [*COMMON, *flags, *sizes])
-    assert run.code == 1
-    lines = run.output.strip().splitlines()
+    return train(tmp_path_factory.mktemp("matches"), model_folder, [*COMMON, *flags])
+
+
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(matches: Run):
+    assert matches.code == 1
+    lines = matches.output.strip().splitlines()
     # On a busy machine a process of vLLM's outlives the run, and the cleaning up says so after the reason.
     last = [line for line in lines if not line.startswith("gem-core ended what this run had left behind")][-1]
-    assert last.startswith("EnvFailure: test:Fragile-v0"), run.output[-3000:]
-    assert run.left == []
+    assert last.startswith(f"EnvFailure: {pairs_match.FRAGILE_ID}"), matches.output[-3000:]
+    assert matches.left == []
+
+
+def test_ten_updates_of_self_play_before_it(matches: Run):
+    batches = [trained_responses(batch) for batch in matches.batches()]
+    assert len(batches) == len(matches.metrics) >= 10, matches.output[-3000:]
+    assert all(line["rollout/episodes"] == 8 for line in matches.metrics)
+    assert all("agent/second/return" in line for line in matches.metrics)
+    pairs_match.assert_trained_with_rae(batches, matches.episodes_by_step(4), matches=4, gamma=GAMMA)
 
 
 def _rewards(episodes: list[Episode]) -> list[list[float]]:

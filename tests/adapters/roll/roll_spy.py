@@ -18,6 +18,7 @@ from roll.distributed.scheduler.router import RouterClient
 
 sys.path.append(str(Path(__file__).parents[1]))
 import babble
+import pairs_match
 from loss_numbers import write_rows
 
 from gem_roll.pipeline import TurnPipeline
@@ -88,5 +89,6 @@ def _watch_updates() -> None:
 
 
 babble.register()
+pairs_match.register()
 _watch_sampling()
 _watch_updates()

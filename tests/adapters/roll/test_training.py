@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pairs_match
 import pytest
 import torch
 from brute_force import expected
@@ -299,14 +300,35 @@ def test_records_have_the_numbers_of_the_loss(
 # -- what stops a run ------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model: Path, tmp_path: Path):
-    flags = ["gem.env=test:Fragile-v0", "++gem.env_failure=raise", "max_steps=3"]
-    run = train(tmp_path, model, [*COMMON, *flags])
-    assert run.code == 1
+@pytest.fixture(scope="module")
+def matches(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Self-play, until a match cannot start."""
+    flags = [
+        f"gem.env={pairs_match.FRAGILE_ID}",
+        f"++gem.seed={pairs_match.FRAGILE_SEED}",
+        "++gem.env_failure=raise",
+        "++gem.advantage=rae",
+        "rollout_batch_size=4",
+        "max_steps=20",
+    ]
+    return train(tmp_path_factory.mktemp("matches"), model, [*COMMON, *flags])
+
+
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(matches: Run):
+    assert matches.code == 1
     # Ray may print its workers' output after the program's last output.
-    words = [line for line in run.output.splitlines() if line.startswith("EnvFailure: test:Fragile-v0")]
-    assert len(words) == 1, run.output[-3000:]
-    assert run.left == []
+    wanted = f"EnvFailure: {pairs_match.FRAGILE_ID}"
+    words = [line for line in matches.output.splitlines() if line.startswith(wanted)]
+    assert len(words) == 1, matches.output[-3000:]
+    assert matches.left == []
+
+
+def test_ten_updates_of_self_play_before_it(matches: Run):
+    batches = [trained_responses(batch) for batch in matches.batches]
+    assert len(batches) == len(matches.metrics) >= 10, matches.output[-3000:]
+    assert all(line["rollout/episodes"] == 8 for line in matches.metrics)
+    assert all("agent/second/return" in line for line in matches.metrics)
+    pairs_match.assert_trained_with_rae(batches, matches.episodes_by_step(4), matches=4, gamma=GAMMA)
 
 
 def assert_first_seeds(run: Run, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pairs_match
 import pytest
 from brute_force import expected, returns_to_go
+from byte_level import byte_level_bpe
 from spy import Response, SpyTrainer, assert_same
 
 from gem_core.episode import Episode
 from gem_core.errors import AdapterError
 from gem_core.records import open_records
+from gem_tiny import tiny_model
 
 pairs_match.register()
 
@@ -95,6 +98,26 @@ def test_a_run_against_an_opponent_has_one_episode_per_match(bpe_trainer: Any) -
     run.train()
     assert {episode.agent for batch in run.batches for episode in batch.episodes} == {"first"}
     assert_same(run.trained_responses(), run.expected_responses("rebn", GAMMA))
+
+
+def test_a_checkpoint_can_be_the_opponent(bpe_trainer: Any, tmp_path: Path) -> None:
+    tokenizer = byte_level_bpe()
+    for part in (tiny_model(tokenizer, seed=1), tokenizer):
+        part.save_pretrained(tmp_path / "old")
+    opponent = {"model": f"model:{tmp_path / 'old'}", "max_tokens": 3}
+    kwargs = {"opponents": {"first": opponent}}
+    run = bpe_trainer(
+        cls=SpyTrainer, env=pairs_match.ID, env_kwargs=kwargs, max_steps=2, gamma=GAMMA, truncated_is_invalid=False
+    )
+    run.train()
+    turns = [turn for batch in run.batches for episode in batch.episodes for turn in episode.turns]
+    assert [len(turn.info["heard"]) for turn in turns] == [2] * len(turns), (
+        "before the only turn of `second`, and after"
+    )
+    assert len({answer for turn in turns for answer in turn.info["heard"]}) > len(turns), "sampled, not repeated"
+    assert {episode.agent for batch in run.batches for episode in batch.episodes} == {"second"}
+    assert_same(run.trained_responses(), run.expected_responses("rebn", GAMMA))
+    assert not [thread for thread in threading.enumerate() if thread.name == "gem-partner"]
 
 
 def test_metrics_evaluation_and_records_know_agents(bpe_trainer: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pairs_match
 import pytest
 import torch
 from brute_force import expected, returns_to_go
@@ -362,13 +363,34 @@ def test_records_have_the_numbers_of_the_loss(request: pytest.FixtureRequest, na
 # -- what stops a run ------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(model: Path, tmp_path: Path):
-    flags = ["gem.env=test:Fragile-v0", "gem.env_failure=raise", "data.train_batch_size=8"]
-    updates = ["actor_rollout_ref.actor.ppo_mini_batch_size=8", "trainer.total_training_steps=3"]
-    run = train(tmp_path, model, [*COMMON, *flags, *updates])
-    assert run.code == 1
-    last = run.output.strip().splitlines()[-40:]
-    assert any(line.startswith("AdapterError: EnvFailure: test:Fragile-v0") for line in last), "\n".join(last)
+@pytest.fixture(scope="module")
+def matches(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Self-play, until a match cannot start."""
+    flags = [
+        f"gem.env={pairs_match.FRAGILE_ID}",
+        f"gem.seed={pairs_match.FRAGILE_SEED}",
+        "gem.env_failure=raise",
+        "algorithm.adv_estimator=rae",
+        "data.train_batch_size=4",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+        "trainer.total_training_steps=20",
+    ]
+    return train(tmp_path_factory.mktemp("matches"), model, [*COMMON, *flags])
+
+
+def test_a_failure_that_must_stop_the_run_stops_it_with_the_reason(matches: Run):
+    assert matches.code == 1
+    last = matches.output.strip().splitlines()[-40:]
+    wanted = f"AdapterError: EnvFailure: {pairs_match.FRAGILE_ID}"
+    assert any(line.startswith(wanted) for line in last), "\n".join(last)
+
+
+def test_ten_updates_of_self_play_before_it(matches: Run):
+    batches = [trained_responses(batch) for batch in matches.batches]
+    assert len(batches) == len(matches.metrics) >= 10, matches.output[-3000:]
+    assert all(line["rollout/episodes"] == 8 for line in matches.metrics)
+    assert all("agent/second/return" in line for line in matches.metrics)
+    pairs_match.assert_trained_with_rae(batches, matches.episodes_by_step(4), matches=4, gamma=GAMMA)
 
 
 def assert_expected(run: Run, name: str, rows: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import gem_core
 from gem_core.env import StepResult
-from gem_core.errors import EnvError, EnvKwargsError
+from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.testing import check_env
 from gem_desk.env import SPLITS, Retail, Task, tasks
 from gem_desk.functions import FIND, FUNCTIONS
@@ -266,3 +268,55 @@ def test_arguments_that_cannot_be_played_are_refused() -> None:
     ):
         with pytest.raises(EnvError, match=said):
             gem_core.make("desk:Retail-v0", **wrong)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `model:buyer:say` was asked. It opens, answers twice, and leaves."""
+    asked: list[Any] = []
+
+    def say(messages: Any) -> str:
+        asked.append(messages)
+        return ["I want to cancel W1001.", "mina.okafor@post.example", "No longer needed.", "[END]"][
+            len(messages) // 2 - 1
+        ]
+
+    module = types.ModuleType("buyer")
+    module.__dict__["say"] = say
+    monkeypatch.setitem(sys.modules, "buyer", module)
+    return asked
+
+
+def test_a_model_can_be_the_customer(asked: list[Any]) -> None:
+    env = gem_core.make(IDS["train"], customer="model:buyer:say")
+    assert isinstance(env, Retail)
+    observation, info = env.reset(seed=0, task=0)
+    assert observation.endswith("The customer says: I want to cancel W1001.\n")
+    role = asked[0][0]["content"]
+    assert all(detail["says"] in role for detail in env.task.customer["details"])
+    assert not any(fact in role for fact in ("48.85", "cancel_order")), "not what the reward looks for"
+    played = [env.step(action) for action in ("Who are you?", identity(env.task), "Why?", *calls(env.task))]
+    played.append(env.step(speech(env.task)))
+    assert [step[1:4] for step in played[:-1]] == [(0.0, False, False)] * (len(played) - 1)
+    assert played[-1][1:3] == (1.0, True)
+    assert played[-1][0] == "The customer says: Thank you, that is all."
+    assert [message["content"] for message in asked[-1][1:]][1::2] == [
+        "I want to cancel W1001.",
+        "mina.okafor@post.example",
+        "No longer needed.",
+    ]
+    heard = [answer for *_, shown in played for answer in shown.get("heard", [])]
+    assert heard == [*info["heard"], "mina.okafor@post.example", "No longer needed.", "[END]"]
+    count = len(asked)
+    assert env.reset(seed=0, task=0, heard=heard) == (observation, info)
+    actions = ["Who are you?", identity(env.task), "Why?", *calls(env.task), speech(env.task)]
+    assert [env.step(action) for action in actions] == played
+    assert len(asked) == count, "nobody is asked a second time"
+    env.close()
+
+
+def test_who_cannot_be_a_customer() -> None:
+    with pytest.raises(EnvKwargsError, match="customer must be 'script', or a model such as 'model:qwen', not 'sript'"):
+        gem_core.make(IDS["train"], customer="sript")
+    with pytest.raises(NotFoundError, match="no partner 'modell:x'"):
+        gem_core.make(IDS["train"], customer="modell:x")

@@ -61,6 +61,8 @@ class Plan:
     seen: int = 20
     """Tokens of an observation."""
     envs: Sequence[str] = ("game:GuessTheNumber-v0-easy", "math:GSM8K-v0")
+    agents: Sequence[str] = ()
+    """Each has an episode of each match; by default nothing is a match."""
     skill: float = 0.2
     """Share of solved episodes in the first update."""
     vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(2000))
@@ -110,7 +112,11 @@ def _episodes(run: str, plan: Plan, update: int, chance: np.random.Generator) ->
         task = (update - 1) * plan.tasks + slot // plan.repeats
         skill = plan.skill + (0.95 - plan.skill) * (update - 1) / max(1, plan.updates - 1)
         env_id = plan.envs[task % len(plan.envs)]
-        yield episode(env_id, task, slot, update - 1, run=run, plan=plan, chance=chance, solved=chance.random() < skill)
+        for agent in plan.agents or ("",):
+            solved = chance.random() < skill
+            one = episode(env_id, task, slot, update - 1, run=run, plan=plan, chance=chance, solved=solved)
+            one.agent = agent
+            yield one
 
 
 def episode(

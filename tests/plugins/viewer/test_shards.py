@@ -150,3 +150,10 @@ def test_columns_keep_large_seeds_and_name_what_json_lacks() -> None:
     assert found["seed"] == [str((1 << 63) - 1)] * 2
     assert found["return"] == ["NaN", "NaN"]
     assert found["env"] == {"values": ["demo:A-v0"], "of": [0, 0]}
+
+
+def test_agents_of_a_match_are_known() -> None:
+    agents = [recorded(agent=agent) for agent in ("left", "right", "")]
+    found = columns([RecordedSummary(one.episode.summary(), None) for one in agents])
+    assert found["agent"] == {"values": ["left", "right", None], "of": [0, 1, 2]}
+    assert found["match"] == [agents[0].episode.match] * 2 + [None]

@@ -127,12 +127,15 @@ class EpisodeView {
   }
 
   _side() {
-    const facts = [["Run", "run"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
+    const facts = [["Run", "run"], ["Agent", "agent"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
       ["Return", "return"], ["Turns", "turns"], ["Sampled tokens", "tokens"], ["Invalid actions", "invalid"], ["Truncated responses", "truncated"],
       ["Tool calls", "tool_calls"]].map(([title, name]) => [title, name === "update" ? this.details.updates.map((one) => one.update).join(", ") : this._value(name)]);
     facts.push(["Offered by", this.details.provenance]);
     const shown = facts.filter(([, value]) => value !== null && value !== "");
     const list = el("dl", {}, ...shown.flatMap(([title, value]) => [el("dt", {}, title), el("dd", {}, typeof value === "number" ? number(value) : visible(value))]));
+    for (const other of this.runs.othersOf(this.row)) {
+      list.append(el("dt", {}, "Same match"), el("dd", {}, el("a", { href: episodeAddress(this.runs, other, null) }, visible(this.runs.value(other, "agent")))));
+    }
     const play = playLine(this.runs.run(this.row), ...["env", "env_id", "seed", "task"].map((name) => this._value(name)));
     this.chart = el("div", { class: "turn-chart", role: "img", "aria-label": "Rewards, returns and advantages per turn; the numbers are beside each turn" });
     return el("aside", {}, this.details.turns.length ? this.chart : null, list,

@@ -3,6 +3,7 @@
 const COLUMNS = [
   { name: "run", title: "Run" },
   { name: "env", title: "Environment" },
+  { name: "agent", title: "Agent", help: "Whose episode of a match it is" },
   { name: "split", title: "Split" },
   { name: "update", title: "Update", number: true },
   { name: "task", title: "Task", number: true },
@@ -50,7 +51,7 @@ class EpisodesView {
     const value = this.runs.value(row, name);
     if (name === "success") return value ? { text: "solved", kind: "good" } : { text: "no", kind: "quiet" };
     if (name === "stop") return { text: END_WORDS[value] ?? value, kind: value === "env_error" ? "bad" : "quiet" };
-    if (name === "error" || name === "env" || name === "run") return shownText(preview(value ?? "", 70));
+    if (name === "error" || name === "env" || name === "agent" || name === "run") return shownText(preview(value ?? "", 70));
     if (name === "seed") return value;
     return typeof value === "string" ? shownText(value) : number(value);
   }

@@ -1,7 +1,7 @@
 // Which episodes are selected, and in which order. The state is in the address, so that a link keeps it.
 
 const RANGES = { update: "Update", return: "Return", turns: "Turns", tokens: "Tokens" };
-const CHOICES = { run: "Run", env: "Environment", split: "Split", stop: "Ended by" };
+const CHOICES = { run: "Run", env: "Environment", agent: "Agent", split: "Split", stop: "Ended by" };
 
 const NUMBER = "([-−]?\\d+(?:\\.\\d+)?(?:e[-+−]?\\d+)?)";
 const RANGE = new RegExp(`^\\s*${NUMBER}?\\s*(?:(\\.\\.|–|to|-)\\s*${NUMBER}?)?\\s*$`, "i");

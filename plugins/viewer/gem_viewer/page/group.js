@@ -19,11 +19,12 @@ class GroupView {
     for (let turn = 0; turn < turns; turn++) lines.push(...this._turn(rows, details, branches, turn));
     const heads = rows.map((one, at) => el("th", { scope: "col" }, this._head(one, at, details[at])));
     const value = (name) => this.runs.value(row, name);
+    const agent = value("agent") === null ? "" : `, ${plain(value("agent"))}`;
     const task = value("task") === null ? "" : `, task ${value("task")}`;
     const texts = details.some((one) => one.turns.some((own) => own.observation || own.response));
     const before = document.activeElement;
     const reading = this.element.querySelector(".side-by-side")?.contains(before);
-    this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}`)),
+    this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}${agent}`)),
       el("p", { class: "faint" }, this._said(rows, branches, turns, texts)),
       el("div", { class: "side-by-side", tabindex: 0, role: "region", "aria-label": "Episodes of the group" },
         el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Turn"), ...heads)), el("tbody", {}, ...lines))));

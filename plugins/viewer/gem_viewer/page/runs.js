@@ -77,11 +77,18 @@ class Runs {
     return this.rows.findIndex((_, row) => this.value(row, "id") === id && this.value(row, "run") === runName);
   }
 
-  // Episodes of one group began alike; another run may have played the same task.
+  // Episodes of one group began alike; another run may have played the same task. Agents of a match began differently.
   groupOf(row) {
-    const key = (one) => ["env", "seed", "task"].map((name) => this.value(one, name)).join("|");
+    const key = (one) => ["env", "seed", "task", "agent"].map((name) => this.value(one, name)).join("|");
     const wanted = key(row);
     return this.rows.map((_, one) => one).filter((one) => key(one) === wanted);
+  }
+
+  // The episodes of the other agents in the same match.
+  othersOf(row) {
+    const match = this.value(row, "match");
+    if (match === null) return [];
+    return this.rows.map((_, one) => one).filter((one) => one !== row && this.value(one, "match") === match && this.run(one) === this.run(row));
   }
 
   async _block(key) {

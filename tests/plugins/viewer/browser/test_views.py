@@ -290,3 +290,26 @@ def test_a_table_that_shrinks_while_it_is_scrolled_down(open_page: Any, page: Pa
         tab.page.get_by_label("Update", exact=True).fill("99")
         tab.wait(".count", "0 of 192 episodes")
         assert tab.page.locator(".long-table tbody tr:not(.space)").count() == 0
+
+
+def test_agents_of_matches(open_page: Any, tmp_path: Path) -> None:
+    plan = Plan(updates=2, tasks=2, repeats=2, envs=["match:KuhnPoker-v0"], agents=["player 0", "player 1"])
+    write_run(tmp_path / "run", plan)
+    write_page([records := open_records(tmp_path / "run")], tmp_path / "page.html", done=lambda _: None)
+    first, second, *_ = records.summaries
+    with open_page(tmp_path / "page.html", "#episodes") as tab:
+        tab.wait(".count", "16 episodes")
+        at = tab.texts(".long-table th").index("Agent") + 1
+        cells = f".long-table tbody tr:not(.space) td:nth-child({at})"
+        assert {*tab.texts(cells)} == {"player 0", "player 1"}
+        tab.page.get_by_label("Agent", exact=True).select_option("player 1")
+        tab.wait(".count", "8 of 16 episodes")
+        tab.go(f"#episode/run/{first.id}")
+        tab.wait("aside dd", "run")
+        facts = dict(zip(tab.texts("aside dt"), tab.texts("aside dd"), strict=True))
+        assert (facts["Agent"], facts["Same match"]) == ("player 0", "player 1")
+        tab.page.locator("aside dd a").click()
+        tab.wait("h1", second.id)
+        tab.press("g")
+        tab.wait(".group h1", "player 1")
+        assert tab.page.locator(".side-by-side thead th").count() == 1 + 2, "those of this agent"

@@ -1,0 +1,48 @@
+"""A model in the role of a customer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gem_core.partner import Conversation, Heard, Partner
+
+END = "[END]"
+"""What the model writes once it has nothing left to say."""
+GREETING = "Hello! What can I do for you?"
+"""What the model answers with its first message. The policy does not see it."""
+_READ = 4000
+"""Characters of a reply that the model reads."""
+
+_ROLE = f"""You are a customer of a shop and write to its service desk. Stay in this role.
+Write one short message at a time, as a person would. Do not tell everything at once: begin with your wish, and tell the
+rest when the desk asks for it, or when it is needed next. You know only what stands below. If the desk asks for
+something else, say that you do not know. Agree to what the desk proposes if it fits your wish.
+Once the desk has done what you want, or has said that it cannot, answer with {END} and nothing else.
+
+Your wish, and what you know:
+"""
+
+
+class ModelCustomer:
+    """Has the wish of a script, and words of its own.
+
+    Args:
+        script: of the task; see `gem_desk.customer.Customer.of`.
+        partner: the model.
+        episode, heard: as for `Conversation`.
+
+    Raises:
+        EnvError: the model gave no answer.
+    """
+
+    def __init__(self, script: Mapping[str, Any], partner: Partner, episode: str, heard: Heard) -> None:
+        known = [script["opening"], *(detail["says"] for detail in script["details"])]
+        role = _ROLE + "\n".join(f"- {one}" for one in known)
+        self._conversation = Conversation(partner, episode, heard, role)
+        self.opening = self._conversation.ask(GREETING).replace(END, "").strip() or script["opening"]
+
+    def answer(self, reply: str) -> str | None:
+        """The answer to a reply; `None` means that the customer has left. Raises `EnvError` without an answer."""
+        answer = self._conversation.ask(reply[:_READ]).strip()
+        return None if END in answer else answer

@@ -1,0 +1,167 @@
+"""A model as the partner of environments. All environments of a process that name the same model share one session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from typing import Any, ClassVar, cast
+
+from gem_core.errors import EnvError, EnvKwargsError
+from gem_evaluation.conversation import Message, Prompt, Reply
+from gem_evaluation.errors import EvaluationError, ModelError, ModelSetupError
+from gem_evaluation.models import Model
+from gem_evaluation.naming import load_model
+
+
+class ModelPartner:
+    """A model that an environment asks.
+
+    Args:
+        name: as for `load_model`, for example an alias of `endpoints.toml` or a folder of weights.
+        options: fields of each request, for example `max_tokens`; of `load_model`.
+
+    Raises:
+        ModelSetupError: there is no such model, or it cannot have these options or answer conversations.
+        EvaluationError, MissingExtraError: as `load_model`.
+        EnvKwargsError: options that are not JSON.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self._name, self._options = name, dict(options)
+        try:
+            key = json.dumps([name, self._options], sort_keys=True)
+        except TypeError as error:
+            raise EnvKwargsError(f"the options {self._options!r} of model:{name} are not JSON: {error}") from error
+        self._line: _Line | None = _Line.joined(key, name, self._options)
+
+    def answer(self, messages: Sequence[Mapping[str, str]], episode: str) -> str:
+        """Ask the model; see `gem_core.partner.Partner`.
+
+        Raises:
+            EnvError: there is no answer, or the conversation does not fit the model's context.
+        """
+        if self._line is None:
+            raise EnvError(f"model:{self._name} was closed. Build a new environment")
+        prompt = Prompt([Message(cast("Any", one["role"]), one["content"]) for one in messages])
+        try:
+            reply = self._line.ask(prompt, episode)
+        except (EvaluationError, ModelError, CancelledError) as error:
+            raise EnvError(f"model:{self._name} gave no answer: {error}") from error
+        if reply.context_full:
+            raise EnvError(
+                f"model:{self._name}: the conversation with {len(messages)} messages does not fit its context. Lower "
+                "max_tokens, play fewer turns, or take a model with a longer context"
+            )
+        return reply.text
+
+    def close(self) -> None:
+        """End the session if no other environment uses it. Safe to call twice."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.leave()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its settings: another process has a session of its own."""
+        return ModelPartner, (self._name, self._options)
+
+    def __deepcopy__(self, memo: object) -> ModelPartner:
+        """The same partner: a snapshot of an environment does not copy whom it asks."""
+        return self
+
+
+class _Line:
+    """A model with its session, which a thread holds open from the first question to the last user's leaving."""
+
+    _lines: ClassVar[dict[str, _Line]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, key: str, model: Model) -> None:
+        self._key = key
+        self._model = model
+        self._users = 0
+        self._session: _Session | None = None
+
+    @classmethod
+    def joined(cls, key: str, name: str, options: Mapping[str, Any]) -> _Line:
+        """The line of this key, with one more user."""
+        with cls._lock:
+            line = cls._lines.get(key)
+            if line is None:
+                line = cls._lines[key] = cls(key, _model(name, options))
+            line._users += 1
+            return line
+
+    def leave(self) -> None:
+        """One user less."""
+        with self._lock:
+            self._users -= 1
+            if self._users:
+                return
+            del self._lines[self._key]
+            session, self._session = self._session, None
+        if session is not None:
+            session.end()
+
+    def ask(self, prompt: Prompt, episode: str) -> Reply:
+        """The model's response. Raises as `Model.session` and `Model.respond`."""
+        with self._lock:
+            if self._session is None:
+                self._session = _Session(self._model)
+            session = self._session
+        try:
+            session.opened.result()
+        except BaseException:
+            with self._lock:  # the next question tries again
+                if self._session is session:
+                    self._session = None
+            raise
+        return session.ask(prompt, episode)
+
+
+class _Session:
+    """A model's session, open in an event loop of its own."""
+
+    def __init__(self, model: Model) -> None:
+        self.opened: Future[None] = Future()
+        """Done once questions can be asked."""
+        self._model = model
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True, name="gem-partner")
+        self._thread.start()
+
+    def ask(self, prompt: Prompt, episode: str) -> Reply:
+        future = asyncio.run_coroutine_threadsafe(self._model.respond(prompt, episode), self._loop)
+        try:
+            return future.result()
+        except BaseException:  # Ctrl-C, too
+            future.cancel()
+            raise
+
+    def end(self) -> None:
+        """Close the session; questions under way are cancelled."""
+        if self.opened.done() and self.opened.exception() is None:
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        try:
+            async with self._model.session():
+                self.opened.set_result(None)
+                await self._over.wait()
+        except BaseException as error:
+            if self.opened.done():
+                raise
+            self.opened.set_exception(error)
+
+
+def _model(name: str, options: Mapping[str, Any]) -> Model:
+    model = load_model(name, options=options)
+    if model.wrappers:
+        raise ModelSetupError(
+            f"model:{name} plays an environment and answers no conversations. For random actions, name the opponent "
+            "'random'"
+        )
+    return model
