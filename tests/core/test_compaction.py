@@ -326,10 +326,11 @@ def test_a_rule_writes_the_summary_and_no_control_token(words: PreTrainedTokeniz
 
 def test_a_rule_that_gives_no_text_says_so(words: PreTrainedTokenizerFast) -> None:
     made = builder(words, "go", max_context_tokens=24, compaction=f"{__name__}:no_text")
-    with pytest.raises(PolicyError, match=r"no_text gave \d+. The summary of an episode is a text"):
-        for _ in range(12):
-            made.act(Completion([7, 8]))
-            made.record(go_on())
+    made.act(Completion([7, 8]))
+    made.record(go_on())
+    made.act(Completion([7, 8]))
+    with pytest.raises(PolicyError, match=r"no_text gave 2. The summary of an episode is a text"):
+        made.record(go_on())
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
