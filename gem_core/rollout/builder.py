@@ -21,7 +21,7 @@ from gem_core.episode import (
 )
 from gem_core.errors import PolicyError
 from gem_core.picture import IMAGES, pictures_of
-from gem_core.rollout.compaction import REQUEST
+from gem_core.rollout.compaction import BY_POLICY, REQUEST
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
@@ -144,7 +144,8 @@ class EpisodeBuilder(BaseEpisodeBuilder):
     ) -> None:
         super().__init__(episode)
         self._settings = settings
-        self._template = template
+        asks = settings.compaction == BY_POLICY
+        self._request = len(template.glue(REQUEST)) + settings.max_response_tokens if asks else 0
         self._conversation = Conversation(template, settings.history)
         self._rule = settings.summary_rule
         self._withheld: tuple[str, str, Info] | None = None
@@ -205,11 +206,10 @@ class EpisodeBuilder(BaseEpisodeBuilder):
 
     def _asked(self, message: str, observation: str, info: Info) -> str:
         """Withhold the message if a summary after its response would have no room; returns what the policy is asked."""
-        request = len(self._template.glue(REQUEST)) + self._settings.max_response_tokens
         limit = self._settings.max_context_tokens
         assert limit is not None, "compaction needs a limit"
-        has_room = self._conversation.prompt_length + self._settings.max_response_tokens + request <= limit
-        if has_room or self._conversation.length_before + request > limit:
+        has_room = self._conversation.prompt_length + self._settings.max_response_tokens + self._request <= limit
+        if has_room or self._conversation.length_before + self._request > limit:
             return message
         self._withheld = message, observation, info
         self._conversation.ask_summary(REQUEST)

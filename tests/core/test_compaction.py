@@ -27,6 +27,7 @@ from gem_core.rollout import (
     episode_metrics,
 )
 from gem_core.rollout.compaction import REQUEST
+from gem_core.rollout.match import MatchBuilder
 from gem_core.rollout.records import recorded, restored
 from gem_core.training.rows import RowKind, rows_of
 from gem_core.training.settings import RunSettings
@@ -274,6 +275,30 @@ def test_tools_that_come_with_the_withheld_message_are_shown_after_the_summary(c
     made.act(Completion([9, 10]))
     assert chatml.decode(made.prompt.tolist()).startswith("[look]<|im_start|>user\ngo<|im_end|>")
     assert len(made.episode.sequences) == 2
+
+
+def test_each_agent_of_a_match_has_summaries_of_its_own(words: PreTrainedTokenizerFast) -> None:
+    chosen = RolloutSettings(
+        max_response_tokens=8, compaction="policy", max_context_tokens=just_too_small(words, "go") + 30
+    )
+    template = ChatTemplate(words)
+    made = MatchBuilder(
+        Episode("demo:A", 1),
+        lambda episode, observation, info: EpisodeBuilder(episode, template, chosen, observation, info),
+        "go",
+        {"agent": "a"},
+    )
+    for number in range(30):
+        while made.action is None:
+            made.act(Completion([7, 8, 9]))
+        other = "b" if number % 2 == 0 else "a"
+        paid = {other: 2.0} if number else {}
+        made.record(Transition("go on", 1.0, False, False, {"agent": other, "agent_rewards": paid}))
+    for episode in made.episodes:
+        assert len(episode.sequences) > 1
+        assert {turn.reward for turn in episode.turns if turn.compaction} == {0.0}
+        assert {turn.reward for turn in episode.turns[1:-1] if not turn.compaction} == {3.0}
+        assert len([turn for turn in episode.turns if not turn.compaction]) == 15
 
 
 def test_summaries_of_different_histories_are_different_states(words: PreTrainedTokenizerFast) -> None:
