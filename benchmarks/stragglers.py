@@ -1,6 +1,7 @@
 """Environments with long-tailed latencies: how long sampler and trainer work, synchronous against asynchronous.
 
-    python benchmarks/stragglers.py [--frameworks simulated trl openrlhf] [--lags 0 1 2 4] [--updates 8] [--json FILE]
+    python benchmarks/stragglers.py [--frameworks simulated trl openrlhf] [--lags 0 1 2 4] [--updates 8] \\
+        [--seconds-per-token 0.04] [--at-once] [--json FILE]
 
 A step of an environment takes a lognormal time (median 0.2 s, 99th percentile 10 s), as its seed says; an episode has 1
 to 8 turns. A generation takes a fixed time per token, and an update a fixed time. All three are sleeps, so a busy
@@ -48,9 +49,12 @@ ENVS, TURNS, TOKENS = 32, 8, 8
 MEDIAN, PERCENTILE_99 = 0.2, 10.0
 SIGMA = math.log(PERCENTILE_99 / MEDIAN) / 2.3263
 """Of the lognormal latencies: 2.3263 is the 99th percentile of the standard normal distribution."""
-SECONDS_PER_TOKEN, SECONDS_PER_UPDATE = 0.04, 5.0
+SECONDS_PER_UPDATE = 5.0
 FOLDER = "GEM_STRAGGLERS"
 """Environment variable with the folder of the logs, in all processes of a run."""
+TOKEN = "GEM_STRAGGLERS_TOKEN"
+"""Environment variable with the seconds that a token takes."""
+SECONDS_PER_TOKEN = float(os.environ.get(TOKEN, "0.04"))
 
 
 class Straggler(Env):
@@ -154,7 +158,8 @@ def trl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
 
     class Slow(TurnGRPOTrainer):
         _generate_single_turn = slowed(TurnGRPOTrainer._generate_single_turn, "sampler", sampling)
-        training_step = slowed(TurnGRPOTrainer.training_step, "trainer", SECONDS_PER_UPDATE)
+        # A training step begins with the rollout, so the loss is what is slowed.
+        compute_loss = slowed(TurnGRPOTrainer.compute_loss, "trainer", SECONDS_PER_UPDATE)
 
         def rollout(self, count: int) -> dict[str, Any]:
             output = super().rollout(count)
@@ -276,11 +281,12 @@ def covered(spans: np.ndarray[Any, Any], end: float) -> float:
     return total
 
 
-def measure(framework: str, lag: int, first_come: bool, updates: int) -> dict[str, Any]:
+def measure(framework: str, lag: int, first_come: bool, updates: int, seconds_per_token: float) -> dict[str, Any]:
     """One run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--run", framework, str(lag), str(int(first_come)), str(updates), folder]
-        done = subprocess.run(command, env={**os.environ, FOLDER: folder}, capture_output=True, text=True)
+        environment = {**os.environ, FOLDER: folder, TOKEN: str(seconds_per_token)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{framework} at lag {lag} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         return {
@@ -297,6 +303,7 @@ def main() -> None:
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=["simulated"])
     parser.add_argument("--lags", nargs="+", type=int, default=[0, 1, 2, 4])
     parser.add_argument("--updates", type=int, default=8)
+    parser.add_argument("--seconds-per-token", type=float, default=SECONDS_PER_TOKEN)
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--run", nargs=5, help=argparse.SUPPRESS)
@@ -312,7 +319,7 @@ def main() -> None:
         for first_come in ((False, True) if lag == 0 and framework != "openrlhf" else (False,))
     ]
     with ThreadPoolExecutor(len(wanted) if options.at_once else 1) as pool:
-        lines = [*pool.map(lambda one: measure(*one, options.updates), wanted)]
+        lines = [*pool.map(lambda one: measure(*one, options.updates, options.seconds_per_token), wanted)]
     print("| | lag | sampler works | trainer works | s per update | KS p | trained of begun | finished, not trained |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for line in lines:
