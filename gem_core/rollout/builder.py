@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import Info
 from gem_core.episode import (
@@ -196,7 +196,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
     def _compacted_by_rule(self, message: str) -> str:
         """Let the rule summarize where the message has no room; returns the message."""
         if self._rule is not None and self._is_full():
-            summary: object = self._rule(self.episode.turns)
+            summary = cast("object", self._rule(self.episode.turns))  # a user's function may return anything
             if not isinstance(summary, str):
                 raise PolicyError(
                     f"the rule {self._settings.compaction} gave {summary!r:.200}. The summary of an episode is a text"
