@@ -131,6 +131,8 @@ class Turn(msgspec.Struct):
     versions: list[tuple[int, int]] = []
     """The policy versions that sampled the response, as runs `(version, tokens)` in the order of the tokens. Empty if
     unknown."""
+    compaction: bool = False
+    """The response is a summary of the episode so far, and the environment got no action. See docs/compaction.md."""
 
     @property
     def invalid(self) -> bool:
@@ -244,6 +246,7 @@ class Episode(msgspec.Struct):
             id=self.id,
             agent=self.agent,
             versions=self.version_counts(),
+            compactions=sum(turn.compaction for turn in self.turns),
         )
 
     def version_counts(self) -> list[tuple[int, int]]:
@@ -287,6 +290,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
     """`Episode.agent`."""
     versions: list[tuple[int, int]] = []
     """`Episode.version_counts()`."""
+    compactions: int = 0
+    """Turns whose response is a summary."""
 
     @property
     def match(self) -> str:

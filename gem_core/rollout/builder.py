@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from gem_core.env import Info
 from gem_core.episode import (
@@ -21,6 +21,7 @@ from gem_core.episode import (
 )
 from gem_core.errors import PolicyError
 from gem_core.picture import IMAGES, pictures_of
+from gem_core.rollout.compaction import BY_POLICY, REQUEST
 from gem_core.rollout.conversation import Conversation
 from gem_core.rollout.settings import RolloutSettings
 from gem_core.rollout.template import ChatTemplate
@@ -47,7 +48,8 @@ class BaseEpisodeBuilder(ABC):
 
     @abstractmethod
     def act(self, completion: Any) -> str | None:
-        """Take the policy's answer; returns the action for the environment, or `None` if the episode ended with it."""
+        """Take the policy's answer; returns the action for the environment. `None` if there is none: the episode ended
+        with the answer (`over`), or the policy is asked again."""
 
     @property
     def episodes(self) -> list[Episode]:
@@ -142,7 +144,11 @@ class EpisodeBuilder(BaseEpisodeBuilder):
     ) -> None:
         super().__init__(episode)
         self._settings = settings
+        asks = settings.compaction == BY_POLICY
+        self._request = len(template.glue(REQUEST)) + settings.max_response_tokens if asks else 0
         self._conversation = Conversation(template, settings.history)
+        self._rule = settings.summary_rule
+        self._withheld: tuple[str, str, Info] | None = None
         episode.sequences = self._conversation.sequences
         self._begin(observation, info)
 
@@ -151,8 +157,10 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         """Token ids to sample from next, as a copy that the policy may change."""
         return self._conversation.prompt()
 
-    def act(self, completion: Completion) -> str:
+    def act(self, completion: Completion) -> str | None:
         """Take what the policy sampled; returns the action for the environment.
+
+        A summary is no action. After it, the policy is asked again, unless the context has no room: then `over`.
 
         Raises:
             PolicyError: no token, something that is not a token id, not one log-probability per token, finite or NaN,
@@ -163,18 +171,56 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         span = self._conversation.response
         assert span is not None
         invalid = completion.truncated and self._settings.truncated_is_invalid
-        self._pending = Turn(
+        turn = Turn(
             *span,
             observation=self._message,
             response=response,
-            action="" if invalid else response,
+            action="" if invalid or self._withheld is not None else response,
             truncated=completion.truncated,
             versions=runs,
+            compaction=self._withheld is not None,
         )
-        return self._pending.action
+        if self._withheld is not None:
+            self.episode.turns.append(turn)
+            self._show_again(*self._withheld)
+            return None
+        self._pending = turn
+        return turn.action
 
     def _observe(self, observation: str, info: Info) -> str:
-        return self._conversation.observe(observation, info)
+        message = self._conversation.observe(observation, info)
+        if self._settings.compaction is None or not self.episode.turns:
+            return message
+        return self._compacted_by_rule(message) if self._rule is not None else self._asked(message, observation, info)
+
+    def _compacted_by_rule(self, message: str) -> str:
+        """Let the rule summarize where the message has no room; returns the message."""
+        if self._rule is not None and self._is_full():
+            summary = cast("object", self._rule(self.episode.turns))  # a user's function may return anything
+            if not isinstance(summary, str):
+                raise PolicyError(
+                    f"the rule {self._settings.compaction} gave {summary!r:.200}. The summary of an episode is a text"
+                )
+            self._conversation.compact(summary)
+        return message
+
+    def _asked(self, message: str, observation: str, info: Info) -> str:
+        """Withhold the message if a summary after its response would have no room; returns what the policy is asked."""
+        limit = self._settings.max_context_tokens
+        assert limit is not None, "compaction needs a limit"
+        has_room = self._conversation.prompt_length + self._settings.max_response_tokens + self._request <= limit
+        if has_room or self._conversation.length_before + self._request > limit:
+            return message
+        self._withheld = message, observation, info
+        self._conversation.ask_summary(REQUEST)
+        return REQUEST
+
+    def _show_again(self, message: str, observation: str, info: Info) -> None:
+        """Begin a new sequence with the summary that was just sampled and the message that was withheld."""
+        self._withheld, self._message = None, message
+        self._conversation.compact()
+        if self._is_full():
+            self.end(StopReason.CONTEXT_FULL, observation, info)
 
     def _is_full(self) -> bool:
         limit = self._settings.max_context_tokens

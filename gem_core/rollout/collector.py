@@ -277,13 +277,14 @@ class BatchCollector:
         if unsent:
             self._send(unsent)
         elif ready and (not at_work or (self._min_batch is not None and len(ready) >= self._min_batch)):
-            self._send(self._sample(ready))
+            ended |= self._sample_and_send(ready)
         elif at_work:
             wanted = len(at_work) if self._min_batch is None else min(len(at_work), self._min_batch - len(ready))
             ended |= self._receive(wanted)
         return ended
 
-    def _sample(self, slots: Sequence[int]) -> dict[int, str]:
+    def _sample_and_send(self, slots: Sequence[int]) -> set[int]:
+        """Let the policy sample for these slots; returns those whose episode ended with it."""
         started = time.perf_counter()
         completions = self._policy([self._live[slot].prompt for slot in slots])
         self._batch.policy_seconds += time.perf_counter() - started
@@ -291,7 +292,13 @@ class BatchCollector:
             raise PolicyError(f"the policy gave {len(completions)} completions for {len(slots)} prompts")
         with uninterrupted():
             acted = {slot: self._live[slot].act(one) for slot, one in zip(slots, completions, strict=True)}
-            return {slot: action for slot, action in acted.items() if action is not None}
+            ended = {slot for slot in slots if self._live[slot].over}
+            for slot in sorted(ended):
+                self._finish(self._live.pop(slot))
+        self._check_filtered()
+        if actions := {slot: action for slot, action in acted.items() if action is not None}:
+            self._send(actions)
+        return ended
 
     def _send(self, actions: dict[int, str]) -> None:
         started = time.perf_counter()

@@ -40,14 +40,27 @@ class _Exchange:
     role: str
     pictures: tuple[_Seen, ...] = ()
     response: Span | None = None
+    summary: TokenIds | None = None
+    """The response, where it is no place in a sequence: a summary of all that was said after the message."""
+
+
+class _Before(NamedTuple):
+    """The conversation before its newest message."""
+
+    sequences: int
+    length: int
+    """Of the last of these sequences."""
+    pictures: int
+    """Pictures in it."""
+    template: ChatTemplate
 
 
 class Conversation:
     """Token in, token out.
 
     Sampled ids are appended unchanged and never decoded and encoded again; only the template's own glue is added
-    between them. A prompt continues the token sequence before it id by id, unless a bounded history drops a message or
-    the list of tools changes: then it starts a new sequence.
+    between them. A prompt continues the token sequence before it id by id, unless a bounded history drops a message, a
+    summary replaces earlier ones, or the list of tools changes: then it starts a new sequence.
 
     Args:
         template: the chat template.
@@ -65,6 +78,8 @@ class Conversation:
         self.response: Span | None = None
         """Where the newest response is."""
         self._bare = self._template = template
+        self._before = _Before(0, 0, 0, template)
+        self._withdrawn: tuple[_Exchange, ChatTemplate] | None = None
         self._exchanges: deque[_Exchange] = deque(maxlen=history)
         self._pictures: list[str] = []
 
@@ -80,6 +95,11 @@ class Conversation:
             return PicturePrompt(sequence.ids, [self._pictures[one.index] for one in sequence.pictures])
         return sequence.ids[:]
 
+    @property
+    def length_before(self) -> int:
+        """Number of tokens up to the newest response: `prompt_length` without the message after it."""
+        return self._before.length
+
     def observe(self, observation: str, info: Info) -> str:
         """Add an observation, with its info's `prefix`, `suffix` and pictures; returns the message.
 
@@ -89,6 +109,7 @@ class Conversation:
         """
         message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
+        self._before = self._state()
         template = self._template
         if "tools" in info:
             template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
@@ -124,6 +145,52 @@ class Conversation:
         self._exchanges[-1].response = self.response
         return text
 
+    def ask_summary(self, request: str) -> None:
+        """Withdraw the newest message, and ask for a summary. The message comes after the summary; see `compact`."""
+        self._withdraw()
+        asked = _Exchange(request, "user")
+        self._exchanges.append(asked)
+        self._add(asked, self._glue(asked, self.sequences[-1].ids), self.sequences[-1])
+
+    def compact(self, text: str | None = None) -> None:
+        """Begin a new sequence with the first message, a summary of all that was said after it, and the newest message.
+
+        The summary has the place of the response to the first message.
+
+        Args:
+            text: the summary. `None` for the newest response, which `ask_summary` asked for; its ids stay as they are.
+
+        Raises:
+            TemplateError: the text would become control tokens of the chat template.
+        """
+        if text is not None:
+            summary = as_token_ids(self._template.words(text))
+            self._withdraw()
+        else:
+            assert self.response is not None, "nothing was sampled"
+            sequence, start, end = self.response
+            summary = self.sequences[sequence].ids[start:end]
+        assert self._withdrawn is not None, "no summary was asked for"
+        (newest, self._template), self._withdrawn = self._withdrawn, None
+        first = self._exchanges[0]
+        first.response, first.summary = None, summary
+        self._exchanges.clear()
+        self._exchanges.extend((first, newest))
+        self.sequences.append(self._whole_prompt())
+
+    def _state(self) -> _Before:
+        last = self.sequences[-1] if self.sequences else TokenSequence.starting(as_token_ids())
+        return _Before(len(self.sequences), len(last.ids), len(last.pictures), self._template)
+
+    def _withdraw(self) -> None:
+        """Take the newest message out of the sequences, and keep it for later."""
+        self._withdrawn = self._exchanges.pop(), self._template
+        before = self._before
+        del self.sequences[before.sequences :]
+        last = self.sequences[-1]
+        del last.ids[before.length :], last.logprobs[before.length :], last.pictures[before.pictures :]
+        self._template = before.template
+
     def _seen(self, info: Info) -> tuple[_Seen, ...]:
         """The pictures of an observation, read once."""
         uris, reader = [one.uri for one in pictures_of(info)], self._template.pictures
@@ -146,7 +213,9 @@ class Conversation:
         self._add(first, as_token_ids(opening), prompt)
         before = first
         for exchange in later:
-            if before.response is not None:
+            if before.summary is not None:
+                prompt.add_prompt(before.summary)
+            elif before.response is not None:
                 sequence, start, end = before.response
                 prompt.add_prompt(self.sequences[sequence].ids[start:end])
             self._add(exchange, self._glue(exchange, prompt.ids), prompt)

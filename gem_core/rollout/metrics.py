@@ -15,11 +15,11 @@ def episode_metrics(episodes: Sequence[EpisodeSummary], dropped: int = 0) -> dic
     all episodes played, dropped ones included. All others are over `episodes`.
 
     Keys: `episode/return`, `episode/success`, `episode/turns`, `episode/response_tokens`, `stop/<reason>` (share of
-    the episodes played), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). With
-    tools also `episode/tool_calls` (over the episodes with tools), and if any was called `tool/success` (share of
-    calls). With several environments also `env/<id>/episodes` (count), `env/<id>/return`, `env/<id>/success`,
-    `env/<id>/turns`. With matches also `agent/<agent>/return`, `agent/<agent>/success`, `agent/<agent>/turns`, of an
-    agent in all environments.
+    the episodes played), `turn/reward`, `turn/invalid`, `turn/truncated` (shares of turns), `env/errors` (count). If
+    the policy wrote summaries also `episode/compactions`. With tools also `episode/tool_calls` (over the episodes with
+    tools), and if any was called `tool/success` (share of calls). With several environments also `env/<id>/episodes`
+    (count), `env/<id>/return`, `env/<id>/success`, `env/<id>/turns`. With matches also `agent/<agent>/return`,
+    `agent/<agent>/success`, `agent/<agent>/turns`, of an agent in all environments.
 
     Args:
         episodes: the episodes of a batch.
@@ -47,6 +47,8 @@ def _means(episodes: Sequence[EpisodeSummary]) -> dict[str, float]:
         "episode/turns": turns / count,
         "episode/response_tokens": sum(episode.response_tokens for episode in episodes) / count,
     }
+    if any(episode.compactions for episode in episodes):
+        metrics["episode/compactions"] = sum(episode.compactions for episode in episodes) / count
     if turns:
         metrics["turn/reward"] = total / turns
         metrics["turn/invalid"] = sum(episode.invalid for episode in episodes) / turns

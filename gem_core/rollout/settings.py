@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem_core.rollout.compaction import BY_POLICY, Rule, load_rule
 from gem_core.rollout.pictures import PictureReader
 from gem_core.rollout.template import ChatTemplate, Tokenizer
 
@@ -19,6 +20,10 @@ class RolloutSettings:
     """An episode whose next prompt and response might exceed this ends truncated; `None` means no limit."""
     history: int | None = None
     """`None`: the whole episode in every prompt. `k`: the last `k` observations. `1`: the present one only."""
+    compaction: str | None = None
+    """What happens where the context is nearly full. `None`: the episode ends. `policy`: the policy writes a summary,
+    and a new token sequence begins with the first observation, the summary and the newest observation. The
+    `package.module:function` of a `compaction.Rule`: the rule writes the summary."""
     system_prompt: str | None = None
     """System message of every conversation."""
     truncated_is_invalid: bool = True
@@ -38,6 +43,23 @@ class RolloutSettings:
             )
         if self.history is not None and self.history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")
+        if self.compaction is not None:
+            self._check_compaction(self.compaction)
+
+    @property
+    def summary_rule(self) -> Rule | None:
+        """The rule that writes summaries; `None` if the policy writes them, or nobody."""
+        return None if self.compaction in (None, BY_POLICY) else load_rule(self.compaction)
+
+    def _check_compaction(self, compaction: str) -> None:
+        _ = self.summary_rule
+        if self.history is not None:
+            raise ValueError(
+                f"compaction={compaction!r} replaces observations by a summary, and history={self.history} drops them. "
+                "Use one of the two"
+            )
+        if self.max_context_tokens is None:
+            raise ValueError(f"compaction={compaction!r} needs max_context_tokens, the limit that it keeps")
 
     def template(self, tokenizer: Tokenizer, pictures: PictureReader | None = None) -> ChatTemplate:
         """The chat template of these conversations.

@@ -160,6 +160,18 @@ class ChatTemplate:
         self._check_role(role)
         return self._ids("glue", role, message, pictures)
 
+    def words(self, text: str) -> list[int]:
+        """Token ids of a text of the assistant that nobody sampled, none of them a control token.
+
+        Raises:
+            TemplateError: the text would become control tokens.
+        """
+        for change in (str, partial(self._controls.broken, mark=_CUT), _CUT.join):
+            ids = self._encode(change(text))
+            if not self._controls.among(ids):
+                return ids
+        raise TemplateError(f"a text would become control tokens of the chat template: {text!r:.200}")
+
     def _ids(self, place: str, role: str, message: str, pictures: int) -> list[int]:
         """Token ids of a message with its frame, whose control tokens are those of the frame alone."""
         frame, written = self._frame(place, role, pictures), self._written(place)

@@ -136,7 +136,9 @@ def _span(episode: Episode, position: int) -> TurnSpan:
     first = before.end if before is not None and before.sequence == turn.sequence else 0
     shown = episode.sequences[turn.sequence].pictures
     new = [episode.pictures[one.index].uri for one in shown if first <= one.start and one.end <= turn.start]
-    return TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated, state_of(turn.observation, new))
+    # The observation of a summary is a fixed request. What it sums up is its state.
+    seen = repr(episode.prompt_ids(turn).tolist()) if turn.compaction else turn.observation
+    return TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated, state_of(seen, new))
 
 
 def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:

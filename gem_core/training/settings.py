@@ -27,6 +27,7 @@ from gem_core.plugins import manager
 from gem_core.records import Detail
 from gem_core.registry import advantage_spec, spec
 from gem_core.rollout import GroupFilter, Reporter, RolloutSettings
+from gem_core.rollout.compaction import BY_POLICY, load_rule
 from gem_core.training.corrections import Correction, CorrectionKind, Unit
 from gem_core.training.report import RunReport
 from gem_core.training.rows import RowKind
@@ -127,6 +128,11 @@ class RunSettings:
         "episode", "What a training row is: a whole `episode` (cheaper, needs the full history), or a `turn`."
     )
     history: Count | None = setting(None, "How many of the last observations a prompt shows. By default all.")
+    compaction: str | None = setting(
+        None,
+        "Who writes a summary where the context is nearly full, so that the episode continues: `policy`, or the "
+        "`package.module:function` of a rule; see docs/compaction.md. By default such an episode ends.",
+    )
     system_prompt: str | None = setting(None, "System message of every conversation.")
     chat_template_kwargs: dict[str, Any] = setting(
         {}, 'Arguments of the chat template, for example `{"enable_thinking": false}`.'
@@ -271,6 +277,7 @@ class RunSettings:
                 max_response_tokens=max_response_tokens,
                 max_context_tokens=max_context_tokens,
                 history=self.history,
+                compaction=self.compaction,
                 system_prompt=self.system_prompt,
                 truncated_is_invalid=self.truncated_is_invalid,
                 template_options=dict(self.chat_template_kwargs),
@@ -394,6 +401,7 @@ class RunSettings:
                 f"{self.spelled('history', self.history)} drops earlier observations from prompts, so an episode is "
                 f"not one sequence. Use {self.spelled('row', 'turn')}, or leave {self.spelled('history')} out."
             )
+        self._check_compaction()
         sync = self.spelled("vector_backend", "sync")
         if self.vector_backend == "sync" and self.env_timeout not in (None, DEFAULT_TIMEOUT):
             timeout = self.spelled("env_timeout", self.env_timeout)
@@ -513,6 +521,20 @@ class RunSettings:
         if self.correction_low > self.correction_high:
             low, high = (self.spelled(name, getattr(self, name)) for name in ("correction_low", "correction_high"))
             raise SettingsError(f"{low} is above {high}, so no ratio is kept. Swap them.")
+
+    def _check_compaction(self) -> None:
+        if self.compaction is None:
+            return
+        if self.history is not None:
+            raise SettingsError(
+                f"{self.spelled('compaction', self.compaction)} replaces observations by a summary, and "
+                f"{self.spelled('history', self.history)} drops them. Use one of the two."
+            )
+        if self.compaction != BY_POLICY:
+            try:
+                load_rule(self.compaction)
+            except ValueError as error:
+                raise SettingsError(f"{self.spelled('compaction', self.compaction)}: {error}") from error
 
     def _check_weights(self) -> None:
         ids, weights = self.env, self.env_weights

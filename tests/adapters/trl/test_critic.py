@@ -137,3 +137,11 @@ def _rows() -> list[Row]:
         _row([8, 5], [(1, 2)]),
         _row([9, 9, 8, 7, 6], [(4, 5)]),
     ]
+
+
+def test_a_critic_values_what_was_sampled_ahead(trainer):
+    ahead = {"max_staleness": 2, "critic_learning_rate": 1e-2}
+    run = trainer(cls=SpyTrainer, advantage="gae", lam=0.7, max_steps=4, **ahead)
+    run.train()
+    assert_same(run.trained_responses(), run.expected_responses("gae", 0.9))
+    assert all(any(value for episode in values for value in episode) for values in run.critic_values[1:])
