@@ -27,6 +27,11 @@ white space or cut reasoning blocks out of earlier messages."""
 _PROBE = f"GEMCOREPROBE{_SECRET}"
 """Stands for a message."""
 
+_KEPT_MESSAGES = 1024
+"""Messages whose token ids a template keeps."""
+_KEPT_CHARACTERS = 1000
+"""Length of the longest message that is kept: longer ones hardly repeat, and would need memory."""
+
 
 class Tokenizer(Protocol):
     """The part of a Hugging Face tokenizer that rollouts need."""
@@ -91,6 +96,8 @@ class ChatTemplate:
         self._frames: dict[tuple[str, str, int], list[int]] = {}
         """Of a place, a role and a number of pictures: the control tokens around a message and for its pictures. With
         any message, there are no others."""
+        self._kept: dict[tuple[str, str, str, int], tuple[int, ...]] = {}
+        """Token ids of short messages that were encoded: rules and answers of environments repeat."""
         self._check_role("user")
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
@@ -128,7 +135,7 @@ class ChatTemplate:
     def _having(self, tools: list[dict[str, Any]]) -> ChatTemplate:
         template = copy.copy(self)
         template._options = {**self._options, "tools": tools}
-        template._roles, template._frames, template._known_controls = set(), {}, None
+        template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
         return template
 
     def _probe(self) -> str:
@@ -173,6 +180,18 @@ class ChatTemplate:
         raise TemplateError(f"a text would become control tokens of the chat template: {text!r:.200}")
 
     def _ids(self, place: str, role: str, message: str, pictures: int) -> list[int]:
+        """Token ids of a message with its frame, as a list of the caller's own."""
+        key = place, role, message, pictures
+        if (kept := self._kept.get(key)) is not None:
+            return [*kept]
+        ids = self._encoded(place, role, message, pictures)
+        if len(message) <= _KEPT_CHARACTERS:
+            if len(self._kept) >= _KEPT_MESSAGES:
+                self._kept.clear()
+            self._kept[key] = tuple(ids)
+        return ids
+
+    def _encoded(self, place: str, role: str, message: str, pictures: int) -> list[int]:
         """Token ids of a message with its frame, whose control tokens are those of the frame alone."""
         frame, written = self._frame(place, role, pictures), self._written(place)
         if not self._controls.written_in(message):

@@ -66,6 +66,53 @@ def starts_with(whole: list[int], head: list[int]) -> bool:
     return whole[: len(head)] == head
 
 
+# -- repeated messages -------------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_message_is_encoded_once_and_its_ids_are_the_callers_own(
+    chatml: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = ChatTemplate(chatml)
+    places = [template.opening, template.glue]
+    first = [(place(message), place(message, "user")) for place in places for message in ("left", "right")]
+    expected = copy.deepcopy(first)
+    assert len({tuple(ids) for ids, _ in first}) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(template, "_tokenizer", None)  # any use of it raises
+        for ids, same in first:
+            ids.append(0)
+            same.clear()
+        again = [(place(message), place(message)) for place in places for message in ("left", "right")]
+        assert again == expected
+    assert template.opening("up") == encode(chatml, header(chatml, "up"))
+
+
+def test_no_more_than_a_bounded_number_of_short_messages_is_kept(
+    chatml: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gem_core.rollout.template._KEPT_MESSAGES", 3)
+    template = ChatTemplate(chatml)
+    long = "go left " * 500
+    for message in [*"abcdefgh", long]:
+        for _ in range(2):
+            assert template.opening(message) == encode(chatml, header(chatml, message))
+    kept = vars(template)["_kept"]
+    assert 1 <= len(kept) <= 3
+    assert not any(long in key for key in kept)
+
+
+def test_a_template_with_tools_keeps_messages_of_its_own(chatml: PreTrainedTokenizerFast) -> None:
+    chatml = copy.deepcopy(chatml)
+    chatml.chat_template = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}" + str(
+        chatml.chat_template
+    )
+    plain = ChatTemplate(chatml)
+    before = plain.opening("go")
+    shown = plain.with_tools([{"type": "function", "function": {"name": "look", "parameters": {}}}])
+    assert shown.opening("go") == [*encode(chatml, "[look]"), *before]
+    assert plain.opening("go") == before
+
+
 # -- what is sampled stays as it is ------------------------------------------------------------------------------------
 
 
