@@ -89,10 +89,7 @@ def check(config: DictConfig) -> GemSettings:
         raise SettingsError(f"{reason} {SILENT}")
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
-    settings.check_pictures(
-        "and verl decodes the ids of a prompt and runs the model's processor again, so the ids would not be those that "
-        "were sampled. Train it with TRL"
-    )
+    settings.check_pictures("and this adapter passes no pictures to verl's servers and workers. Train it with TRL")
     return settings
 
 

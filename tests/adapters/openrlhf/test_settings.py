@@ -122,6 +122,7 @@ def test_accepted(checked):
         (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
         (["--reward.model_name_or_path", "x"], "environments give the rewards"),
         (["--reward.normalize_enable"], "no reward model"),
+        (["--gem.env", "visual:Count-v0-easy"], "shows pictures, and this adapter passes no pictures to OpenRLHF"),
     ],
 )
 def test_refused(checked, flags, says):

@@ -16,28 +16,28 @@ from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 ENV = "visual:Count-v0-easy"
 
 
-@pytest.mark.timeout(3600)  # three minutes of CPU time, which take a quarter of an hour on a busy machine
+@pytest.mark.timeout(3600)  # a minute and a half of CPU time, which takes a quarter of an hour on a busy machine
 @pytest.mark.uncertain("learning depends on the sampled episodes")
-@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     torch.set_num_threads(1)
     tokenizer = tiny_tokenizer([ENV], episodes=50, pictures=True)
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
     reader = PictureReader(processor, model.config.image_token_id)
-    # Without a start that is right more often than by chance, rewards teach nothing in this time.
-    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=30, seed=seed)
+    # A start that is right as often as by chance (0.25) is too little: 30 steps gave seed 0 no more than 0.20.
+    vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=50, seed=seed)
     args = TurnGRPOConfig(
         str(tmp_path),
         env=ENV,
         advantage="drgrpo",
-        num_generations=8,
-        per_device_train_batch_size=128,
+        num_generations=16,
+        per_device_train_batch_size=256,
         per_device_eval_batch_size=200,
         eval_episodes=200,
         max_completion_length=6,
         learning_rate=3e-4,
         lr_scheduler_type="constant",
-        max_steps=150,
+        max_steps=100,
         seed=seed,
         **{**QUIET, "logging_steps": 10},
     )
@@ -47,3 +47,4 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     after = trainer.evaluate()["eval_episode/success"]
     print(f"seed {seed}: success of sampled answers {before:.2f} before, {after:.2f} after {args.max_steps} updates")
     assert after >= before + 0.3
+    assert after >= 0.85

@@ -129,6 +129,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 slots"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
+        (["gem.env=visual:Count-v0-easy"], "shows pictures, and this adapter passes no pictures to verl"),
+        (["gem.eval_env=visual:Count-v0-easy"], "visual:Count-v0-easy shows pictures"),
         ([TWO, "gem.env_weights=[inf,1]"], "above 0"),
         # wrappers and modules
         (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),

@@ -38,6 +38,10 @@ class Odd(Env):
             return "", 0.0, False, False, {"object": object()}
         if action == "garbage":
             return "three", 1, True  # type: ignore[return-value]
+        if action == "picture":
+            from PIL import Image
+
+            return "", 0.0, False, False, {"images": [Image.new("RGB", (28, 14))]}
         if action == "long":
             return "x" * 100_000, 0.0, False, False, {}
         return action, self.rng.random(), action == "end", False, {"success": True, "error": "its own"}

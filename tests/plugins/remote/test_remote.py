@@ -12,6 +12,7 @@ from env_servers import Server, serving
 
 from gem_core import make, make_vec
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
+from gem_core.picture import Picture, pictures_of
 from gem_core.testing import check_env
 from gem_core.tools import Function, Tool, ToolEnv
 
@@ -27,6 +28,7 @@ GAMES = [
     "game:Sokoban-v1-easy",
     "game:Wordle-v0-easy",
 ]
+MAZE = "visual:Maze-v0-easy"
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,29 @@ def test_a_seed_gives_the_same_transitions_as_it_does_there(server: Server, env_
                 assert there.step(action) == transition
                 if transition[2] or transition[3]:
                     break
+
+
+def test_pictures_arrive_as_they_were_drawn() -> None:
+    pytest.importorskip("PIL")
+    with serving(MAZE) as maze, make(MAZE) as here, remote(maze, MAZE) as there:
+        for seed in range(3):
+            opening = here.reset(seed=seed)
+            assert there.reset(seed=seed) == opening
+            assert [picture.size for picture in pictures_of(opening[1])] == [(56, 56)]
+            ended = False
+            while not ended:
+                action = here.sample_random_action()
+                transition = here.step(action)
+                assert there.step(action) == transition
+                ended = transition[2] or transition[3]
+
+
+def test_a_picture_of_any_kind_arrives_as_data(server: Server) -> None:
+    pytest.importorskip("PIL")
+    with remote(server, "demo:Odd-v0") as env:
+        env.reset(seed=1)
+        images = env.step("picture")[4]["images"]
+        assert [(type(one), Picture.of(one).size) for one in images] == [(str, (28, 14))]
 
 
 def test_it_keeps_the_contract(server: Server) -> None:
