@@ -1,0 +1,3 @@
+from pathlib import Path
+def page(results: Path, figures: Path) -> str:
+    return ""

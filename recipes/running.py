@@ -1,0 +1,77 @@
+"""Plays the runs that have no result yet, one by one or over Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recipes.results import Result, is_of, write
+from recipes.study import Run
+
+CACHE = Path("runs/recipes/models")
+"""Warm-started weights. Removing the folder costs only time."""
+
+
+def missing(runs: Sequence[Run], folder: Path) -> list[Run]:
+    """The runs that have no result in a folder, or one of other settings."""
+    return [run for run in runs if not is_of(folder / f"{run.name}.json", run)]
+
+
+def play_all(runs: Sequence[Run], folder: Path, *, cache: Path = CACHE, metric: str = "episode/success") -> list[Result]:
+    """Play runs one by one in this process; each result is stored when its run ends."""
+    return [_told(_play(run, folder, cache), metric) for run in runs]
+
+
+def play_over_ray(
+    runs: Sequence[Run], folder: Path, *, address: str, cores: int, gpus: int, metric: str = "episode/success"
+) -> list[Result]:
+    """Play runs on the machines of a Ray cluster, and store each result here when its run ends.
+
+    Args:
+        runs: what to play.
+        folder: of the results, on this machine.
+        address: of the cluster; `local` starts one on this machine.
+        cores, gpus: what each run needs.
+        metric: what is told of each result.
+
+    Raises:
+        RayTaskError: a run failed. Results of the others that ended are stored.
+    """
+    import ray
+
+    root = str(Path(__file__).parent.parent)
+    ray.init(address=address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "PYTHONPATH": root}})
+    try:
+        remote = ray.remote(num_cpus=cores, num_gpus=gpus)(_train)
+        waiting = [remote.remote(run, CACHE) for run in runs]
+        results: list[Result] = []
+        while waiting:
+            (ended,), waiting = ray.wait(waiting)
+            result = ray.get(ended)
+            write(folder, result)
+            results.append(_told(result, metric))
+    finally:
+        ray.shutdown()
+    return results
+
+
+def _play(run: Run, folder: Path, cache: Path) -> Result:
+    result = _train(run, cache)
+    write(folder, result)
+    return result
+
+
+def _train(run: Run, cache: Path) -> Result:
+    # Frameworks are imported by the process that trains, never for a list or a page.
+    from recipes.training import play, prepare
+
+    prepare()
+    return play(run, cache)
+
+
+def _told(result: Result, metric: str) -> Result:
+    print(
+        f"{result.name}: {metric} {result.start(metric):.3f} -> {result.end(metric):.3f}, {result.cpu_seconds:.0f} s of CPU",
+        flush=True,
+    )
+    return result
