@@ -1,0 +1,59 @@
+"""Parts that the pages of all studies share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from recipes.results import Result
+from recipes.study import Run
+
+WRITTEN = "<!-- Written by `python -m recipes.{name} --write-page` from recipes/{name}/results. -->"
+
+
+def heading(name: str, title: str) -> str:
+    """The first lines of a page."""
+    return f"{WRITTEN.format(name=name)}\n\n# {title}\n"
+
+
+def commands(name: str, repeated: str) -> str:
+    """How the study is run again."""
+    return f"""## Run it again
+
+<!-- not run: trainings, which take minutes to hours -->
+```bash
+python -m recipes.{name}                      # the runs without a result, one by one; it may be stopped at any time
+python -m recipes.{name} --ray auto           # the same over a Ray cluster
+python -m recipes.{name} --repeat {repeated} # one cell with a new seed, compared with the runs of this page
+python -m recipes.{name} --profile gpu --list # the same study with the paper's models and its Table 3; not run yet
+python -m recipes.{name} --write-page         # this page and its figures, from the results
+```
+
+[Recipes](index.md) explains the parts.
+"""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def coverage(runs: Sequence[Run], results: Sequence[Result]) -> str:
+    """A sentence on how many of the declared runs have results, and a table of all cells."""
+    declared = Counter((run.task, run.cell) for run in runs if run.phase == "main")
+    there = Counter((one.task, one.cell) for one in results)
+    tasks = list(dict.fromkeys(task for task, _ in declared))
+    cells = list(dict.fromkeys(cell for _, cell in declared))
+    total, played = sum(declared.values()), sum(min(there[key], number) for key, number in declared.items())
+    rows = [
+        [task, *(f"{there[task, cell]} of {declared[task, cell]}" if declared[task, cell] else "-" for cell in cells)]
+        for task in tasks
+    ]
+    spent = sum(one.cpu_seconds for one in results)
+    begun = "All" if played == total else f"**{played} of**"
+    return (
+        f"{begun} {total} declared runs have been played. Those on this page took {spent / 60:.0f} CPU minutes without warm "
+        f"starts, on commit {', '.join(sorted({one.commit for one in results})) or '-'}. Runs for each cell:\n\n"
+        + table(["task", *cells], rows)
+    )
