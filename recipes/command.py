@@ -57,9 +57,7 @@ def _play(study: Study, options: argparse.Namespace, folder: Path) -> None:
 
 def _chosen(runs: Sequence[Run], options: argparse.Namespace) -> list[Run]:
     wanted = {"task": options.task, "cell": options.cell, "seed": options.seed, "phase": options.phase}
-    chosen = [
-        run for run in runs if all(not values or getattr(run, name) in values for name, values in wanted.items())
-    ]
+    chosen = [run for run in runs if all(not values or getattr(run, name) in values for name, values in wanted.items())]
     if not chosen:
         tasks, cells = (sorted({getattr(run, name) for run in runs}) for name in ("task", "cell"))
         raise RecipeError(
@@ -83,7 +81,9 @@ def _repeat(study: Study, spelled: str, folder: Path, seeds: Sequence[int]) -> N
     low, high = prediction_interval(known)
     print(f"{len(known)} runs: a new one is expected between {low:.3f} and {high:.3f} (95 %)", flush=True)
     for seed in seeds:
-        (result,) = play_all([replace(runs[0], seed=seed)], CACHE.parent / f"{study.name}-repeated", metric=study.metric)
+        (result,) = play_all(
+            [replace(runs[0], seed=seed)], CACHE.parent / f"{study.name}-repeated", metric=study.metric
+        )
         value = result.end(study.metric)
         print(f"seed {seed}: {value:.3f}, {'inside' if low <= value <= high else 'OUTSIDE'}")
 

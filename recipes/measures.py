@@ -43,8 +43,10 @@ def _place(observation: str, action: str) -> float | None:
         return 0.0 if int(guess[1]) == low else 2.0
     middle, half = (low + high) / 2, (high - low) / 2
     nearest = 0.5 if (high - low) % 2 else 0.0  # of an even count, either of the two in the middle bisects
-    return max(0.0, abs(int(guess[1]) - middle) - nearest) / (half - nearest) if half > nearest else (
-        0.0 if abs(int(guess[1]) - middle) <= nearest else 2.0
+    return (
+        max(0.0, abs(int(guess[1]) - middle) - nearest) / (half - nearest)
+        if half > nearest
+        else (0.0 if abs(int(guess[1]) - middle) <= nearest else 2.0)
     )
 
 

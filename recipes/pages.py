@@ -53,7 +53,7 @@ def coverage(runs: Sequence[Run], results: Sequence[Result]) -> str:
     spent = sum(one.cpu_seconds for one in results)
     begun = "All" if played == total else f"**{played} of**"
     return (
-        f"{begun} {total} declared runs have been played. Those on this page took {spent / 60:.0f} CPU minutes without warm "
-        f"starts, on commit {', '.join(sorted({one.commit for one in results})) or '-'}. Runs for each cell:\n\n"
+        f"{begun} {total} declared runs have been played. Those on this page took {spent / 60:.0f} CPU minutes without "
+        f"warm starts, on commit {', '.join(sorted({one.commit for one in results})) or '-'}. Runs of each cell:\n\n"
         + table(["task", *cells], rows)
     )

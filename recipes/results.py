@@ -101,7 +101,9 @@ def read(folder: Path, *, phase: str = "main") -> list[Result]:
         try:
             result = Result(**json.loads(path.read_text()))
         except (ValueError, TypeError) as error:
-            raise RecipeError(f"{path} is no result of a run ({error}). Next: remove it, and run its cell again") from error
+            raise RecipeError(
+                f"{path} is no result of a run ({error}). Next: remove it, and run its cell again"
+            ) from error
         if result.phase == phase:
             results.append(result)
     return results

@@ -17,7 +17,9 @@ def missing(runs: Sequence[Run], folder: Path) -> list[Run]:
     return [run for run in runs if not is_of(folder / f"{run.name}.json", run)]
 
 
-def play_all(runs: Sequence[Run], folder: Path, *, cache: Path = CACHE, metric: str = "episode/success") -> list[Result]:
+def play_all(
+    runs: Sequence[Run], folder: Path, *, cache: Path = CACHE, metric: str = "episode/success"
+) -> list[Result]:
     """Play runs one by one in this process; each result is stored when its run ends."""
     return [_told(_play(run, folder, cache), metric) for run in runs]
 
@@ -70,8 +72,6 @@ def _train(run: Run, cache: Path) -> Result:
 
 
 def _told(result: Result, metric: str) -> Result:
-    print(
-        f"{result.name}: {metric} {result.start(metric):.3f} -> {result.end(metric):.3f}, {result.cpu_seconds:.0f} s of CPU",
-        flush=True,
-    )
+    learned = f"{metric} {result.start(metric):.3f} -> {result.end(metric):.3f}"
+    print(f"{result.name}: {learned}, {result.cpu_seconds:.0f} s of CPU", flush=True)
     return result

@@ -1,13 +1,13 @@
 """What several runs show together: the method of rliable (arXiv 2108.13264), with scipy.
 
-rliable itself is not used: it needs arch below 8, pandas, seaborn and absl-py for the bootstrap that scipy has. A run is
-one training with one seed, and runs are resampled within their task.
+rliable itself is not used: it needs arch below 8, pandas, seaborn and absl-py, for a few lines of numpy. A run is one
+training with one seed, and runs are resampled within their task.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,9 @@ from scipy import stats
 RESAMPLES = 2000
 LEVEL = 0.95
 SEED = 0
+
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""A number for each row, from float (..., runs)."""
 
 Scores = Mapping[str, Sequence[float]]
 """The scores of the runs of one cell, by task."""
@@ -91,7 +94,7 @@ def _better(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return float(np.mean(one[:, None] > other) + 0.5 * np.mean(one[:, None] == other))
 
 
-def _bootstrapped(statistic, scores: Scores) -> Interval:  # noqa: ANN001
+def _bootstrapped(statistic: Statistic, scores: Scores) -> Interval:
     """A statistic over the runs of all tasks, and its percentile interval with runs resampled within their task."""
     draws = np.random.default_rng(SEED)
     strata = [np.asarray(runs, dtype=float) for runs in scores.values()]

@@ -133,7 +133,10 @@ def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 @functools.cache
 def commit() -> str:
-    """The commit of the source tree when it was first asked for, with `+` if files that decide runs differ from it; empty outside a git repository."""
+    """The commit of the source tree when it was first asked for, with `+` if files that decide runs differ from it.
+
+    Empty outside a git repository.
+    """
     here = Path(__file__).parent.parent
 
     def git(*words: str) -> str:
