@@ -20,7 +20,7 @@ CHECK_SEED = 1000
 
 def main(study: Study, words: Sequence[str] | None = None) -> None:
     """Run the command of a study."""
-    options = _parser(study).parse_args(words)
+    options = parser(study).parse_args(words)
     try:
         _dispatch(study, options)
     except RecipeError as error:
@@ -88,21 +88,22 @@ def _repeat(study: Study, spelled: str, folder: Path, seeds: Sequence[int]) -> N
         print(f"seed {seed}: {value:.3f}, {'inside' if low <= value <= high else 'OUTSIDE'}")
 
 
-def _parser(study: Study) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser(study: Study) -> argparse.ArgumentParser:
+    """The options of a study."""
+    options = argparse.ArgumentParser(
         prog=f"python -m recipes.{study.name}", description="Play the runs that have no result yet."
     )
-    parser.add_argument("--profile", choices=["cpu", "gpu"], default="cpu", help="tiny models, or those of the paper")
-    parser.add_argument("--task", nargs="+", help="only runs of these tasks")
-    parser.add_argument("--cell", nargs="+", help="only runs of these cells")
-    parser.add_argument("--seed", nargs="+", type=int, help="only runs of these seeds")
-    parser.add_argument("--phase", nargs="+", choices=["tuning", "main"], help="only runs of this phase")
-    parser.add_argument("--at-most", type=int, metavar="N", help="play N runs, and leave the others")
-    parser.add_argument("--ray", metavar="ADDRESS", help="play over a Ray cluster; `local` starts one here")
-    parser.add_argument("--results", metavar="FOLDER", help="another folder of results")
-    what = parser.add_mutually_exclusive_group()
+    options.add_argument("--profile", choices=["cpu", "gpu"], default="cpu", help="tiny models, or those of the paper")
+    options.add_argument("--task", nargs="+", help="only runs of these tasks")
+    options.add_argument("--cell", nargs="+", help="only runs of these cells")
+    options.add_argument("--seed", nargs="+", type=int, help="only runs of these seeds")
+    options.add_argument("--phase", nargs="+", choices=["tuning", "main"], help="only runs of this phase")
+    options.add_argument("--at-most", type=int, metavar="N", help="play N runs, and leave the others")
+    options.add_argument("--ray", metavar="ADDRESS", help="play over a Ray cluster; `local` starts one here")
+    options.add_argument("--results", metavar="FOLDER", help="another folder of results")
+    what = options.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="show the runs, and play none")
     what.add_argument("--repeat", metavar="TASK/CELL", help="play a cell with another seed, and compare")
     what.add_argument("--short", action="store_true", help="play the run of a minute that CI plays")
     what.add_argument("--write-page", action="store_true", help="write the page and the figures from the results")
-    return parser
+    return options

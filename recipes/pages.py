@@ -20,7 +20,6 @@ def commands(name: str, repeated: str) -> str:
     """How the study is run again."""
     return f"""## Run it again
 
-<!-- not run: trainings, which take minutes to hours -->
 ```bash
 python -m recipes.{name}                      # the runs without a result, one by one; it may be stopped at any time
 python -m recipes.{name} --ray auto           # the same over a Ray cluster
