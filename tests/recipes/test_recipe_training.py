@@ -12,8 +12,9 @@ from recipes.command import DOCS, main
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.results import declared, read
 from recipes.study import Study
+from recipes.transfer.declared import STUDY as TRANSFER
 
-STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA)}
+STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER)}
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
@@ -29,6 +30,10 @@ def test_a_short_run_leaves_its_result(
     assert result.totals["rollout/episodes"] == 16 * result.updates
     assert result.totals["rollout/turns"] >= result.totals["rollout/episodes"]
     assert result.random_success is not None
+    if study.short.evaluate:
+        for env in study.short.settings["eval_env"]:
+            assert 0 <= result.before[f"eval_env/{env}/success"] <= 1
+            assert 0 <= result.after[f"eval_env/{env}/success"] <= 1
     assert result.cpu_seconds > 0
     assert result.versions["trl"]
     assert result.name in capsys.readouterr().out
