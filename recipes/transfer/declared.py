@@ -44,7 +44,7 @@ PAPER_CELLS: Mapping[str, list[str]] = {
 def _on_gpus() -> Iterator[Run]:
     for seed in SEEDS:
         for cell, env in PAPER_CELLS.items():
-            played = ["eval:NQ", "eval:HotpotQA"]
+            played = ["eval:NaturalQuestions", "eval:HotpotQA"]
             settings = {**PAPER, "env": env, "advantage": "rebn", "max_completion_length": 500, "eval_env": played}
             yield Run(cell, "qa", seed, settings, "Qwen/Qwen3-4B", evaluate=True)
 
