@@ -13,7 +13,7 @@ WRITTEN = "<!-- Written by `python -m recipes.{name} --write-page` from recipes/
 
 def heading(name: str, title: str) -> str:
     """The first lines of a page."""
-    return f"{WRITTEN.format(name=name)}\n\n# {title}\n"
+    return f"{WRITTEN.format(name=name)}\n\n# {title}"
 
 
 def commands(name: str, repeated: str) -> str:
@@ -21,11 +21,11 @@ def commands(name: str, repeated: str) -> str:
     return f"""## Run it again
 
 ```bash
-python -m recipes.{name}                      # the runs without a result, one by one; it may be stopped at any time
-python -m recipes.{name} --ray auto           # the same over a Ray cluster
-python -m recipes.{name} --repeat {repeated} # one cell with a new seed, compared with the runs of this page
-python -m recipes.{name} --profile gpu --list # the same study with the paper's models and its Table 3; not run yet
-python -m recipes.{name} --write-page         # this page and its figures, from the results
+python -m recipes.{name}  # the runs without a result, one by one; it may be stopped at any time
+python -m recipes.{name} --ray auto  # the same over a Ray cluster
+python -m recipes.{name} --repeat {repeated}  # one cell with a new seed, compared with the runs of this page
+python -m recipes.{name} --profile gpu --list  # with the paper's models and its Table 3; not run yet
+python -m recipes.{name} --write-page  # this page and its figures, from the results
 ```
 
 [Recipes](index.md) explains the parts.
@@ -50,9 +50,11 @@ def coverage(runs: Sequence[Run], results: Sequence[Result]) -> str:
         for task in tasks
     ]
     spent = sum(one.cpu_seconds for one in results)
-    begun = "All" if played == total else f"**{played} of**"
+    begun = f"All {total}" if played == total else f"**{played} of {total}**"
+    if not played:
+        return f"**None of the {total} declared runs has been played**, so this page shows no result.\n"
     return (
-        f"{begun} {total} declared runs have been played. Those on this page took {spent / 60:.0f} CPU minutes without "
+        f"{begun} declared runs have been played. Those on this page took {spent / 60:.0f} CPU minutes without "
         f"warm starts, on commit {', '.join(sorted({one.commit for one in results})) or '-'}. Runs of each cell:\n\n"
         + table(["task", *cells], rows)
     )

@@ -11,6 +11,7 @@ from recipes import pages
 from recipes.figures import Grouped, draw_curves, draw_intervals, draw_profiles, grouped
 from recipes.results import Result, read
 from recipes.statistics import Scores, difference, improvement, interquartile_mean, mean
+from recipes.study import Run
 
 METRIC = "episode/success"
 CELLS = ("reinforce", "rebn", "grpo", "gae", "rloo", "gigpo")
@@ -21,7 +22,8 @@ INTRODUCTION = """
 Does ReBN learn as well as or better than REINFORCE, GRPO and PPO (`gae`), as Figure 4 of
 [GEM](https://arxiv.org/abs/2510.01051) says? Here tiny models learn eight environments from the same weights, with the
 same number of episodes and updates for every estimator. `recipes/algorithms/declared.py` says everything else:
-budgets, gammas, seeds, and the learning rate of each estimator, chosen on seeds that no figure shows.
+budgets, gammas, seeds, and the learning rate of each estimator. There is one update for each batch, so `gae` is PPO
+whose clipping never acts; the paper makes two.
 
 A score is the mean success over all updates of a run (the area under its curve). Intervals are 95 %: stratified
 bootstraps over runs, as in [rliable](https://arxiv.org/abs/2108.13264), so they cover seeds (weights, tasks and
@@ -34,6 +36,7 @@ def page(results: Path, figures: Path) -> str:
     from recipes.algorithms.declared import STUDY
 
     there = read(results)
+    tuning = [run for run in STUDY.runs("cpu") if run.phase == "tuning"]
     by_task = grouped(there, CELLS)
     complete = _complete(by_task)
     parts = [
@@ -52,7 +55,7 @@ def page(results: Path, figures: Path) -> str:
         )
         draw_profiles(complete, figures / "algorithms_profiles.png", label="score")
         parts.append(_together(complete))
-    parts += [_tuning(read(results, phase="tuning")), pages.commands("algorithms", "corridor/rebn")]
+    parts += [_tuning(read(results, phase="tuning"), tuning), pages.commands("algorithms", "corridor/rebn")]
     return "\n".join(parts)
 
 
@@ -134,7 +137,7 @@ def _together(complete: Mapping[str, Scores]) -> str:
     )
 
 
-def _tuning(results: Sequence[Result]) -> str:
+def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
     if not results:
         return "## Learning rates\n\nNo tuning run has been played, so all estimators have the same learning rate.\n"
     scores: dict[tuple[str, str], list[float]] = {}
@@ -146,9 +149,15 @@ def _tuning(results: Sequence[Result]) -> str:
         [cell, *(f"{np.mean(scores[cell, rate]):.2f}" if (cell, rate) in scores else "-" for rate in rates)]
         for cell in dict.fromkeys(cell for cell, _ in scores)
     ]
-    runs = max(map(len, scores.values()))
+    declared = {(run.task, run.cell) for run in runs}
+    played = {(one.task, one.cell) for one in results}
+    chosen = (
+        "The best rate of an estimator is used everywhere."
+        if declared <= played
+        else f"**{len(played)} of {len(declared)} have been played, so the rates are not chosen by them yet**: the runs "
+        "above have the rates of `declared.py`."
+    )
     return (
-        f"## Learning rates\n\nThe mean score of the tuning runs (at most {runs} for each rate), on "
-        f"{', '.join(sorted({one.task for one in results}))} with seeds of their own. The best rate of an estimator "
-        "is used everywhere.\n\n" + pages.table(["estimator", *rates], rows)
+        f"## Learning rates\n\nThe score of the tuning runs, on {', '.join(sorted({one.task for one in results}))} with "
+        f"a seed that no figure shows. {chosen}\n\n" + pages.table(["estimator", *rates], rows)
     )
