@@ -154,10 +154,11 @@ def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
     chosen = (
         "The best rate of an estimator is used everywhere."
         if declared <= played
-        else f"**{len(played)} of {len(declared)} have been played, so the rates are not chosen by them yet**: the runs "
-        "above have the rates of `declared.py`."
+        else f"**{len(played)} of {len(declared)} have been played, so they have not chosen the rates yet**: all runs have "
+        "the rates of `declared.py`."
     )
+    tasks = ", ".join(sorted({one.task for one in results}))
     return (
-        f"## Learning rates\n\nThe score of the tuning runs, on {', '.join(sorted({one.task for one in results}))} with "
-        f"a seed that no figure shows. {chosen}\n\n" + pages.table(["estimator", *rates], rows)
+        f"## Learning rates\n\nThe score of the tuning runs, on {tasks} with a seed that no figure shows. {chosen}\n\n"
+        + pages.table(["estimator", *rates], rows)
     )
