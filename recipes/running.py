@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,8 @@ def play_over_ray(
 ) -> list[Result]:
     """Play runs on the machines of a Ray cluster, and store each result here when its run ends.
 
+    Each machine has this repository at the same path, and the environment of `nox -s trl`.
+
     Args:
         runs: what to play.
         folder: of the results, on this machine.
@@ -41,8 +44,8 @@ def play_over_ray(
     """
     import ray
 
-    root = str(Path(__file__).parent.parent)
-    ray.init(address=address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "PYTHONPATH": root}})
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")]))
+    ray.init(address=address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}})
     try:
         remote = ray.remote(num_cpus=cores, num_gpus=gpus)(_train)
         waiting = [remote.remote(run, CACHE) for run in runs]

@@ -154,7 +154,7 @@ def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
     chosen = (
         "The best rate of an estimator is used everywhere."
         if declared <= played
-        else f"**{len(played)} of {len(declared)} have been played, so they have not chosen the rates yet**: all runs have "
+        else f"**{len(played)} of {len(declared)} have been played, so they have not chosen the rates**: all runs have "
         "the rates of `declared.py`."
     )
     tasks = ", ".join(sorted({one.task for one in results}))
