@@ -42,7 +42,7 @@ def play_over_ray(
     Raises:
         RayTaskError: a run failed. Results of the others that ended are stored.
     """
-    import ray
+    import ray  # pyright: ignore[reportMissingImports]
 
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")]))
     ray.init(address=address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}})

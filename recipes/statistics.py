@@ -69,7 +69,7 @@ def improvement(one: Scores, other: Scores) -> Interval:
         np.mean([_better(draws.choice(a, len(a)), draws.choice(b, len(b))) for a, b in zip(mine, theirs, strict=True)])
         for _ in range(RESAMPLES)
     ]
-    return Interval(value, *_quantiles(resampled))
+    return Interval(value, *_quantiles(np.asarray(resampled)))
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> Interval:
@@ -102,6 +102,6 @@ def _bootstrapped(statistic: Statistic, scores: Scores) -> Interval:
     return Interval(float(statistic(np.concatenate(strata))), *_quantiles(statistic(resampled)))
 
 
-def _quantiles(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
+def _quantiles(values: NDArray[np.float64]) -> tuple[float, float]:
     low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

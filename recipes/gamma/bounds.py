@@ -23,7 +23,8 @@ class Bounds(Wrapper):
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """All numbers are left."""
         _, info = self.env.reset(seed=seed, **options)
-        self._low, self._high = self.env.min_number, self.env.max_number
+        game: Any = self.unwrapped
+        self._low, self._high = game.min_number, game.max_number
         return self._shown(), info
 
     def step(self, action: str) -> StepResult:
