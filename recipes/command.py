@@ -49,8 +49,11 @@ def _play(study: Study, options: argparse.Namespace, folder: Path) -> None:
         for run in chosen:
             print(f"{'missing' if run in left else 'there  '}  {run.name}")
     elif options.ray:
-        cores, gpus = (1, 0) if options.profile == "cpu" else (8, 8)
-        play_over_ray(left, folder, address=options.ray, cores=cores, gpus=gpus, metric=study.metric)
+        if options.profile == "gpu":
+            raise RecipeError(
+                "a run on GPUs needs a group of processes. Next: torchrun instead of --ray, as the page says"
+            )
+        play_over_ray(left, folder, address=options.ray, metric=study.metric)
     else:
         play_all(left[: options.at_most], folder, metric=study.metric)
 

@@ -24,10 +24,11 @@ def commands(name: str, repeated: str) -> str:
 python -m recipes.{name}  # the runs without a result, one by one; it may be stopped at any time
 python -m recipes.{name} --ray auto  # the same over a Ray cluster
 python -m recipes.{name} --repeat {repeated}  # one cell with a new seed, compared with the runs of this page
-python -m recipes.{name} --profile gpu --list  # with the paper's models and its Table 3; not run yet
+python -m recipes.{name} --profile gpu --list  # with the paper's models and its Table 3
 python -m recipes.{name} --write-page  # this page and its figures, from the results
 ```
 
+On 8 GPUs, `torchrun --nproc_per_node 8 -m recipes.{name} --profile gpu` plays them; this has not been run.
 [Recipes](index.md) explains the parts.
 """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import closing
+import tempfile
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
     torch.set_num_threads(1)
     key = hashlib.sha256(json.dumps([asdict(model), seed]).encode()).hexdigest()[:16]
     folder = cache / key
-    if not (folder / "play.json").exists():
-        success = checked(model)
-        _build(model, seed, folder)
-        (folder / "play.json").write_text(json.dumps(success))
-    weights = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    return weights, AutoTokenizer.from_pretrained(folder), json.loads((folder / "play.json").read_text())
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as draft:
+            (Path(draft) / "play.json").write_text(json.dumps(checked(model)))
+            _build(model, seed, Path(draft) / "weights")
+            _publish(Path(draft), folder)
+    weights = AutoModelForCausalLM.from_pretrained(folder / "weights", dtype=torch.float32)
+    return weights, AutoTokenizer.from_pretrained(folder / "weights"), json.loads((folder / "play.json").read_text())
 
 
 def checked(model: WarmStart) -> float:
@@ -61,6 +64,16 @@ def checked(model: WarmStart) -> float:
             "recipes.actions:OtherAnswers to the wrappers of the warm start"
         )
     return success
+
+
+def _publish(draft: Path, folder: Path) -> None:
+    """Give a finished folder its name, unless another process was first; nobody reads half of a folder."""
+    whole = draft / "whole"
+    whole.mkdir()
+    for name in ("play.json", "weights"):
+        (draft / name).rename(whole / name)
+    with suppress(OSError):
+        whole.rename(folder)
 
 
 def _build(model: WarmStart, seed: int, folder: Path) -> None:

@@ -21,13 +21,20 @@ def missing(runs: Sequence[Run], folder: Path) -> list[Run]:
 def play_all(
     runs: Sequence[Run], folder: Path, *, cache: Path = CACHE, metric: str = "episode/success"
 ) -> list[Result]:
-    """Play runs one by one in this process; each result is stored when its run ends."""
-    return [_told(_play(run, folder, cache), metric) for run in runs]
+    """Play runs one by one in this process; each result is stored when its run ends.
+
+    In a process that `torchrun` started, all processes of its group play each run together. The first one stores it.
+    """
+    results: list[Result] = []
+    for run in runs:
+        result = _train(run, cache)
+        if os.environ.get("RANK", "0") == "0":
+            write(folder, result)
+            results.append(_told(result, metric))
+    return results
 
 
-def play_over_ray(
-    runs: Sequence[Run], folder: Path, *, address: str, cores: int, gpus: int, metric: str = "episode/success"
-) -> list[Result]:
+def play_over_ray(runs: Sequence[Run], folder: Path, *, address: str, metric: str = "episode/success") -> list[Result]:
     """Play runs on the machines of a Ray cluster, and store each result here when its run ends.
 
     Each machine has this repository at the same path, and the environment of `nox -s trl`.
@@ -36,7 +43,6 @@ def play_over_ray(
         runs: what to play.
         folder: of the results, on this machine.
         address: of the cluster; `local` starts one on this machine.
-        cores, gpus: what each run needs.
         metric: what is told of each result.
 
     Raises:
@@ -47,7 +53,7 @@ def play_over_ray(
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH")]))
     ray.init(address=address, runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}})
     try:
-        remote = ray.remote(num_cpus=cores, num_gpus=gpus)(_train)
+        remote = ray.remote(num_cpus=1)(_train)
         waiting = [remote.remote(run, CACHE) for run in runs]
         results: list[Result] = []
         while waiting:
@@ -58,12 +64,6 @@ def play_over_ray(
     finally:
         ray.shutdown()
     return results
-
-
-def _play(run: Run, folder: Path, cache: Path) -> Result:
-    result = _train(run, cache)
-    write(folder, result)
-    return result
 
 
 def _train(run: Run, cache: Path) -> Result:

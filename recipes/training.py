@@ -70,8 +70,9 @@ def play(run: Run, cache: Path) -> Result:
         spent = time.process_time() - started
         if run.evaluate:
             after = _numbers(trainer.evaluate())
-    assert progress.report is not None
-    history = [line for line in progress.report.history if "episode/return" in line]
+    # Only the first process of a group has a report.
+    lines = progress.report.history if progress.report is not None else []
+    history = [line for line in lines if "episode/return" in line]
     return _result(run, history, more.means, spent, random_success, before, after)
 
 
