@@ -113,9 +113,9 @@ def core(session: nox.Session, python: str) -> None:
 
 @nox.session
 def trl(session: nox.Session) -> None:
-    """The TRL adapter against the installed TRL, and its example."""
+    """The TRL adapter against the installed TRL, its example, and a short run of each recipe."""
     python = trl_environment(session)
-    run(session, python, "-m", "pytest", "tests/adapters/trl", "tests/examples", *session.posargs)
+    run(session, python, "-m", "pytest", "tests/adapters/trl", "tests/examples", "tests/recipes", *session.posargs)
 
 
 @nox.session

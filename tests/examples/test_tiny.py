@@ -125,3 +125,13 @@ def test_the_loss_falls() -> None:
     losses: list[float] = []
     warm_start(model, tokenizer, ["game:Corridor-v0"], steps=20, on_step=lambda _, loss: losses.append(loss))
     assert losses[-1] < losses[0] / 2
+
+
+def test_digits_are_tokens_so_numbers_that_play_never_showed_can_be_read_and_written() -> None:
+    tokenizer = tiny_tokenizer(["game:GuessTheNumber-v0-easy"], digits=True, episodes=5)
+    ids = tokenizer.encode("\\boxed{9045}", add_special_tokens=False)
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.decode(ids) == "\\boxed{9045}"
+    assert tokenizer.convert_ids_to_tokens(ids) == ["\\boxed{", "9", "0", "4", "5", "}"]
+    whole = tiny_tokenizer(["game:GuessTheNumber-v0-easy"], episodes=5)
+    assert whole.unk_token_id in whole.encode("\\boxed{9045}", add_special_tokens=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -27,6 +28,7 @@ _VISION_TEMPLATE = _TEMPLATE.replace(
 )
 # A number, the opening of a box and a word are one token each; other tokens are single characters.
 _PIECES = r"\d+|\\boxed\{| ?[A-Za-z]+|[\s\S]"
+_PIECES_OF_DIGITS = _PIECES.removeprefix(r"\d+|")
 
 
 def tiny_tokenizer(
@@ -36,6 +38,7 @@ def tiny_tokenizer(
     env_kwargs: Mapping[str, Any] | None = None,
     episodes: int = 200,
     pictures: bool = False,
+    digits: bool = False,
     seed: int = 0,
 ) -> PreTrainedTokenizerFast:
     """A word-level tokenizer with a chat template, from the text of random play of the environments.
@@ -45,6 +48,8 @@ def tiny_tokenizer(
         wrappers, env_kwargs: as for `make_vec`.
         episodes: number of episodes of random valid play per environment.
         pictures: with the special tokens of Qwen2-VL around pictures, and a chat template that writes them.
+        digits: each digit is a token, and all ten are in the vocabulary, so numbers that random play never showed can
+            be read and written. By default a number is one token.
         seed: seed of the play.
 
     Returns:
@@ -54,10 +59,12 @@ def tiny_tokenizer(
         EnvFailure: more than half of 40 episodes of an environment failed.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
-    splitter = pre_tokenizers.Split(Regex(_PIECES), "isolated")
+    splitter = pre_tokenizers.Split(Regex(_PIECES_OF_DIGITS if digits else _PIECES), "isolated")
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
         heard = {text for episode in itertools.islice(play, episodes * len(env_ids)) for text in _texts(episode)}
     pieces = {piece for text in heard for piece, _ in splitter.pre_tokenize_str(text)}
+    if digits:
+        pieces.update(string.digits)
     special = [*_SPECIAL, *_VISION] if pictures else _SPECIAL
     vocabulary = {token: index for index, token in enumerate([*special, *sorted(pieces)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unknown|>"))

@@ -1,0 +1,164 @@
+"""The page of the study, from its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from recipes import pages
+from recipes.figures import Grouped, draw_curves, draw_intervals, draw_profiles, grouped
+from recipes.results import Result, read
+from recipes.statistics import Scores, difference, improvement, interquartile_mean, mean
+from recipes.study import Run
+
+METRIC = "episode/success"
+CELLS = ("reinforce", "rebn", "grpo", "gae", "rloo", "gigpo")
+LEAST = 3
+"""Runs that a cell needs for an interval."""
+
+INTRODUCTION = """
+Does ReBN learn as well as or better than REINFORCE, GRPO and PPO (`gae`), as Figure 4 of
+[GEM](https://arxiv.org/abs/2510.01051) says? Here tiny models learn eight environments from the same weights, with the
+same number of episodes and updates for every estimator. `recipes/algorithms/declared.py` says everything else:
+budgets, gammas, seeds, and the learning rate of each estimator. There is one update for each batch, so `gae` is PPO
+whose clipping never acts; the paper makes two.
+
+A score is the mean success over all updates of a run (the area under its curve). Intervals are 95 %: stratified
+bootstraps over runs, as in [rliable](https://arxiv.org/abs/2108.13264), so they cover seeds (weights, tasks and
+samples) and not other environments.
+"""
+
+
+def page(results: Path, figures: Path) -> str:
+    """Draw the figures, and return the page."""
+    from recipes.algorithms.declared import STUDY
+
+    there = read(results)
+    tuning = [run for run in STUDY.runs("cpu") if run.phase == "tuning"]
+    by_task = grouped(there, CELLS)
+    complete = _complete(by_task)
+    parts = [
+        pages.heading("algorithms", "Algorithms"),
+        INTRODUCTION,
+        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
+    ]
+    if by_task:
+        draw_curves(by_task, METRIC, figures / "algorithms_curves.png", label="success")
+        parts += ["![Success over updates](../img/recipes/algorithms_curves.png)\n", _tasks(by_task)]
+    if len(complete) > 1:
+        draw_intervals(
+            {cell: interquartile_mean(scores) for cell, scores in complete.items()},
+            figures / "algorithms_intervals.png",
+            label="interquartile mean of the score",
+        )
+        draw_profiles(complete, figures / "algorithms_profiles.png", label="score")
+        parts.append(_together(complete))
+    parts += [_tuning(read(results, phase="tuning"), tuning), pages.commands("algorithms", "corridor/rebn")]
+    return "\n".join(parts)
+
+
+def _complete(by_task: Grouped) -> dict[str, Scores]:
+    """Scores of the cells on the tasks that all of the paper's four have run, by cell."""
+    tasks = [task for task, cells in by_task.items() if all(len(cells.get(cell, ())) >= LEAST for cell in CELLS[:4])]
+    cells = [cell for cell in CELLS if tasks and all(len(by_task[task].get(cell, ())) >= LEAST for task in tasks)]
+    return {cell: {task: [run.area(METRIC) for run in by_task[task][cell]] for task in tasks} for cell in cells}
+
+
+def _tasks(by_task: Grouped) -> str:
+    parts = ["## Each environment\n"]
+    for task, cells in by_task.items():
+        rows = [[cell, str(len(runs)), *_row(runs)] for cell, runs in cells.items()]
+        head = ["estimator", "runs", "score", "success at the end", "turns played", "CPU s of a run"]
+        equal = _at_equal_turns(cells)
+        parts.append(
+            f"### {task}\n\n{pages.table([*head, 'success at equal turns'], [[*row, equal[row[0]]] for row in rows])}"
+        )
+        parts.append(_sentence(task, cells) + "\n")
+    return "\n".join(parts)
+
+
+def _row(runs: Sequence[Result]) -> list[str]:
+    ends = [run.end(METRIC) for run in runs]
+    areas = [run.area(METRIC) for run in runs]
+    turns = np.mean([run.totals["rollout/turns"] for run in runs])
+    seconds = np.mean([run.cpu_seconds for run in runs])
+    shown = [str(mean({"": numbers})) if len(runs) >= LEAST else f"{np.mean(numbers):.2f}" for numbers in (areas, ends)]
+    return [*shown, f"{turns:,.0f}", f"{seconds:.0f}"]
+
+
+def _at_equal_turns(cells: Mapping[str, Sequence[Result]]) -> dict[str, str]:
+    """The mean success when each run has played as many turns as the run that played the fewest."""
+    budget = min(run.totals["rollout/turns"] for runs in cells.values() for run in runs)
+    return {cell: f"{np.mean([_at(run, budget) for run in runs]):.2f}" for cell, runs in cells.items()}
+
+
+def _at(run: Result, turns: float) -> float:
+    played = np.cumsum(run.curves["rollout/turns"]) * run.updates / len(run.curves["rollout/turns"])
+    return float(np.interp(turns, played, run.curves[METRIC]))
+
+
+def _sentence(task: str, cells: Mapping[str, Sequence[Result]]) -> str:
+    """What the runs show about ReBN in plain words."""
+    if not all(len(cells.get(cell, ())) >= LEAST for cell in CELLS[:4]):
+        return f"{task}: too few runs for a statement."
+    scores = {cell: [run.area(METRIC) for run in cells[cell]] for cell in CELLS[:4]}
+    best = max(scores, key=lambda cell: float(np.mean(scores[cell])))
+    said: list[str] = []
+    for other in ("reinforce", "grpo", "gae"):
+        gap = difference(scores["rebn"], scores[other])
+        verdict = "better than" if gap.low > 0 else "worse than" if gap.high < 0 else "not told apart from"
+        said.append(f"{verdict} {other} ({gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}])")
+    lead = (
+        "ReBN has the highest mean score"
+        if best == "rebn"
+        else f"**ReBN is not best: {best} has the highest mean score**"
+    )
+    return f"{task}: {lead}. By Welch's interval of the difference, ReBN is {', '.join(said)}."
+
+
+def _together(complete: Mapping[str, Scores]) -> str:
+    tasks = list(next(iter(complete.values())))
+    rows = [[cell, str(interquartile_mean(scores)), str(mean(scores))] for cell, scores in complete.items()]
+    pairs = [
+        [f"rebn over {other}", str(improvement(complete["rebn"], scores))]
+        for other, scores in complete.items()
+        if other != "rebn"
+    ]
+    return (
+        f"## Together\n\nOver {len(tasks)} of the eight environments, those where every estimator of the paper has at "
+        f"least {LEAST} runs: {', '.join(tasks)}.\n\n"
+        + pages.table(["estimator", "interquartile mean", "mean"], rows)
+        + "\n![Interquartile means](../img/recipes/algorithms_intervals.png)\n\n"
+        + "![Performance profiles](../img/recipes/algorithms_profiles.png)\n\n"
+        + "The probability of improvement, a tie counting half:\n\n"
+        + pages.table(["pair", "probability"], pairs)
+    )
+
+
+def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
+    if not results:
+        return "## Learning rates\n\nNo tuning run has been played, so all estimators have the same learning rate.\n"
+    scores: dict[tuple[str, str], list[float]] = {}
+    for one in results:
+        cell, _, rate = one.cell.partition("@")
+        scores.setdefault((cell, rate), []).append(one.area(METRIC))
+    rates = sorted({rate for _, rate in scores}, key=float)
+    rows = [
+        [cell, *(f"{np.mean(scores[cell, rate]):.2f}" if (cell, rate) in scores else "-" for rate in rates)]
+        for cell in dict.fromkeys(cell for cell, _ in scores)
+    ]
+    declared = {(run.task, run.cell) for run in runs}
+    played = {(one.task, one.cell) for one in results}
+    chosen = (
+        "The best rate of an estimator is used everywhere."
+        if declared <= played
+        else f"**{len(played)} of {len(declared)} have been played, so they have not chosen the rates**: all runs have "
+        "the rates of `declared.py`."
+    )
+    tasks = ", ".join(sorted({one.task for one in results}))
+    return (
+        f"## Learning rates\n\nThe score of the tuning runs, on {tasks} with a seed that no figure shows. {chosen}\n\n"
+        + pages.table(["estimator", *rates], rows)
+    )

@@ -1,0 +1,100 @@
+"""The page of the study, from its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from recipes import pages
+from recipes.figures import draw_curves, grouped
+from recipes.results import Result, read
+from recipes.statistics import mean
+
+METRIC = "guesses/all"
+OPTIMUM = 243 / 50
+AIM = 5.10
+LEAST = 3
+"""Runs that a cell needs for an interval."""
+
+INTRODUCTION = """
+Figure 5a of [GEM](https://arxiv.org/abs/2510.01051) says that a smaller gamma finds a number from 1 to 50 in fewer
+guesses, because only a discount makes a late success worth less than an early one. Here a tiny model plays that game
+with 50 guesses and ReBN. `recipes/gamma/declared.py` says everything else.
+
+An episode counts its guesses, and 50 if it does not find the number. Format errors end an episode and are counted
+apart. Bisection needs 243/50 = 4.86 guesses on average, the optimum. *Possible* is the share of guesses that the hints
+leave possible. *Off the middle* is how far these lie from the middle of what is left, in halves of its width: 0 for
+bisection, about a half for possible guesses at random, 1 at the edge. Intervals are 95 %, bootstrapped over runs.
+
+The recipe: the observation is the smallest and the largest number that the hints leave (`recipes/gamma/bounds.py`),
+each digit is a token, and a near last guess pays nothing (`game:GuessTheNumber-v1-hard`).
+"""
+
+
+def page(results: Path, figures: Path) -> str:
+    """Draw the figures, and return the page."""
+    from recipes.gamma.declared import GAMMAS, LEVERS, STUDY
+
+    there = read(results)
+    discounts = [f"gamma-{gamma:g}" for gamma in sorted(GAMMAS)]
+    by_task = grouped(there, [*discounts, *LEVERS])
+    parts = [
+        pages.heading("gamma", "Gamma"),
+        INTRODUCTION,
+        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
+    ]
+    if by_task:
+        draw_curves(
+            by_task, METRIC, figures / "gamma_curves.png", label="guesses, a failure counts 50", optimum=OPTIMUM
+        )
+        parts.append("![Guesses over updates; the dashed line is the optimum](../img/recipes/gamma_curves.png)\n")
+    for task, title in (("guess50", "Discounts"), ("levers", "Levers, at gamma 0.9")):
+        if task in by_task:
+            parts.append(f"## {title}\n\n{_table(by_task[task])}\n{_sentences(by_task[task])}\n")
+    parts.append(pages.commands("gamma", "guess50/gamma-0.9"))
+    return "\n".join(parts)
+
+
+def _table(cells: Mapping[str, Sequence[Result]]) -> str:
+    head = [
+        "",
+        "runs",
+        "guesses at the start",
+        "at the end",
+        "format errors at the end",
+        "possible",
+        "off the middle",
+        "CPU s",
+    ]
+    return pages.table(head, [[cell, str(len(runs)), *_row(runs)] for cell, runs in cells.items()])
+
+
+def _row(runs: Sequence[Result]) -> list[str]:
+    def shown(numbers: Sequence[float]) -> str:
+        return str(mean({"": numbers})) if len(runs) >= LEAST else f"{np.mean(numbers):.2f}"
+
+    def end(metric: str) -> str:
+        known = [run.end(metric) for run in runs if metric in run.curves]
+        return f"{np.mean(known):.2f}" if known else "-"
+
+    return [
+        shown([run.start(METRIC) for run in runs]),
+        shown([run.end(METRIC) for run in runs]),
+        end("guesses/format_errors"),
+        end("guesses/possible"),
+        end("guesses/from_middle"),
+        f"{np.mean([run.cpu_seconds for run in runs]):.0f}",
+    ]
+
+
+def _sentences(cells: Mapping[str, Sequence[Result]]) -> str:
+    """How many runs reached the aims, and what that means for the claim."""
+    said: list[str] = []
+    for cell, runs in cells.items():
+        halved = sum(run.end(METRIC) <= run.start(METRIC) / 2 for run in runs)
+        reached = sum(run.end(METRIC) <= AIM for run in runs)
+        fell = f"guesses fell to half of their start in {halved} of {len(runs)} runs"
+        said.append(f"{cell}: {fell}, and to {AIM:.2f} in {reached}.")
+    return "\n".join(f"- {one}" for one in said)

@@ -1,0 +1,119 @@
+"""The result of a run: a small JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recipes.study import Run
+
+POINTS = 40
+"""Points of a stored curve. Longer ones are averaged over equally many updates."""
+
+
+class RecipeError(Exception):
+    """A run that cannot be played or a result that cannot be read; the message says what to do next."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run left."""
+
+    name: str
+    phase: str
+    task: str
+    cell: str
+    seed: int
+    run: dict[str, Any]
+    """All settings of the run, as they were declared."""
+    updates: int
+    curves: dict[str, list[float]]
+    """Metrics over training, each of at most `POINTS` points."""
+    totals: dict[str, float]
+    """Sums over all updates: turns and episodes played."""
+    cpu_seconds: float
+    """Of the process during the training, without imports and warm start."""
+    commit: str
+    versions: dict[str, str]
+    random_success: float | None = None
+    """The success of the play that the warm start read; `None` for other models."""
+    before: dict[str, float] = field(default_factory=dict[str, float])
+    """The evaluation before training, where there is one."""
+    after: dict[str, float] = field(default_factory=dict[str, float])
+    """The evaluation after training."""
+
+    def end(self, metric: str) -> float:
+        """The mean of a metric over the last fifth of the training."""
+        curve = self.curves[metric]
+        return float(np.mean(curve[-max(1, len(curve) // 5) :]))
+
+    def start(self, metric: str) -> float:
+        """The mean of a metric over the first tenth of the training."""
+        curve = self.curves[metric]
+        return float(np.mean(curve[: max(1, len(curve) // 10)]))
+
+    def area(self, metric: str) -> float:
+        """The mean of a metric over all updates."""
+        return float(np.mean(self.curves[metric]))
+
+
+def thinned(values: Sequence[float], points: int = POINTS) -> list[float]:
+    """Means over consecutive, almost equally many values, at most `points` of them, to four digits.
+
+    Values that are missing (NaN) are left out of their mean; a mean of nothing is the one before it, or 0.
+    """
+    means: list[float] = []
+    for part in np.array_split(np.asarray(values, dtype=float), min(points, len(values))):
+        known = part[~np.isnan(part)]
+        means.append(round(float(known.mean()), 4) if len(known) else (means[-1] if means else 0.0))
+    return means
+
+
+def declared(run: Run) -> dict[str, Any]:
+    """A run as JSON."""
+    return json.loads(json.dumps(asdict(run)))
+
+
+def write(folder: Path, result: Result) -> Path:
+    """Store a result at once or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.name}.json"
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    draft.write_text(json.dumps(asdict(result), indent=None, separators=(",", ":")) + "\n")
+    draft.replace(path)
+    return path
+
+
+def read(folder: Path, *, phase: str = "main") -> list[Result]:
+    """The results of a folder, in the order of their names.
+
+    Raises:
+        RecipeError: a file is no result.
+    """
+    results: list[Result] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            result = Result(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise RecipeError(
+                f"{path} is no result of a run ({error}). Next: remove it, and run its cell again"
+            ) from error
+        if result.phase == phase:
+            results.append(result)
+    return results
+
+
+def is_of(path: Path, run: Run) -> bool:
+    """Whether a file is the result of exactly this run. A run whose settings changed has none."""
+    if not path.exists():
+        return False
+    try:
+        return json.loads(path.read_text()).get("run") == declared(run)
+    except ValueError:
+        return False

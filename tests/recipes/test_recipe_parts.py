@@ -1,0 +1,164 @@
+"""Results, statistics and declarations of recipes. Nothing is trained."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gem_core import make
+from recipes.actions import OtherAnswers
+from recipes.algorithms.declared import CHOSEN, RATES, STUDY, TASKS
+from recipes.command import main
+from recipes.gamma.declared import STUDY as GAMMA
+from recipes.policies import checked
+from recipes.results import RecipeError, Result, declared, is_of, read, thinned, write
+from recipes.running import missing
+from recipes.statistics import improvement, interquartile_mean, mean, prediction_interval, profile
+from recipes.transfer.declared import STUDY as TRANSFER
+
+RUN = STUDY.short
+
+
+def made_up(run=RUN, success: float = 0.5, **changes) -> Result:
+    values = {
+        "name": run.name,
+        "phase": run.phase,
+        "task": run.task,
+        "cell": run.cell,
+        "seed": run.seed,
+        "run": declared(run),
+        "updates": 4,
+        "curves": {"episode/success": [0.0, success, success, 1.0], "rollout/turns": [4.0, 3.0, 2.0, 1.0]},
+        "totals": {"rollout/turns": 10.0, "rollout/episodes": 8.0},
+        "cpu_seconds": 1.0,
+        "commit": "c",
+        "versions": {},
+    }
+    return Result(**{**values, **changes})
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    result = made_up(phase="main")
+    write(tmp_path, result)
+    assert read(tmp_path) == [result]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{result.name}.json"]
+
+
+def test_a_run_is_missing_until_it_has_a_result_of_the_same_settings(tmp_path: Path) -> None:
+    assert missing([RUN], tmp_path) == [RUN]
+    write(tmp_path, made_up())
+    assert missing([RUN], tmp_path) == []
+    changed = replace(RUN, settings={**RUN.settings, "learning_rate": 0.5})
+    assert missing([changed], tmp_path) == [changed]
+
+
+def test_a_broken_result_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "main-x.json").write_text("{")
+    with pytest.raises(RecipeError, match=r"main-x\.json is no result"):
+        read(tmp_path)
+    assert not is_of(tmp_path / "main-x.json", RUN)
+
+
+def test_long_curves_become_means_of_their_parts() -> None:
+    assert thinned([1.0, 3.0, 5.0, 7.0], points=2) == [2.0, 6.0]
+    assert thinned([1.0, float("nan"), float("nan"), float("nan")], points=2) == [1.0, 1.0]
+    assert len(thinned([0.0] * 1000)) == 40
+
+
+def test_the_interquartile_mean_leaves_out_the_outer_quarters() -> None:
+    scores = {"a": [0.0, 0.4, 0.5, 1.0], "b": [0.0, 0.4, 0.5, 1.0]}
+    estimate = interquartile_mean(scores)
+    assert estimate.value == pytest.approx(0.45)
+    assert estimate.low <= 0.45 <= estimate.high
+    same = mean({"a": [0.3] * 5})
+    assert same == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_runs_are_resampled_within_their_task() -> None:
+    # Each task is constant, so resampling within tasks changes nothing; across tasks it would.
+    assert mean({"a": [0.0] * 5, "b": [1.0] * 5}) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_the_probability_of_improvement_counts_pairs() -> None:
+    assert improvement({"a": [2.0, 2.0]}, {"a": [1.0, 1.0]}) == (1.0, 1.0, 1.0)
+    assert improvement({"a": [1.0, 3.0]}, {"a": [2.0, 2.0]}).value == 0.5
+    assert improvement({"a": [1.0]}, {"a": [1.0]}).value == 0.5
+    with pytest.raises(ValueError, match="share no task"):
+        improvement({"a": [1.0]}, {"b": [1.0]})
+
+
+def test_a_performance_profile_is_the_share_of_runs_above_a_score() -> None:
+    assert list(profile({"a": [0.2, 0.8]}, np.array([0.0, 0.5, 0.9]))) == [1.0, 0.5, 0.0]
+
+
+def test_a_prediction_interval_is_wider_than_the_spread_of_the_runs() -> None:
+    low, high = prediction_interval([0.4, 0.5, 0.6])
+    # Student's quantile with two degrees of freedom, 4.303, times 0.1 times the root of 4/3.
+    assert (low, high) == pytest.approx((0.5 - 0.4968, 0.5 + 0.4968), abs=1e-3)
+    assert prediction_interval([1.0, 1.0, 1.0]) == pytest.approx((0.9, 1.1))
+
+
+def test_the_warm_start_of_questions_teaches_the_format_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recipes.policies.CHECKED", 60)  # a grading takes milliseconds
+    model = TASKS["chain_sum"].model()
+    assert checked(model) <= model.chance + 0.1
+    with pytest.raises(RecipeError, match="would teach answers"):
+        checked(replace(model, wrappers=()))
+
+
+def test_the_warm_start_of_games_knows_no_more_than_declared() -> None:
+    for name, task in TASKS.items():
+        if task.env.startswith("game:"):
+            assert checked(task.model()) <= task.chance + 0.2, name
+
+
+def test_sudoku_is_refused_without_other_answers() -> None:
+    model = replace(TASKS["fifteen"].model(), env=("game:Sudoku-v0-easy",), chance=0.0)
+    with pytest.raises(RecipeError, match="would teach answers"):
+        checked(model)
+    assert checked(replace(model, wrappers=("recipes.actions:OtherAnswers",))) < 0.1
+
+
+def test_other_answers_are_those_of_other_episodes() -> None:
+    kwargs = TASKS["chain_sum"].settings["env_kwargs"]
+    env = OtherAnswers(make("rg:chain_sum", **kwargs))
+    right = 0
+    for seed in range(50):
+        env.reset(seed=seed)
+        _, reward, *_ = env.step(env.sample_random_action())
+        right += reward == 1
+    assert right < 10
+
+
+def test_the_declared_learning_rates_are_the_best_of_the_tuning_runs() -> None:
+    scores: dict[str, dict[float, list[float]]] = {}
+    for result in read(STUDY.results("cpu"), phase="tuning"):
+        cell, _, rate = result.cell.partition("@")
+        scores.setdefault(cell, {}).setdefault(float(rate), []).append(result.area("episode/success"))
+    for cell, rates in scores.items():
+        if set(rates) == set(RATES):
+            assert max(rates, key=lambda rate: float(np.mean(rates[rate]))) == CHOSEN[cell], (cell, rates)
+
+
+def test_names_of_runs_are_unique_and_committed_results_are_those_of_declared_runs() -> None:
+    for study in (STUDY, GAMMA, TRANSFER):
+        for kind in ("cpu", "gpu"):
+            names = [run.name for run in study.runs(kind)]
+            assert len(names) == len(set(names)), study.name
+        by_name = {run.name: run for run in study.runs("cpu")}
+        for path in study.results("cpu").glob("*.json"):
+            assert json.loads(path.read_text())["run"] == declared(by_name[path.stem]), path
+
+
+def test_a_selection_without_runs_says_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"no run has task \['nowhere'\]\. Tasks: chain_sum, coin_flip"):
+        main(STUDY, ["--list", "--task", "nowhere", "--results", str(tmp_path)])
+
+
+def test_a_cell_without_runs_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="an interval needs three"):
+        main(STUDY, ["--repeat", "corridor/rebn", "--results", str(tmp_path)])

@@ -1,0 +1,66 @@
+"""The short run of each recipe, as `--short` plays it, and the pages of the committed results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recipes.algorithms.declared import STUDY as ALGORITHMS
+from recipes.algorithms.declared import TASKS
+from recipes.command import DOCS, main
+from recipes.gamma.declared import STUDY as GAMMA
+from recipes.results import declared, read
+from recipes.study import Study
+from recipes.transfer.declared import STUDY as TRANSFER
+
+STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER)}
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_a_short_run_leaves_its_result(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # warm-started weights are kept under the current folder
+    main(study, ["--short", "--results", str(tmp_path / "results")])
+    (result,) = read(tmp_path / "results", phase="short")
+    assert result.run == declared(study.short)
+    assert result.updates == study.short.settings["max_steps"]
+    assert len(result.curves[study.metric]) == result.updates
+    assert result.totals["rollout/episodes"] == 16 * result.updates
+    assert result.totals["rollout/turns"] >= result.totals["rollout/episodes"]
+    assert result.random_success is not None
+    if study.short.evaluate:
+        for env in study.short.settings["eval_env"]:
+            assert 0 <= result.before[f"eval_env/{env}/success"] <= 1
+            assert 0 <= result.after[f"eval_env/{env}/success"] <= 1
+    assert result.cpu_seconds > 0
+    assert result.versions["trl"]
+    assert result.name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_a_page_shows_the_committed_results(study: Study, tmp_path: Path) -> None:
+    text = study.page(study.results("cpu"), tmp_path)
+    assert text == (DOCS / "recipes" / f"{study.name}.md").read_text(), (
+        f"Next: python -m recipes.{study.name} --write-page"
+    )
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in (DOCS / "img/recipes").glob(f"{study.name}_*.png")}
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_the_settings_of_all_runs_are_valid(study: Study, kind: str, tmp_path: Path) -> None:
+    from gem_trl import TurnGRPOConfig
+
+    seen: set[str] = set()
+    for run in study.runs(kind):
+        if (key := f"{run.task} {run.cell}") not in seen:
+            seen.add(key)
+            settings = {name: value for name, value in run.settings.items() if name not in ("measure", "bf16")}
+            TurnGRPOConfig(str(tmp_path), seed=run.seed, report_to="none", **settings)
+
+
+def test_eight_environments_are_declared() -> None:
+    assert len(TASKS) == 8
