@@ -24,6 +24,11 @@ ADMIN = "gem"
 """The role that may do everything. No MCP server and no query of a task ever gets it."""
 _LONGEST_SOCKET = 100
 """Bytes of a socket's path that the kernel takes, less some for the name of the file."""
+_MOST_CONNECTIONS = 8
+"""Connections of the one who may do everything: a new one takes as long as ten short statements."""
+_MEMORY, _ROOM = "/dev/shm", 4 << 30
+"""A file system in memory, and the bytes that have to be free there. A database is 8 MB in 300 files, and 64 episodes
+have up to 130 databases, which a busy disk takes minutes to remove."""
 _START_SECONDS, _END_SECONDS = 120.0, 40.0
 _SETTINGS = """
 listen_addresses = ''
@@ -61,15 +66,17 @@ class Cluster:
     def __init__(self, settings: str = "") -> None:
         self._programs = postgresql()
         self._user = _unprivileged()
-        self._local = threading.local()
-        self.folder = Path(tempfile.mkdtemp(prefix="gempg-"))
+        self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
+        """Connections of the one who may do everything, which no thread uses now."""
+        self._turns = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self.folder = Path(tempfile.mkdtemp(prefix="gempg-", dir=_roomy()))
         try:
             self.socket = self.folder / "s"
             if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
                 raise EnvError(f"the path of the socket {self.socket} is too long. Next: set TMPDIR to a shorter folder")
             self._make(settings)
             self._process = self._started()
-            self._await_start()
+            self._idle.append(self._connected())
         except BaseException:
             self.close()
             raise
@@ -83,23 +90,25 @@ class Cluster:
         return psycopg.connect(host=str(self.socket), user=user, dbname=database, autocommit=True, **parameters)
 
     def execute(self, statement: str, parameters: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
-        """Carry out a statement as the one who may do everything, on this thread's connection; returns the rows.
+        """Carry out a statement as the one who may do everything; returns the rows.
 
         Raises:
-            psycopg.Error: as `connect`, or the statement fails.
+            psycopg.Error: the statement fails.
+            EnvError: the server has ended.
         """
-        for attempt in (1, 2):
-            connection: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "connection", None)
-            if connection is None or connection.closed:
-                connection = self._local.connection = self.connect("postgres")
+        with self._turns:
+            connection = self._idle_one() or self._connected()
             try:
-                cursor = connection.execute(statement.encode(), parameters)
-                return cursor.fetchall() if cursor.description else []
+                return _rows(connection, statement, parameters)
             except psycopg.OperationalError:
-                # When one process of the server is killed, the server drops all connections and starts anew.
-                if attempt == 2 or not connection.broken:
+                if not connection.broken:
                     raise
-        raise AssertionError  # the loop always returns or raises
+                # When one process of the server is killed, the server drops all connections and starts anew.
+                connection = self._connected()
+                return _rows(connection, statement, parameters)
+            finally:
+                if not connection.closed:
+                    self._idle.append(connection)
 
     @property
     def alive(self) -> bool:
@@ -113,6 +122,8 @@ class Cluster:
 
     def close(self) -> None:
         """End the server, and remove its folder. Safe to call twice."""
+        while (connection := self._idle_one()) is not None:
+            connection.close()
         process: subprocess.Popen[bytes] | None = getattr(self, "_process", None)
         if process is not None and process.stdin is not None and not process.stdin.closed:
             process.stdin.close()
@@ -172,21 +183,41 @@ class Cluster:
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
 
-    def _await_start(self) -> None:
+    def _idle_one(self) -> psycopg.Connection[tuple[Any, ...]] | None:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """A connection, as soon as the server takes one."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             try:
-                self.execute("SELECT 1")
-                return
+                return self.connect("postgres")
             except psycopg.OperationalError as error:
                 if not self.alive or time.monotonic() > deadline:
-                    raise EnvError(f"PostgreSQL did not start: {self._last_words() or error}") from error
+                    raise EnvError(f"PostgreSQL does not run: {self._last_words() or error}") from error
                 time.sleep(0.01)
 
     def _last_words(self) -> str:
         with contextlib.suppress(OSError):
             return (self.folder / "log").read_text(errors="replace").strip()[-500:]
         return ""
+
+
+def _rows(
+    connection: psycopg.Connection[tuple[Any, ...]], statement: str, parameters: tuple[Any, ...] | None
+) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(statement.encode(), parameters)
+    return cursor.fetchall() if cursor.description else []
+
+
+def _roomy() -> str | None:
+    """Where the databases lie: in memory if there is room, otherwise where temporary files do."""
+    with contextlib.suppress(OSError):
+        if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM:
+            return _MEMORY
+    return None
 
 
 def _unprivileged() -> tuple[int, int] | None:

@@ -123,7 +123,7 @@ class Host:
 
     def end(self, slot: Slot) -> None:
         """Throw the database of a settled slot away; another episode may have the slot."""
-        with contextlib.suppress(psycopg.Error):
+        with contextlib.suppress(psycopg.Error, EnvError):
             trash = f"trash_{next(self._numbers)}"
             self.cluster.execute(_END_CONNECTIONS, (slot.name, CHECKER))
             self.cluster.execute(f"ALTER DATABASE {slot.name} RENAME TO {trash}")
@@ -168,8 +168,9 @@ class Host:
     def close(self) -> None:
         """End all servers. Safe to call twice."""
         self._work.shutdown(wait=True, cancel_futures=True)
-        for slot in self._slots:
-            slot.close()
+        if self._slots:
+            with ThreadPoolExecutor(len(self._slots)) as pool:  # each waits for its server to end
+                list(pool.map(Slot.close, self._slots))
         self._slots, self._free = [], []
         self.cluster.close()
 
@@ -237,7 +238,7 @@ class Host:
         """Do it in the background. What fails there is noticed by whoever needs the result."""
 
         def done() -> None:
-            with contextlib.suppress(psycopg.Error, ToolError):
+            with contextlib.suppress(psycopg.Error, EnvError, ToolError):
                 job()
 
         with contextlib.suppress(RuntimeError):  # at the end of the process nothing begins any more
