@@ -234,14 +234,16 @@ def wheel(session: nox.Session) -> None:
 
 
 def path_with_postgres_server(session: nox.Session) -> str:
-    """The PATH with the MCP server of `postgres:` ids, installed once per machine. Without npm its tests are skipped."""
+    """The PATH with the MCP server of `postgres:` ids, installed once per machine. Without npm, tests are skipped."""
     folder = CACHE / "npm" / POSTGRES_SERVER
     commands = folder / "node_modules" / ".bin"
     with _locked(folder):
         if not (commands / "mcp-postgres").exists() and shutil.which("npm"):
             # --ignore-scripts: what they would build is for connections over SSH.
             options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
-            session.run("npm", "install", *options, POSTGRES_SERVER, external=True, silent=True, success_codes=range(256))
+            session.run(
+                "npm", "install", *options, POSTGRES_SERVER, external=True, silent=True, success_codes=range(256)
+            )
     return f"{commands}{os.pathsep}{os.environ['PATH']}"
 
 

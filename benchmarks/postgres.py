@@ -2,9 +2,9 @@
 
     python benchmarks/postgres.py [episodes at once] [rounds]
 
-Waiting is the time that `reset` takes. CPU is that of all processes of the database server, over all that is done for an
-episode: its copy, its connections, its queries and its end. That of the MCP servers and of this process is listed beside
-it. The first round starts the MCP servers, so it is listed alone.
+Waiting is the time that `reset` takes. CPU is that of all processes of the database server, over all that is done for
+an episode: its copy, its connections, its queries and its end. That of the MCP servers and of this process is listed
+beside it. The first round starts the MCP servers, so it is listed alone.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ def main(at_once: int = 64, rounds: int = 4) -> None:
             beside = cpu(now) - before[1]
             assert all(reward == 1.0 for *_, reward in played), "a reference solution was not accepted"
             starts = sorted(start * 1000 for start, *_ in played)
+            call_ms, end_ms = (1000 * statistics.median(row[column] for row in played) for column in (1, 2))
             print(
                 f"{'first round' if number == 0 else f'round {number}'}: {wall:.1f} s; waiting for a start, ms: median "
-                f"{statistics.median(starts):.1f}, most {starts[-1]:.1f}; a call {1000 * statistics.median(p[1] for p in played):.0f}, "
-                f"the end {1000 * statistics.median(p[2] for p in played):.0f}; CPU ms per episode: PostgreSQL "
-                f"{1000 * database / at_once:.0f}, MCP servers {1000 * beside / at_once:.0f}, this process "
-                f"{1000 * own / at_once:.0f}"
+                f"{statistics.median(starts):.1f}, most {starts[-1]:.1f}; a call {call_ms:.0f}, the end {end_ms:.0f}; "
+                f"CPU ms per episode: PostgreSQL {1000 * database / at_once:.0f}, MCP servers "
+                f"{1000 * beside / at_once:.0f}, this process {1000 * own / at_once:.0f}"
             )
         processes = [pid for pid in below(os.getpid()) if pid != os.getpid()]
         print(f"memory {memory(processes):.0f} MiB in {len(processes)} processes; load {os.getloadavg()[0]:.0f}")

@@ -73,7 +73,9 @@ class Cluster:
         try:
             self.socket = self.folder / "s"
             if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
-                raise EnvError(f"the path of the socket {self.socket} is too long. Next: set TMPDIR to a shorter folder")
+                raise EnvError(
+                    f"the path of the socket {self.socket} is too long. Next: set TMPDIR to a shorter folder"
+                )
             self._make(settings)
             self._process = self._started()
             self._idle.append(self._connected())
@@ -160,7 +162,9 @@ class Cluster:
         owner: dict[str, Any] = {}
         if self._user is not None:
             owner = {"user": self._user[0], "group": self._user[1], "extra_groups": []}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env=self._environment(), **owner)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=self.folder, env=self._environment(), **owner
+        )
         if done.returncode:
             raise EnvError(f"initdb failed: {done.stderr.strip()[-500:] or done.stdout.strip()[-500:]}")
         with (data / "postgresql.conf").open("a") as file:

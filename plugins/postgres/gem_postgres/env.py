@@ -28,7 +28,7 @@ _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 
 class PostgresEnv(Env):
-    """A task to do in a database of PostgreSQL, by calls of a published MCP server. The database is this episode's alone.
+    """A task to do in a database of PostgreSQL that is this episode's alone, by calls of a published MCP server.
 
     Action: a call, `<tool_call>{"name": "query", "arguments": {"sql": "SELECT 1"}}</tool_call>`. The first call of a
     response counts. In the native form, calls are written as a chat template shows them.

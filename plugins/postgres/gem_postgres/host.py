@@ -29,7 +29,9 @@ _WORKERS = 2
 _END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s AND usename = %s
 """
-_MEMBERS = "SELECT pg_get_userbyid(member) FROM pg_auth_members WHERE pg_get_userbyid(roleid) = %s AND member <> %s::regrole"
+_MEMBERS = (
+    "SELECT pg_get_userbyid(member) FROM pg_auth_members WHERE pg_get_userbyid(roleid) = %s AND member <> %s::regrole"
+)
 
 Fill = Callable[[Cluster, str], None]
 """Fills an empty database, given the server and the database's name."""
@@ -224,7 +226,9 @@ class Host:
     def _copied(self, template: str) -> str:
         name = f"spare_{next(self._numbers)}"
         self.cluster.execute(f"CREATE DATABASE {name} TEMPLATE template_{template} STRATEGY file_copy")
-        self.cluster.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC; GRANT CONNECT ON DATABASE {name} TO {CHECKER}")
+        self.cluster.execute(
+            f"REVOKE ALL ON DATABASE {name} FROM PUBLIC; GRANT CONNECT ON DATABASE {name} TO {CHECKER}"
+        )
         return name
 
     def _hand_over(self, name: str) -> None:

@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 def main(folder: str, user: str, command: list[str]) -> int:
     """Run the server; returns its exit status."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: _stop(server))
+        signal.signal(number, lambda _number, _frame: _stop(server))
     prctl = ctypes.CDLL(None).prctl
     identity: dict[str, object] = {}
     if user != "-":

@@ -9,7 +9,7 @@ from pathlib import Path
 from gem_core.errors import EnvError
 
 SERVER = "mcp-postgres-server"
-"""The npm package of the MCP server: MIT, and the only one of five that was found to work over a socket and to write."""
+"""The npm package of the MCP server (MIT): of five, the one in Node that works over a socket and writes."""
 SERVER_VERSION = "0.3.1"
 _COMMAND = "mcp-postgres"
 """The command that the package installs."""

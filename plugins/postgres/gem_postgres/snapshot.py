@@ -1,8 +1,8 @@
 """What an episode has left, as queries see it that cannot change anything.
 
-The database may hold code of the policy's: views, functions, triggers, functions with the names of the system's. Queries
-run as a role without rights of its own, in a transaction that only reads and cannot be made to write, and look names up
-in the system's schema alone.
+The database may hold code of the policy's: views, functions, triggers, functions with the names of the system's.
+Queries run as a role without rights of its own, in a transaction that only reads and cannot be made to write, and look
+names up in the system's schema alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 _TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1"
 _COLUMNS = """
-SELECT attname, format_type(atttypid, atttypmod), attnotnull, relkind FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
+SELECT attname, format_type(atttypid, atttypmod), attnotnull, relkind
+FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid
 WHERE attrelid = to_regclass('public.{}') AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """.strip()
 _CONTENT = "SELECT count(*), md5(string_agg(t::text, chr(10) ORDER BY t::text)) FROM public.{} AS t"

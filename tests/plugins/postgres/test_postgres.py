@@ -136,7 +136,8 @@ def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
 FAKES = {
     "a view with right rows over the wrong table": (
         "ALTER TABLE copies RENAME TO real",
-        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, CASE WHEN copy_id % 2 = 0 THEN 'lost' ELSE condition END AS condition FROM real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, "
+        "CASE WHEN copy_id % 2 = 0 THEN 'lost' ELSE condition END AS condition FROM real",
     ),
     "functions with the names of the system's": (
         "CREATE FUNCTION public.md5(text) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
@@ -144,12 +145,14 @@ FAKES = {
         "DELETE FROM fines",
     ),
     "code that runs as whoever looks": (
-        "CREATE FUNCTION public.f() RETURNS text LANGUAGE plpgsql AS $$BEGIN EXECUTE 'ALTER ROLE checker SET search_path = public'; RETURN 'lost'; END$$",
+        "CREATE FUNCTION public.f() RETURNS text LANGUAGE plpgsql AS "
+        "$$BEGIN EXECUTE 'ALTER ROLE checker SET search_path = public'; RETURN 'lost'; END$$",
         "ALTER TABLE copies RENAME TO real",
         "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.f() AS condition FROM real",
     ),
     "code that wants to write": (
-        "CREATE FUNCTION public.g() RETURNS text LANGUAGE plpgsql AS $$BEGIN SET transaction_read_only = off; DELETE FROM public.real; RETURN 'x'; END$$",
+        "CREATE FUNCTION public.g() RETURNS text LANGUAGE plpgsql AS "
+        "$$BEGIN SET transaction_read_only = off; DELETE FROM public.real; RETURN 'x'; END$$",
         "ALTER TABLE copies RENAME TO real",
         "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.g() AS condition FROM real",
     ),
@@ -172,7 +175,9 @@ def test_many_at_once_see_only_their_own(env: PostgresEnv) -> None:
         begin(one, "lost-copies")
         run(one, f"CREATE TABLE mark AS SELECT {number} AS n")
         run(one, f"INSERT INTO fines (loan_id, amount) SELECT 1, {number} FROM generate_series(1, {number})")
-        found = rows(one, f"SELECT n, (SELECT count(*)::int FROM fines WHERE loan_id = 1 AND amount = {number}) AS m FROM mark")
+        found = rows(
+            one, f"SELECT n, (SELECT count(*)::int FROM fines WHERE loan_id = 1 AND amount = {number}) AS m FROM mark"
+        )
         one.close()
         return found
 
@@ -184,7 +189,7 @@ def test_many_at_once_see_only_their_own(env: PostgresEnv) -> None:
 def servers_of(env: PostgresEnv) -> list[int]:
     """The processes of the MCP server of an episode."""
     slot = rows(env, "SELECT current_database() AS name")[0]["name"]
-    return [pid for pid in processes_with(f"postgresql://{slot}@localhost/{slot}?host={host_of(env).cluster.socket}")]
+    return processes_with(f"postgresql://{slot}@localhost/{slot}?host={host_of(env).cluster.socket}")
 
 
 def host_of(env: PostgresEnv) -> host.Host:

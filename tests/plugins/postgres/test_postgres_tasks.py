@@ -10,7 +10,8 @@ TASKS = own_tasks()
 WRONG = {
     "every open loan, not only the overdue ones": (
         "overdue-fines",
-        "INSERT INTO fines (loan_id, amount) SELECT loan_id, (date '2026-06-30' - due) * 0.20 FROM loans WHERE returned IS NULL",
+        "INSERT INTO fines (loan_id, amount) SELECT loan_id, (date '2026-06-30' - due) * 0.20 FROM loans "
+        "WHERE returned IS NULL",
     ),
     "fines that are paid already": (
         "overdue-fines",
@@ -66,7 +67,10 @@ WRONG = {
         "ALTER TABLE enrolments ADD FOREIGN KEY (student_id) REFERENCES students",
     ),
     "enrolments of all courses": ("missing-grades", "DELETE FROM enrolments WHERE grade IS NULL"),
-    "each course to another teacher": ("free-teacher", "UPDATE courses SET teacher_id = 1 + course_id % 6 WHERE teacher_id IS NULL"),
+    "each course to another teacher": (
+        "free-teacher",
+        "UPDATE courses SET teacher_id = 1 + course_id % 6 WHERE teacher_id IS NULL",
+    ),
     "a function that always says the same": (
         "average-function",
         "CREATE FUNCTION average_grade(integer) RETURNS numeric LANGUAGE sql AS 'SELECT 66.67'",
@@ -102,7 +106,10 @@ def test_a_solution_of_another_task_earns_nothing(env: PostgresEnv, name: str) -
 
 
 def test_another_way_to_the_same_end_earns_all(env: PostgresEnv) -> None:
-    one, two = "UPDATE students SET city = trim(city)", "UPDATE students SET city = upper(left(city, 1)) || lower(substr(city, 2))"
+    one, two = (
+        "UPDATE students SET city = trim(city)",
+        "UPDATE students SET city = upper(left(city, 1)) || lower(substr(city, 2))",
+    )
     assert reward_of(env, "clean-cities", one, two) == 1.0
     assert reward_of(env, "negative-stock", "UPDATE stock SET quantity = greatest(quantity, 0)",
                      "ALTER TABLE stock ADD CONSTRAINT nothing_below_zero CHECK (NOT quantity < 0)") == 1.0  # fmt: skip
@@ -113,7 +120,7 @@ def test_one_teacher_has_the_most_free_hours(env: PostgresEnv) -> None:
     begin(env, "free-teacher")
     free = rows(
         env,
-        "SELECT t.hours - coalesce(sum(c.weekly_hours), 0) AS free FROM teachers t LEFT JOIN courses c USING (teacher_id) "
-        "GROUP BY t.teacher_id, t.hours ORDER BY 1 DESC",
+        "SELECT t.hours - coalesce(sum(c.weekly_hours), 0) AS free FROM teachers t LEFT JOIN courses c "
+        "USING (teacher_id) GROUP BY t.teacher_id, t.hours ORDER BY 1 DESC",
     )
     assert int(free[0]["free"]) > int(free[1]["free"])
