@@ -33,7 +33,6 @@ _START_SECONDS, _END_SECONDS = 120.0, 40.0
 _SETTINGS = """
 listen_addresses = ''
 fsync = off
-synchronous_commit = off
 full_page_writes = off
 wal_level = minimal
 max_wal_senders = 0
@@ -49,8 +48,10 @@ temp_file_limit = 256MB
 timezone = 'UTC'
 log_timezone = 'UTC'
 """
-# Nothing has to survive the machine, so nothing waits for the disk. Without autovacuum no worker is connected to a
-# database that is to be renamed. A socket in a private folder is the only way in.
+# Nothing has to survive the machine, so nothing waits for the disk. What is committed has to survive the server's
+# processes, so `synchronous_commit` stays on: the log is written, though not to the disk.
+# Without autovacuum no worker is connected to a database that is to be renamed. A socket in a private folder is the only
+# way in.
 
 
 class Cluster:
