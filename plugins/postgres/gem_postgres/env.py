@@ -80,7 +80,7 @@ class PostgresEnv(Env):
         if not known:
             names = sorted({task.template for task in own_tasks().values()})
             raise EnvError(f"database must be one of {', '.join(names)}, not {database!r}")
-        self._begin(_chosen(known, only), form, max_turns, timeout)
+        self._begin(chosen(known, only), form, max_turns, timeout)
 
     def _begin(self, tasks: Sequence[Task], form: Form, max_turns: int, timeout: float) -> None:
         if form not in get_args(Form):
@@ -215,6 +215,8 @@ class _Place:
         self._timeout = timeout
         self._user = secrets.token_hex(8)
         self._host: host.Host | None = None
+        self._private: host.Host | None = None
+        """A server for one episode, because roles belong to the whole server."""
         self._slot: Slot | None = None
         # An environment that nobody closes must not keep the server.
         weakref.finalize(self, _left, self._user).atexit = False
@@ -227,7 +229,9 @@ class _Place:
         """Get a database, unless there is one; whether there was none."""
         if self._slot is not None:
             return False
-        attached = self._attached()
+        if task.makes_roles:
+            self._private = host.Host(self._timeout, makes_roles=True)
+        attached = self._private or self._attached()
         attached.prepare(task.template, task.fill)
         self._slot = attached.begin(task.template)
         return True
@@ -248,26 +252,35 @@ class _Place:
             return task.problem(attached, slot)
         finally:
             self._slot = None
-            attached.end(slot)
+            self._end(attached, slot)
 
     def leave(self) -> None:
         """Give the database up."""
-        if self._slot is None or self._host is None:
+        if self._slot is None:
             return
-        slot, self._slot = self._slot, None
+        attached, slot = self._now()
+        self._slot = None
         with contextlib.suppress(EnvError):  # the server has ended
-            self._host.settle(slot)
-        self._host.end(slot)
+            attached.settle(slot)
+        self._end(attached, slot)
 
     def close(self) -> None:
         self.leave()
         self._host = None
         host.detach(self._user)
 
+    def _end(self, attached: host.Host, slot: Slot) -> None:
+        if attached is self._private:
+            self._private = None
+            attached.close()
+        else:
+            attached.end(slot)
+
     def _now(self) -> tuple[host.Host, Slot]:
-        assert self._host is not None
+        attached = self._private or self._host
+        assert attached is not None
         assert self._slot is not None
-        return self._host, self._slot
+        return attached, self._slot
 
     def _attached(self) -> host.Host:
         if self._host is None or (self._slot is None and not self._host.cluster.alive):
@@ -281,7 +294,8 @@ def _left(user: str) -> None:
         threading.Thread(target=host.detach, args=(user,), name="gem-postgres-left", daemon=True).start()
 
 
-def _chosen(known: Mapping[str, Task], only: Sequence[str] | None) -> list[Task]:
+def chosen(known: Mapping[str, Task], only: Sequence[str] | None) -> list[Task]:
+    """Tasks by their names, in this order; all by default. Raises `EnvError`."""
     if isinstance(only, str):
         raise EnvError(f"only is a list of names of tasks, not {only!r}")
     for name in only or ():

@@ -33,6 +33,18 @@ _MEMBERS = (
     "SELECT pg_get_userbyid(member) FROM pg_auth_members WHERE pg_get_userbyid(roleid) = %s AND member <> %s::regrole"
 )
 
+_ROLES_MADE = f"""
+SELECT quote_ident(rolname) FROM pg_roles
+WHERE rolname !~ '^pg_' AND NOT rolsuper AND rolname NOT IN ('{OWNERS}', '{CHECKER}', %s)
+"""
+_WITHOUT_PROGRAMS = """
+SET allow_system_table_mods = on;
+DELETE FROM pg_authid
+WHERE rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files');
+RESET allow_system_table_mods
+"""
+"""Until PostgreSQL 16, who may make roles may also grant those that run programs. Here they do not exist."""
+
 Fill = Callable[[Cluster, str], None]
 """Fills an empty database, given the server and the database's name."""
 
@@ -44,11 +56,12 @@ class Host:
 
     Args:
         timeout: seconds of a statement.
-        settings: see `Cluster`.
+        makes_roles: whether slots' roles may make roles.
     """
 
-    def __init__(self, timeout: float, settings: str = "") -> None:
-        self.cluster = Cluster(settings)
+    def __init__(self, timeout: float, makes_roles: bool = False) -> None:
+        self.cluster = Cluster()
+        self._makes_roles = makes_roles
         self._timeout = timeout
         self._lock = threading.RLock()
         self._numbers = itertools.count()
@@ -67,6 +80,8 @@ class Host:
         self._jobs: set[Future[None]] = set()
         self.cluster.execute(f"CREATE ROLE {OWNERS}; CREATE ROLE {CHECKER} LOGIN IN ROLE {OWNERS}")
         self.cluster.execute("REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC")
+        if makes_roles:
+            self.cluster.execute(_WITHOUT_PROGRAMS)
 
     @property
     def functions(self) -> Sequence[Function]:
@@ -154,6 +169,17 @@ class Host:
             finally:
                 connection.close()
 
+    @contextlib.contextmanager
+    def opened_again(self, slot: Slot) -> Generator[None]:
+        """Let a settled slot's role in once more, with the rights of the roles that were made."""
+        with _as_env_error("what an episode has left could not be checked"):
+            self.cluster.execute(f"GRANT CONNECT ON DATABASE {slot.name} TO {slot.name}")
+            if self._makes_roles:
+                for (role,) in self.cluster.execute(_ROLES_MADE, (slot.name,)):
+                    self.cluster.execute(f"GRANT {role} TO {slot.name}")
+            yield
+            self.cluster.execute(_END_CONNECTIONS, (slot.name, slot.name))
+
     def remembered(self, name: str, make: Callable[[Host], _T]) -> _T:
         """Something that is made once for this server."""
         with self._making[name]:
@@ -185,7 +211,8 @@ class Host:
             slot = Slot(len(self._slots), str(self.cluster.socket), self._timeout)
             self._slots.append(slot)
         # The checker must be able to read what the slot's role makes.
-        self.cluster.execute(f"CREATE ROLE {slot.name} LOGIN IN ROLE {OWNERS} ROLE {CHECKER}")
+        rights = "LOGIN CREATEROLE" if self._makes_roles else "LOGIN"
+        self.cluster.execute(f"CREATE ROLE {slot.name} {rights} IN ROLE {OWNERS} ROLE {CHECKER}")
         self._later(slot.open)
         return slot
 
@@ -194,6 +221,8 @@ class Host:
         self.cluster.execute(
             f"ALTER DATABASE {spare} RENAME TO {name}; GRANT CONNECT, TEMPORARY, CREATE ON DATABASE {name} TO {name}"
         )
+        if self._makes_roles:  # roles that the task makes have to come in, too
+            self.cluster.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
 
     def _throw_away(self, database: str, role: str) -> None:
         """Also what a role may have changed about itself, which lasts longer than a database."""

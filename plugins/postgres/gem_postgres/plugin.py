@@ -15,7 +15,8 @@ _TAGS = ("multi-turn", "database", "mcp", "needs-postgresql", "needs-node")
 
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
-    """Our own tasks, in one id and by database."""
+    """Our own tasks, in one id and by database, and any folder of MCPMark's tasks."""
     yield EnvSpec("postgres:Tasks-v0", _CLASS, {}, _TAGS, "postgres")
     for database in ("library", "warehouse", "school"):
         yield EnvSpec(f"postgres:{database.title()}-v0", _CLASS, {"database": database}, _TAGS, "postgres")
+    yield EnvSpec("postgres:MCPMark", "gem_postgres.mcpmark:MCPMark", {}, (*_TAGS, "any-folder"), "postgres")

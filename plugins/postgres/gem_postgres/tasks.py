@@ -26,6 +26,8 @@ class Task(ABC):
     instruction: str
     template: str
     """The name of the database at the start: letters, digits and `_`. Tasks with the same start share it."""
+    makes_roles: bool = False
+    """Whether the task is about roles, so that its episodes need a database server of their own."""
 
     @abstractmethod
     def fill(self, cluster: Cluster, database: str) -> None:
