@@ -50,8 +50,8 @@ log_timezone = 'UTC'
 """
 # Nothing has to survive the machine, so nothing waits for the disk. What is committed has to survive the server's
 # processes, so `synchronous_commit` stays on: the log is written, though not to the disk.
-# Without autovacuum no worker is connected to a database that is to be renamed. The only way in is a socket in a private
-# folder.
+# Without autovacuum no worker is connected to a database that is to be renamed. A socket in a private folder is the
+# only way in.
 
 
 class Cluster:

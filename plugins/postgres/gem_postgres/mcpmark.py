@@ -135,8 +135,9 @@ def read(folder: Path, backups: Path | None) -> tuple[Mapping[str, FolderTask], 
 
 
 def _task(folder: Path, backups: Path | None) -> FolderTask:
-    meta = json.loads(path.read_text(encoding="utf-8")) if (path := folder / "meta.json").exists() else {}
-    category = str(meta.get("category_id", folder.parent.name))
+    category = folder.parent.name
+    if (path := folder / "meta.json").exists():
+        category = json.loads(path.read_text(encoding="utf-8")).get("category_id", category)
     backup = None if backups is None else backups / f"{category}.backup"
     description = folder / "description.md"
     instruction = description.read_text(encoding="utf-8") if description.exists() else ""
