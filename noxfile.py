@@ -44,7 +44,9 @@ ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 # The extras that the environments and tools of this project need.
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval", "serve", "remote"]
-ENVIRONMENTS += ["webshop"]
+ENVIRONMENTS += ["webshop", "postgres"]
+# The MCP server of `postgres:` ids, from npm.
+POSTGRES_SERVER = "mcp-postgres-server@0.3.1"
 # Extras for environments of other projects, whose tests are in the folder of that name.
 HUBS = ["gym", "textarena"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -105,10 +107,14 @@ def core(session: nox.Session, python: str) -> None:
     long += ["plugins/sandbox/test_shell_escapes.py"]
     # Hundreds of shells, and a Python for the tests of each task.
     long += ["plugins/terminal/test_terminal_tasks.py", "plugins/terminal/test_terminal.py"]
+    # A hundred databases.
+    long += ["plugins/postgres"]
     elsewhere = ["tests/plugins/trackers", "tests/plugins/openenv", "tests/plugins/verifiers", BROWSER_TESTS]
     left_out = [f"--ignore={path}" for path in [*elsewhere, *(f"tests/plugins/{hub}" for hub in HUBS)]]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
-    run(session, executable, "-m", "pytest", *parallel, "tests/core", "tests/plugins", *left_out, *session.posargs)
+    tests = ["tests/core", "tests/plugins", *left_out]
+    path = path_with_postgres_server(session)
+    run(session, executable, "-m", "pytest", *parallel, *tests, *session.posargs, PATH=path)
 
 
 @nox.session
@@ -225,6 +231,20 @@ def wheel(session: nox.Session) -> None:
     _install(session, base, overlay, str(next(folder.glob("*.whl"))))
     # With -P the source tree, which is the current folder, is not on the path.
     run(session, overlay / "bin" / "python", "-P", "-m", "pytest", "tests/wheel", *session.posargs)
+
+
+def path_with_postgres_server(session: nox.Session) -> str:
+    """The PATH with the MCP server of `postgres:` ids, installed once per machine. Without npm, tests are skipped."""
+    folder = CACHE / "npm" / POSTGRES_SERVER
+    commands = folder / "node_modules" / ".bin"
+    with _locked(folder):
+        if not (commands / "mcp-postgres").exists() and shutil.which("npm"):
+            # --ignore-scripts: what they would build is for connections over SSH.
+            options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
+            session.run(
+                "npm", "install", *options, POSTGRES_SERVER, external=True, silent=True, success_codes=range(256)
+            )
+    return f"{commands}{os.pathsep}{os.environ['PATH']}"
 
 
 def browser_tests(session: nox.Session, tests: str) -> None:

@@ -1,0 +1,273 @@
+"""The environment: its contract, what an episode cannot reach, and what is left when something dies."""
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from database_here import FINISH, LONG, begin, finished, needs_a_database, reward_of, rows, run
+from processes import processes_with
+from waiting import wait_until
+
+import gem_core
+from gem_core.errors import EnvError
+from gem_core.testing import check_env
+from gem_postgres import host, programs
+from gem_postgres.env import PostgresEnv
+from gem_postgres.tasks import own_tasks
+
+SOLUTION = own_tasks()["lost-copies"].solution
+
+
+def test_it_keeps_the_contract(env: PostgresEnv) -> None:
+    env.reset(seed=0)  # so that the server stays between the kit's environments
+    check_env("postgres:School-v0", timeout=LONG, only=["clean-cities", "orphans"])
+
+
+def test_native_calls(env: PostgresEnv) -> None:
+    with gem_core.make("postgres:Library-v0", form="native", timeout=LONG) as native:
+        observation, info = native.reset(task=1)
+        assert observation == native.unwrapped.tasks[1].instruction  # pyright: ignore
+        names = [tool["function"]["name"] for tool in info["tools"]]
+        assert names == ["query", "execute", "list_schemas", "list_tables", "describe_table", "finish"]
+        observation, *_ = native.step('{"name": "list_tables", "arguments": {}}')
+        assert observation == '{"tables":["books","copies","fines","loans","members"]}'
+
+
+def test_responses_without_a_call_and_the_end_of_turns(env: PostgresEnv) -> None:
+    with gem_core.make("postgres:Library-v0", max_turns=3, timeout=LONG) as short:
+        short.reset(task=1)
+        *_, info = short.step("I am done.")
+        assert info["invalid_action"]
+        *_, info = short.step('<tool_call>{"name": "quarry", "arguments": {}}</tool_call>')
+        assert "query" in info["tool_error"]
+        _, reward, terminated, truncated, info = short.step("And now?")
+        assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"database": "zoo"}, "library"),
+        ({"only": ["orphan"]}, "orphans"),
+        ({"only": "orphans"}, "list of names"),
+        ({"only": []}, "empty"),
+        ({"form": "xml"}, "native"),
+        ({"max_turns": 0}, "at least 1"),
+        ({"timeout": 0}, "above 0"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], word: str) -> None:
+    with pytest.raises(EnvError, match=word):
+        PostgresEnv(**arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvError, match="npm install --global mcp-postgres-server"):
+        programs.mcp_server()
+    monkeypatch.setattr(programs, "_DEBIAN", tmp_path)
+    with pytest.raises(EnvError, match="apt-get install postgresql"):
+        programs.postgresql()
+
+
+def test_copies_continue_apart(env: PostgresEnv) -> None:
+    begin(env, "lost-copies")
+    run(env, "UPDATE copies SET condition = 'lost' WHERE copy_id = 1")
+    twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env)), env.spawn(same_state=True)]
+    run(env, "DELETE FROM fines")
+    for twin in twins:
+        with twin:
+            assert rows(twin, "SELECT condition FROM copies WHERE copy_id = 1") == [{"condition": "lost"}]
+            assert rows(twin, "SELECT count(*)::int AS n FROM fines") != [{"n": 0}]
+            run(twin, SOLUTION[0])
+            assert twin.step(FINISH)[1] == 0.0  # copy 1 is not lost
+
+
+HARMFUL = [
+    "COPY copies TO PROGRAM 'touch /tmp/gem-postgres-was-here'",
+    "COPY copies FROM '/etc/passwd'",
+    "SELECT pg_read_file('/etc/passwd')",
+    "SELECT lo_import('/etc/passwd')",
+    "CREATE ROLE another SUPERUSER",
+    "ALTER ROLE checker SET search_path = public",
+    "SET ROLE gem",
+    "SET SESSION AUTHORIZATION gem",
+    "CREATE DATABASE another",
+    "DROP DATABASE template_library",
+    "ALTER DATABASE template_library ALLOW_CONNECTIONS true",
+    "ALTER SYSTEM SET fsync = on",
+    "CREATE EXTENSION dblink",
+    "CREATE FUNCTION f() RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'getpid'",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gem'",
+    "COMMIT; DROP TABLE loans",
+]
+
+
+@pytest.mark.parametrize("statement", HARMFUL)
+def test_what_a_role_may_not_do(env: PostgresEnv, statement: str) -> None:
+    begin(env, "lost-copies")
+    _, info = run(env, statement)
+    assert "tool_error" in info
+
+
+def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
+    """Not in its database, and not in the role that it gets: settings and memberships last longer than a database."""
+    begin(env, "lost-copies")
+    role = rows(env, "SELECT current_user AS name")[0]["name"]
+    for statement in ("CREATE TABLE mine (x int)", f"ALTER ROLE {role} SET search_path = nowhere"):
+        run(env, statement)
+    run(env, f"ALTER ROLE {role} SET default_transaction_read_only = on")
+    finished(env)
+    host.attach("test", LONG).wait()
+    assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+    begin(env, "lost-copies")
+    assert rows(env, "SELECT to_regclass('mine') AS found, current_setting('search_path') AS path") == [
+        {"found": None, "path": '"$user", public'}
+    ]
+    host.detach("test")
+
+
+FAKES = {
+    "a view with right rows over the wrong table": (
+        "ALTER TABLE copies RENAME TO real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, "
+        "CASE WHEN copy_id % 2 = 0 THEN 'lost' ELSE condition END AS condition FROM real",
+    ),
+    "functions with the names of the system's": (
+        "CREATE FUNCTION public.md5(text) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
+        "CREATE FUNCTION public.to_regclass(text) RETURNS regclass LANGUAGE sql AS 'SELECT NULL::regclass'",
+        "DELETE FROM fines",
+    ),
+    "code that runs as whoever looks": (
+        "CREATE FUNCTION public.f() RETURNS text LANGUAGE plpgsql AS "
+        "$$BEGIN EXECUTE 'ALTER ROLE checker SET search_path = public'; RETURN 'lost'; END$$",
+        "ALTER TABLE copies RENAME TO real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.f() AS condition FROM real",
+    ),
+    "code that wants to write": (
+        "CREATE FUNCTION public.g() RETURNS text LANGUAGE plpgsql AS "
+        "$$BEGIN SET transaction_read_only = off; DELETE FROM public.real; RETURN 'x'; END$$",
+        "ALTER TABLE copies RENAME TO real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.g() AS condition FROM real",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", FAKES)
+def test_the_check_is_not_fooled_and_does_not_run_with_rights(env: PostgresEnv, why: str) -> None:
+    assert reward_of(env, "lost-copies", *FAKES[why]) == 0.0
+    assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+
+
+def test_many_at_once_see_only_their_own(env: PostgresEnv) -> None:
+    env.reset(seed=0)
+    many = [gem_core.make("postgres:Library-v0", timeout=LONG) for _ in range(8)]
+
+    def play(number: int) -> list[dict[str, object]]:
+        one = many[number].unwrapped
+        assert isinstance(one, PostgresEnv)
+        begin(one, "lost-copies")
+        run(one, f"CREATE TABLE mark AS SELECT {number} AS n")
+        run(one, f"INSERT INTO fines (loan_id, amount) SELECT 1, {number} FROM generate_series(1, {number})")
+        found = rows(
+            one, f"SELECT n, (SELECT count(*)::int FROM fines WHERE loan_id = 1 AND amount = {number}) AS m FROM mark"
+        )
+        one.close()
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(play, range(8))]
+    assert found == [[{"n": number, "m": number}] for number in range(8)]
+
+
+def servers_of(env: PostgresEnv) -> list[int]:
+    """The processes of the MCP server of an episode."""
+    slot = rows(env, "SELECT current_database() AS name")[0]["name"]
+    return processes_with(f"postgresql://{slot}@localhost/{slot}?host={host_of(env).cluster.socket}")
+
+
+def host_of(env: PostgresEnv) -> host.Host:
+    found = env._place._host  # pyright: ignore[reportPrivateUsage]
+    assert found is not None
+    return found
+
+
+def test_a_killed_mcp_server_costs_one_call(env: PostgresEnv) -> None:
+    begin(env, "lost-copies")
+    with gem_core.make("postgres:Library-v0", timeout=LONG) as other:
+        neighbor = other.unwrapped
+        assert isinstance(neighbor, PostgresEnv)
+        begin(neighbor, "lost-copies")
+        run(env, SOLUTION[0])
+        run(neighbor, SOLUTION[0])
+        for pid in servers_of(env):
+            os.kill(pid, signal.SIGKILL)
+        _, info = run(env, "SELECT 1", "query")
+        assert "It is started again for the next call" in info["tool_error"]
+        assert rows(env, "SELECT 1 AS one") == [{"one": 1}]  # it was started again, and the database is what it was
+        assert finished(env)[0] == finished(neighbor)[0] == 1.0
+
+
+def test_a_killed_process_of_the_database_server_costs_calls_in_progress_only(env: PostgresEnv) -> None:
+    begin(env, "lost-copies")
+    run(env, SOLUTION[0])
+    os.kill(rows(env, "SELECT pg_backend_pid() AS pid")[0]["pid"], signal.SIGKILL)
+    wait_until(lambda: "tool_error" not in run_any(env, "SELECT 1"), "no connection came back")
+    assert finished(env)[0] == 1.0
+    assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+
+
+def run_any(env: PostgresEnv, sql: str) -> dict[str, object]:
+    env._turns = 0  # waiting takes no turns
+    return run(env, sql, "query")[1]
+
+
+def test_a_lost_database_server_fails_its_episodes_and_the_next_reset_starts_another() -> None:
+    needs_a_database()
+    with gem_core.make("postgres:Library-v0", timeout=LONG + 1) as made:  # a server of its own
+        env = made.unwrapped
+        assert isinstance(env, PostgresEnv)
+        begin(env, "lost-copies")
+        run(env, SOLUTION[0])
+        cluster = host_of(env).cluster
+        os.kill(cluster.keeper, signal.SIGKILL)
+        wait_until(lambda: not cluster.alive)
+        wait_until(lambda: not processes_with(str(cluster.folder / "data")), "the server outlived its keeper")
+        with pytest.raises(EnvError, match="has ended"):
+            run(env, "SELECT 1")
+        assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+        wait_until(lambda: not cluster.folder.exists())
+
+
+SCRIPT = """
+import os, sys, gem_core
+env = gem_core.make("postgres:Library-v0")
+env.reset(task=1)
+print(env.unwrapped._place._host.cluster.folder, flush=True)
+sys.stdin.read()
+if sys.argv[1] == "close":
+    env.close()
+elif sys.argv[1] == "kill":
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("how", ["close", "end", "kill"])
+def test_nothing_is_left(how: str) -> None:
+    needs_a_database()
+    owner = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    folder = Path(owner.stdout.readline().strip())
+    assert folder.name.startswith("gempg-")
+    assert len(processes_with(str(folder))) >= 2
+    owner.communicate("")
+    assert owner.returncode == (-9 if how == "kill" else 0)
+    wait_until(lambda: not folder.exists() and not processes_with(str(folder)), "something was left")
