@@ -46,7 +46,7 @@ OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
 ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "search-server", "eval", "serve", "remote"]
 ENVIRONMENTS += ["webshop"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["gym", "textarena"]
+HUBS = ["gym", "textarena", "scienceworld"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
