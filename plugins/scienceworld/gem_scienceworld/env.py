@@ -131,11 +131,16 @@ class ScienceWorld(Env):
         return self._told, reward, terminated, truncated, info
 
     def sample_random_action(self) -> str:
-        """A command that ScienceWorld understands now."""
+        """A command for things that the room or the inventory shows."""
         if self._told.startswith(_AMBIGUOUS):
             return f"[{self.rng.choice(_CHOICE.findall(self._told))}]"
+        # ScienceWorld's list has things that cannot be reached, too, such as those in a closed drawer.
+        shown = f"{self._call('freeActionLook')}\n{self._call('freeActionInventory')}"
+        names = json.loads(self._call("getPossibleObjectReferentLUTJSON"))
         found = json.loads(self._call("getValidActionObjectCombinationsJSON"))["validActions"]
-        return f"[{self.rng.choice(sorted({each['action'] for each in found}))}]"
+        reached = {number for number, thing in names.items() if thing in shown}
+        commands = {each["action"] for each in found if reached.issuperset(map(str, each["obj_ids"]))}
+        return f"[{self.rng.choice(sorted(commands))}]"
 
     def render(self) -> str | None:
         """The room, the inventory and the score."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
 import weakref
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
 from gem_core.errors import EnvError
 from gem_core.installation import install_line
@@ -18,7 +20,6 @@ from gem_core.installation import install_line
 # Untyped, and missing where types are checked.
 _py4j: Any = importlib.import_module("py4j.java_gateway")
 _protocol: Any = importlib.import_module("py4j.protocol")
-_constants: Any = importlib.import_module("scienceworld.constants")
 
 _OPTIONS = (
     # All objects get the same identity hash, so sets keep the order in which they were filled. Otherwise what a room
@@ -66,7 +67,7 @@ class Simulator:
         with tempfile.TemporaryFile() as said:
             try:
                 port, token, process = _py4j.launch_gateway(
-                    classpath=_constants.JAR_PATH,
+                    classpath=str(_folder() / "scienceworld.jar"),
                     javaopts=[*_OPTIONS],
                     java_path=program,
                     redirect_stderr=said,
@@ -86,8 +87,10 @@ class Simulator:
         try:
             parameters = _py4j.GatewayParameters(auto_field=True, port=port, auth_token=token)
             self._gateway = _py4j.JavaGateway(gateway_parameters=parameters, java_process=process)
-        finally:
-            self._end = weakref.finalize(self, _ended, process, os.getpid())
+        except BaseException:
+            _ended(process, None, os.getpid())
+            raise
+        weakref.finalize(self, _ended, process, self._gateway, os.getpid())
 
     @property
     def running(self) -> bool:
@@ -128,14 +131,23 @@ def simulator() -> Simulator:
         return found
 
 
-def _ended(process: subprocess.Popen[bytes], owner: int) -> None:
+def _folder() -> Path:
+    """Where ScienceWorld is. Importing it would set up the logging of the whole program."""
+    spec = importlib.util.find_spec("scienceworld")
+    if spec is None or spec.origin is None:
+        raise EnvError(f"ScienceWorld is not installed. Next: {install_line('scienceworld')}")
+    return Path(spec.origin).parent
+
+
+def _ended(process: subprocess.Popen[bytes], gateway: Any, owner: int) -> None:
     """End the process through its standard input, and kill it if that takes too long."""
     if os.getpid() != owner:
         return
-    streams: list[IO[bytes] | None] = [process.stdin]
+    if gateway is not None:
+        gateway.shutdown()  # closes connections, and objects that are left tell nobody that they are gone
     with contextlib.suppress(OSError):
-        for stream in filter(None, streams):
-            stream.close()
+        if process.stdin is not None:
+            process.stdin.close()
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
