@@ -178,6 +178,14 @@ def trl_gym(session: nox.Session) -> None:
 
 
 @nox.session
+def trl_hubs(session: nox.Session) -> None:
+    """A game of TextArena, here and on a server, trains in TRL's own loop; minutes and large, so not in `tests`."""
+    extras = ["trl", "textarena", "serve", "remote"]
+    python = environment(session, "trl", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/trl/textarena_learning.py", *session.posargs)
+
+
+@nox.session
 def openenv(session: nox.Session) -> None:
     """OpenEnv, both ways, against its own server, client and validation; its 600 MB are too much for `core`."""
     python = environment(session, "openenv", ADAPTER_PYTHON, ["openenv", "remote", "games"], ["test"])
