@@ -47,6 +47,8 @@ ENVIRONMENTS = ["games", "data", "math", "reasoning-gym", "mcp", "search", "sear
 ENVIRONMENTS += ["webshop"]
 # Extras for environments of other projects, whose tests are in the folder of that name.
 HUBS = ["gym", "textarena", "scienceworld"]
+# Extras with CUDA builds, of several GB on a Linux without GPUs, too.
+CUDA = ["trl", "verl", "openrlhf", "oat", "search-dense", "eval-local", "vllm"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
@@ -233,6 +235,23 @@ def wheel(session: nox.Session) -> None:
     _install(session, base, overlay, str(next(folder.glob("*.whl"))))
     # With -P the source tree, which is the current folder, is not on the path.
     run(session, overlay / "bin" / "python", "-P", "-m", "pytest", "tests/wheel", *session.posargs)
+
+
+@nox.session
+def extras(session: nox.Session) -> None:
+    """Extras of the wheel, each installed into an empty environment; minutes and large, so not part of `tests`."""
+    base = _base(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
+    check = [str(HERE / "tests" / "wheel" / "installed_extra.py")]
+    with tempfile.TemporaryDirectory() as folder:
+        build = [str(base / "bin" / "python"), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+        _quiet(session, *build, "--wheel-dir", folder, str(HERE))
+        wheel = next(Path(folder).glob("*.whl"))
+        for extra in session.posargs or [each for each in PROJECT["project"]["optional-dependencies"] if each not in CUDA]:
+            python = Path(folder) / extra / "bin" / "python"
+            _quiet(session, str(base / "bin" / "python"), "-m", "venv", str(python.parents[1]))
+            _quiet(session, str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extra}]")
+            run(session, python, "-P", *check, extra)
+            shutil.rmtree(python.parents[1])
 
 
 def browser_tests(session: nox.Session, tests: str) -> None:
