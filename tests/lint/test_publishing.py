@@ -16,7 +16,11 @@ def problems(urls: Mapping[str, str], readme: str, contributing: str) -> list[st
     """What is wrong; without addresses, CONTRIBUTING.md says so, and with them the README's links are absolute."""
     relative = [link for link in re.findall(r"\]\(([^)]+)\)", readme) if not re.match(r"https://|#", link)]
     if not urls:
-        return [] if NOTE in contributing else ["pyproject.toml has no [project.urls], and CONTRIBUTING.md does not say so"]
+        return (
+            []
+            if NOTE in contributing
+            else ["pyproject.toml has no [project.urls], and CONTRIBUTING.md does not say so"]
+        )
     found = [f"[project.urls] lacks {name}" for name in ("Repository", "Issues", "Documentation") if name not in urls]
     found += [f"README.md has a relative link, which the package index cannot follow: {link}" for link in relative]
     return [*found, *(["CONTRIBUTING.md says that there is no repository"] if NOTE in contributing else [])]

@@ -34,7 +34,9 @@ def main(extra: str) -> None:
             env.reset(seed=0)
             env.step(env.sample_random_action())
     count = len([*distributions()])
-    print(f"[{extra}] works: {count} distributions, {listed.stdout.count(chr(10))} lines listed, {time.monotonic() - began:.0f} s")
+    print(
+        f"[{extra}] works: {count} distributions, {listed.stdout.count(chr(10))} lines listed, {time.monotonic() - began:.0f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvKwargsError, near_matches
-from gem_scienceworld.simulator import Simulator, simulator
+from gem_scienceworld.simulator import World, simulator
 from gem_scienceworld.tasks import SIMPLIFICATIONS, SPLITS, TASKS, is_electrical, variations
 
 LONGEST = 200
@@ -55,7 +55,7 @@ class ScienceWorld(Env):
         EnvKwargsError: an unknown task, split, variation or simplification.
     """
 
-    _world: tuple[Simulator, Any] | None = None
+    _world: World | None = None
     """The simulation in which the episode is; made again from its commands where there is none."""
 
     def __init__(
@@ -73,9 +73,13 @@ class ScienceWorld(Env):
         for each in simplifications:
             _check("simplification", each, SIMPLIFICATIONS)
         if is_electrical(name) and "noElectricalAction" in simplifications:
-            raise EnvKwargsError(f"scienceworld: {name!r} cannot be solved with the simplification 'noElectricalAction'")
+            raise EnvKwargsError(
+                f"scienceworld: {name!r} cannot be solved with the simplification 'noElectricalAction'"
+            )
         if variation is not None and variation not in variations(name):
-            raise EnvKwargsError(f"scienceworld: {name!r} has variations 0 to {variations(name)[-1]}, not {variation!r}")
+            raise EnvKwargsError(
+                f"scienceworld: {name!r} has variations 0 to {variations(name)[-1]}, not {variation!r}"
+            )
         if max_turns < 1:
             raise EnvKwargsError(f"scienceworld: max_turns={max_turns!r} must be at least 1")
         self._name = name
@@ -161,23 +165,22 @@ class ScienceWorld(Env):
         return {key: value for key, value in vars(self).items() if key != "_world"}
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        host, world = self._world or self._begun()
+        world = self._world or self._begun()
         try:
-            return host.call(world, name, *arguments)
+            return world.call(name, *arguments)
         except Exception:
             self._world = None
             raise
 
-    def _begun(self) -> tuple[Simulator, Any]:
+    def _begun(self) -> World:
         """A simulation in which all commands of the episode were given."""
-        host = simulator()
-        world = host.world()
-        host.call(world, "load", self._name, self._variation, self._simplifications, False)
-        host.call(world, "reset")
+        world = simulator().world()
+        world.call("load", self._name, self._variation, self._simplifications, False)
+        world.call("reset")
         for command in self._commands:
-            host.call(world, "step", command)
-        self._world = host, world
-        return self._world
+            world.call("step", command)
+        self._world = world
+        return world
 
 
 def _command(action: str) -> str:

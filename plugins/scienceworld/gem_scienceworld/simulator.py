@@ -97,9 +97,10 @@ class Simulator:
         """Whether the Java process is there."""
         return self._process.poll() is None
 
-    def world(self) -> Any:
+    def world(self) -> World:
         """A new simulation, without a task."""
-        return self.call(self._gateway.jvm.scienceworld.runtime.pythonapi, "PythonInterface")
+        made = self.call(self._gateway.jvm.scienceworld.runtime.pythonapi, "PythonInterface")
+        return World(self, self._gateway, made)
 
     def call(self, owner: Any, name: str, *arguments: Any) -> Any:
         """Call a method of an object in the Java process. One call at a time: the program was written for one user.
@@ -115,6 +116,19 @@ class Simulator:
                 what = "the Java process of ScienceWorld has ended" if lost else "ScienceWorld's program failed"
                 words = str(error).strip().partition("\n")[0]
                 raise EnvError(f"{what}, in {name}{arguments!r:.200}: {words:.300}") from error
+
+
+class World:
+    """A simulation in a Java process, of about 10 MB, which the process frees with the last reference to this object."""
+
+    def __init__(self, simulator: Simulator, gateway: Any, made: Any) -> None:
+        self._simulator = simulator
+        self._made = made
+        weakref.finalize(self, _freed, simulator, gateway, made)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the simulation. Raises `EnvError` as `Simulator.call`."""
+        return self._simulator.call(self._made, name, *arguments)
 
 
 _shared: weakref.WeakValueDictionary[int, Simulator] = weakref.WeakValueDictionary()
@@ -137,6 +151,13 @@ def _folder() -> Path:
     if spec is None or spec.origin is None:
         raise EnvError(f"ScienceWorld is not installed. Next: {install_line('scienceworld')}")
     return Path(spec.origin).parent
+
+
+def _freed(simulator: Simulator, gateway: Any, made: Any) -> None:
+    if simulator.running:
+        # Without the lock: garbage collection may come in the middle of a call.
+        with contextlib.suppress(_protocol.Py4JError, OSError):
+            gateway.detach(made)  # py4j's own way of noticing leaves all of them in memory
 
 
 def _ended(process: subprocess.Popen[bytes], gateway: Any, owner: int) -> None:

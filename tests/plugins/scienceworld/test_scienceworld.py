@@ -59,13 +59,13 @@ def process_is_there(pid: int) -> bool:
 
 def test_the_tasks_are_those_of_the_installed_scienceworld(simulator: simulators.Simulator) -> None:
     world = simulator.world()
-    assert sorted(simulator.call(world, "getTaskNames")) == sorted(TASKS)
+    assert sorted(world.call("getTaskNames")) == sorted(TASKS)
     for task in TASKS:
-        assert simulator.call(world, "getTaskMaxVariations", task) == len(variations(task))
-    simulator.call(world, "load", "find-plant", 0, "", False)
+        assert world.call("getTaskMaxVariations", task) == len(variations(task))
+    world.call("load", "find-plant", 0, "", False)
     for split, name in zip(SPLITS, ("Train", "Dev", "Test"), strict=True):
-        assert list(simulator.call(world, f"getVariations{name}")) == [*variations("find-plant", split)]
-    assert sorted(simulator.call(world, "getPossibleSimplifications").split(", ")) == sorted(SIMPLIFICATIONS)
+        assert list(world.call(f"getVariations{name}")) == [*variations("find-plant", split)]
+    assert sorted(world.call("getPossibleSimplifications").split(", ")) == sorted(SIMPLIFICATIONS)
 
 
 def test_every_task_begins_with_its_description() -> None:
@@ -89,6 +89,21 @@ def test_the_plugin_lists_its_ids_without_importing_the_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["30", "False", "False"]
+
+
+def test_the_simulations_of_earlier_episodes_are_freed(simulator: simulators.Simulator) -> None:
+    java = simulator._gateway.jvm.java.lang  # pyright: ignore
+
+    def megabytes() -> int:
+        java.System.gc()
+        return (java.Runtime.getRuntime().totalMemory() - java.Runtime.getRuntime().freeMemory()) >> 20
+
+    env = opened()
+    env.reset(seed=0)
+    before = megabytes()
+    for seed in range(10):
+        env.reset(seed=seed)
+    assert megabytes() < before + 50  # ten simulations have 100
 
 
 def test_versions_are_recorded() -> None:
@@ -120,8 +135,8 @@ def test_electrical_tasks_need_connections() -> None:
 
 def gold(simulator: simulators.Simulator, task: str, variation: int) -> list[str]:
     world = simulator.world()
-    simulator.call(world, "load", task, variation, "", True)
-    return list(simulator.call(world, "getGoldActionSequence"))
+    world.call("load", task, variation, "", True)
+    return list(world.call("getGoldActionSequence"))
 
 
 @pytest.mark.parametrize("task", ["find-plant", "melt", "power-component", "chemistry-mix"])
