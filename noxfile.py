@@ -246,9 +246,8 @@ def extras(session: nox.Session) -> None:
         build = [str(base / "bin" / "python"), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
         _quiet(session, *build, "--wheel-dir", folder, str(HERE))
         wheel = next(Path(folder).glob("*.whl"))
-        for extra in session.posargs or [
-            each for each in PROJECT["project"]["optional-dependencies"] if each not in CUDA
-        ]:
+        small = [each for each in PROJECT["project"]["optional-dependencies"] if each not in CUDA]
+        for extra in session.posargs or small:
             python = Path(folder) / extra / "bin" / "python"
             _quiet(session, str(base / "bin" / "python"), "-m", "venv", str(python.parents[1]))
             _quiet(session, str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extra}]")

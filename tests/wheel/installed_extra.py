@@ -12,7 +12,7 @@ from gem_core.installation import missing_from
 
 GAMES = {
     "games": "game:Wordle-v0",
-    "visual": "visual:Count-v0",
+    "visual": "visual:BarChart-v0-easy",
     "reasoning-gym": "rg:word_sorting",
     "gym": "gym:FrozenLake-v1",
     "textarena": "textarena:Nim-v0",
@@ -33,10 +33,8 @@ def main(extra: str) -> None:
         with gem_core.make(GAMES[extra]) as env:
             env.reset(seed=0)
             env.step(env.sample_random_action())
-    count = len([*distributions()])
-    print(
-        f"[{extra}] works: {count} distributions, {listed.stdout.count(chr(10))} lines listed, {time.monotonic() - began:.0f} s"
-    )
+    count, seconds = len([*distributions()]), time.monotonic() - began
+    print(f"[{extra}] works: {count} distributions, {len(listed.stdout.splitlines())} lines listed, {seconds:.0f} s")
 
 
 if __name__ == "__main__":

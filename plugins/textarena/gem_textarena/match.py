@@ -33,7 +33,7 @@ class TextArenaMatch(Match):
         EnvError: it refuses a value, or the installed TextArena lacks the game.
     """
 
-    agents = ("player 0", "player 1")
+    agents: tuple[str, ...] = ("player 0", "player 1")
 
     def __init__(self, name: str, **settings: Any) -> None:
         if name not in match_names():

