@@ -33,7 +33,7 @@ class TextArenaMatch(Match):
         EnvError: it refuses a value, or the installed TextArena lacks the game.
     """
 
-    agents: tuple[str, ...] = ("player 0", "player 1")
+    agents = ("player 0", "player 1")
 
     def __init__(self, name: str, **settings: Any) -> None:
         if name not in match_names():
@@ -62,7 +62,8 @@ class TextArenaMatch(Match):
 
     def to_act(self) -> Sequence[str]:
         """The player whose turn it is."""
-        return (self.agents[self._game.state.current_player_id],)
+        number: int = self._game.state.current_player_id
+        return (self.agents[number],)
 
     def play(self, actions: Mapping[str, str]) -> MatchStep:
         """Make a move."""
