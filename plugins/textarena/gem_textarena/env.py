@@ -10,12 +10,9 @@ from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
 from gem_textarena.games import RULES, Rules
 from gem_textarena.library import defaults, drawing_from, game_class, parameters, start, textarena
+from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, names
 
-LONGEST = 100
-"""Characters of a move; those of TextArena's games stay below 40."""
-
-_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _LIMIT = re.compile(r"limit|used all", re.IGNORECASE)
 """What TextArena says at the end of a game that its limit of turns ended, and at no other."""
 
@@ -98,7 +95,7 @@ class TextArena(Env):
         """Make a move."""
         game_class(self._name)  # in a process that got this environment by pickle
         rules = RULES[game_of(self._name)]
-        move = _move(action)
+        move = read_move(action)
         if rules.refuses(self._game, move):
             move = ""
         guess = rules.is_guess(self._game, move)
@@ -130,8 +127,8 @@ class TextArena(Env):
         """What the game has said since the last turn, but for earlier boards."""
         _, messages = self._game.get_observation()
         board = textarena.ObservationType.GAME_BOARD
-        boards = [_tidy(text) for _, text, kind in messages if kind is board]
-        texts = [_tidy(text) for _, text, kind in messages if kind is not board]
+        boards = [tidy(text) for _, text, kind in messages if kind is board]
+        texts = [tidy(text) for _, text, kind in messages if kind is not board]
         if boards:
             self._board = boards[-1]
         elif ended:
@@ -148,7 +145,7 @@ class TextArena(Env):
     def _end(self, rules: Rules, move: str) -> _End:
         """How the game ended."""
         account, total = self._game.state.game_info[0], float(self._game.state.rewards[0])
-        reason = _tidy(account["reason"])
+        reason = tidy(account["reason"])
         limit = not account["invalid_move"] and _LIMIT.search(reason) is not None
         if limit or account["invalid_move"]:
             return _End(total, reason, False, limit)
@@ -165,16 +162,3 @@ class _End(NamedTuple):
     success: bool
     limit: bool
     """Its limit of turns ended the game."""
-
-
-def _move(action: str) -> str:
-    """The content of the last brackets, or the action if it has none; nothing where no game could have such a move."""
-    brackets = _BRACKETS.findall(action)
-    move = (brackets[-1] if brackets else action).strip()
-    plain = len(move) <= LONGEST and move.isascii() and move.isprintable() and not set("[]") & set(move)
-    return move if plain else ""
-
-
-def _tidy(text: str) -> str:
-    """Without empty lines at its ends, and without white space at the ends of its lines."""
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

@@ -76,12 +76,12 @@ def game_class(name: str) -> Any:
     return found
 
 
-def start(name: str, settings: Mapping[str, Any], seed: int) -> tuple[Any, random.Random]:
+def start(name: str, settings: Mapping[str, Any], seed: int, players: int = 1) -> tuple[Any, random.Random]:
     """TextArena's object of a new episode, and the generator that it draws from."""
     kind = game_class(name)  # pickle would import the module unprepared
     # Sokoban keeps the room that it makes in variables of its module. And threads that want the same start wait for it.
     with _makers.setdefault(kind, threading.Lock()):
-        started = _started(name, pickle.dumps(sorted(settings.items())), seed)
+        started = _started(name, pickle.dumps(sorted(settings.items())), seed, players)
     return pickle.loads(started)
 
 
@@ -90,12 +90,13 @@ _makers: dict[Any, threading.Lock] = {}
 
 
 @functools.lru_cache(maxsize=64)  # a group of episodes plays one start, and some take a tenth of a second to make
-def _started(name: str, settings: bytes, seed: int) -> bytes:
+def _started(name: str, settings: bytes, seed: int, players: int) -> bytes:
     generator = random.Random(seed)
     with drawing_from(generator):
         game = game_class(name)(**dict(pickle.loads(settings)))
-        game.reset(num_players=1, seed=seed)
-    game.state.__class__ = State
+        game.reset(num_players=players, seed=seed)
+    if players == 1:
+        game.state.__class__ = State
     return pickle.dumps((game, generator))
 
 

@@ -34,9 +34,28 @@ IDS: Mapping[str, tuple[str, ...]] = {
 """What follows `-v0` in the ids of each game."""
 
 
+MATCHES: Mapping[str, tuple[str, ...]] = {
+    "ConnectFour": ("", "blind", "large"),
+    "IteratedRockPaperScissors": ("",),
+    "Nim": ("", "medium", "large"),
+    "TicTacToe": ("",),
+    "WildTicTacToe": ("",),
+}
+"""The same for games of two players."""
+
+
 def names() -> list[str]:
-    """Every id in TextArena's own spelling, for example `FrozenLake-v0-random`."""
-    return [f"{game}-v0{f'-{variant}' if variant else ''}" for game, variants in IDS.items() for variant in variants]
+    """Every id of a game for one player in TextArena's own spelling, for example `FrozenLake-v0-random`."""
+    return _spelled(IDS)
+
+
+def match_names() -> list[str]:
+    """Every id of a game for two players in TextArena's own spelling."""
+    return _spelled(MATCHES)
+
+
+def _spelled(games: Mapping[str, tuple[str, ...]]) -> list[str]:
+    return [f"{game}-v0{f'-{variant}' if variant else ''}" for game, variants in games.items() for variant in variants]
 
 
 def game_of(name: str) -> str:
@@ -46,7 +65,7 @@ def game_of(name: str) -> str:
 
 _WORDS = "needs NLTK's word lists, which are a download; `gem-core list game:` shows word games that need none"
 _MODEL = "asks a hosted model"
-_SEVERAL = "is for several players, and only games for one player are here"
+_SEVERAL = f"is for several players, and of such games only {', '.join(MATCHES)} are here"
 _ABSENT = {
     _WORDS: "Hangman WordLadder WordSearch Wordle",
     _MODEL: "GuessWho TwentyQuestions",
@@ -55,14 +74,14 @@ _ABSENT = {
     "cannot be imported on Python 3.10 and 3.11": "UltimateTexasHoldem",
     _SEVERAL: (
         "Alquerque Battleship Breakthrough Briscola CharacterConclave Checkers Chess Chopsticks Codenames "
-        "ColonelBlotto ConnectFour Crusade Debate DontSayIt GameOfPureStrategy GermanWhist Golf HighSociety "
-        "IndianPoker IteratedMatchingPennies IteratedPrisonersDilemma IteratedRockPaperScissors "
+        "ColonelBlotto Crusade Debate DontSayIt GameOfPureStrategy GermanWhist Golf HighSociety "
+        "IndianPoker IteratedMatchingPennies IteratedPrisonersDilemma "
         "IteratedStagHunt IteratedTwoThirdsAverage IteratedUltimatumGame KuhnPoker LetterAuction LiarsDice "
-        "LinesOfAction MarketEntryGame MemoryGame NewRecruit Nim Othello PigDice Poker PublicGoodsGame "
+        "LinesOfAction MarketEntryGame MemoryGame NewRecruit Othello PigDice Poker PublicGoodsGame "
         "QuantumTicTacToe ReverseTicTacToe SantoriniBaseFixed ScenarioPlanning ScorableGames SecretMafia "
         "SettlersOfCatan SimpleBlindAuction SimpleNegotiation SimpleTak Snake SpellingBee SpiteAndMalice "
-        "Stratego Surround Taboo Tak ThreePlayerGOPS ThreePlayerIPD ThreePlayerTicTacToe TicTacToe "
-        "TruthAndDeception TwoDollar UltimateTicTacToe UsedCar UsedCarNegotiation WildTicTacToe WordChains"
+        "Stratego Surround Taboo Tak ThreePlayerGOPS ThreePlayerIPD ThreePlayerTicTacToe "
+        "TruthAndDeception TwoDollar UltimateTicTacToe UsedCar UsedCarNegotiation WordChains"
     ),
 }
 ABSENT: Mapping[str, str] = {game: reason for reason, games in _ABSENT.items() for game in games.split()}

@@ -22,7 +22,7 @@ from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.testing import check_env
 from gem_core.vector import make_vec
 from gem_textarena import library
-from gem_textarena.names import ABSENT, IDS, game_of, names
+from gem_textarena.names import ABSENT, IDS, MATCHES, game_of, match_names, names
 
 ONE_EACH = [next(name for name in names() if game_of(name) == game) for game in IDS]
 """The first id of each game."""
@@ -59,8 +59,9 @@ def test_every_id_of_textarena_is_here_or_has_a_reason_not_to_be() -> None:
 
     plain = {name for name in ENV_REGISTRY if not name.endswith(("-raw", "-train"))}
     assert {name for name in plain if game_of(name) in IDS} == {*names()}
-    assert {game_of(name) for name in plain} == {*IDS, *ABSENT}
-    assert not IDS.keys() & ABSENT.keys()
+    assert {name for name in plain if game_of(name) in MATCHES} == {*match_names()}
+    assert {game_of(name) for name in plain} == {*IDS, *MATCHES, *ABSENT}
+    assert not (IDS.keys() | MATCHES.keys()) & ABSENT.keys()
 
 
 def test_listing_the_ids_imports_no_textarena() -> None:
@@ -69,13 +70,13 @@ def test_listing_the_ids_imports_no_textarena() -> None:
         "print(len(manager.registrations('gem_envs', 'textarena')), 'textarena' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(len(names())), "False"]
+    assert done.stdout.split() == [str(len(names()) + len(match_names())), "False"]
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("TicTacToe-v0", "several players"),
+        ("Othello-v0", "several players"),
         ("Chess-v0-raw", "several players"),
         ("Wordle-v0-long", "NLTK"),
         ("TwentyQuestions-v0", "hosted model"),
@@ -419,4 +420,5 @@ def test_the_example_of_the_page_runs() -> None:
     assert shown["info"]["parsed_action"] == "[right]"
     assert game_size(shown["wide"]) == 6
     assert f"22 games in {len(names())} ids" in page
+    assert f"5 games in {len(match_names())} ids" in page
     assert len(IDS) == 22

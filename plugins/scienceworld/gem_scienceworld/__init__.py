@@ -1,0 +1,1 @@
+"""ScienceWorld's tasks as `scienceworld:<task>-v0`: https://github.com/allenai/ScienceWorld."""

@@ -1,0 +1,144 @@
+"""A two-player game of TextArena."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
+from gem_core.match import Match, MatchStep
+from gem_textarena.library import defaults, drawing_from, game_class, parameters, start, textarena
+from gem_textarena.moves import read_move, tidy
+from gem_textarena.names import game_of, match_names
+
+
+class TextArenaMatch(Match):
+    """Two players in turn; the content of the last `[...]` of an action is the move.
+
+    | move | rewards | match |
+    | --- | --- | --- |
+    | allowed | 0 | continues |
+    | not allowed, or none | 0 | the same player again, `info["invalid_action"]`; the second in a row loses |
+    | the last one | 1 for the winner and -1 for the other, 0 for a draw | terminated |
+
+    A player sees what the game tells it, and the latest board. `info["success"]` says who won.
+
+    Args:
+        name: TextArena's id of the game.
+        settings: arguments of the game's class in place of those that TextArena registers.
+
+    Raises:
+        EnvKwargsError: the game has no such argument; the message names the near match.
+        EnvError: it refuses a value, or the installed TextArena lacks the game.
+    """
+
+    agents = ("player 0", "player 1")
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        if name not in match_names():
+            raise EnvError(f"{name!r} is no game for two players: `gem-core list textarena:` shows those")
+        known = parameters(name)
+        for key in settings:
+            if key not in known:
+                raise EnvKwargsError(
+                    f"textarena:{name} has no argument {key!r} (given {settings[key]!r}).{near_matches(key, known)} "
+                    f"It takes: {', '.join(known) or 'none'}"
+                )
+        self._name = name
+        self._settings = {**defaults(name), **settings}
+        self._draws = random.Random(0)
+        self._game: Any = None
+
+    def deal(self) -> Mapping[str, str]:
+        """Start a game."""
+        try:
+            self._game, self._draws = start(self._name, self._settings, self.rng.getrandbits(32), players=2)
+        except Exception as error:
+            raise EnvError(
+                f"textarena:{self._name} cannot start with {self._settings!r}: {described(error)}"
+            ) from error
+        return self._news()
+
+    def to_act(self) -> Sequence[str]:
+        """The player whose turn it is."""
+        number: int = self._game.state.current_player_id
+        return (self.agents[number],)
+
+    def play(self, actions: Mapping[str, str]) -> MatchStep:
+        """Make a move."""
+        game_class(self._name)  # in a process that got this match by pickle
+        [(agent, action)] = actions.items()
+        move = read_move(action)
+        with drawing_from(self._draws):
+            ended, _ = self._game.step(f"[{move}]")
+        state = self._game.state
+        account = state.game_info[self.agents.index(agent)]
+        info: dict[str, Any] = {"parsed_action": f"[{move}]"} if move else {}
+        if account["invalid_move"] or (not ended and state.error_count > 0):
+            info["invalid_action"] = True
+        news = self._news()
+        if not ended:
+            return MatchStep(observations=news, infos={agent: {"success": False, **info}})
+        rewards = {each: float(state.rewards[number]) for number, each in enumerate(self.agents)}
+        reason = tidy(account["reason"])
+        return MatchStep(
+            observations={each: "\n".join(filter(None, [news.get(each, ""), reason])) for each in self.agents},
+            rewards=rewards,
+            terminated=dict.fromkeys(self.agents, True),
+            infos={
+                each: {**(info if each == agent else {}), "success": reward > 0} for each, reward in rewards.items()
+            },
+        )
+
+    def random_action(self, agent: str, rng: random.Random) -> str:
+        """A move that is allowed now."""
+        return f"[{rng.choice(_MOVES[game_of(self._name)](self._game))}]"
+
+    def _news(self) -> dict[str, str]:
+        """What the game has told each player since the last turn, but for earlier boards and players' own words."""
+        return {each: self._told(self._game.state.observations, number) for number, each in enumerate(self.agents)}
+
+    @staticmethod
+    def _told(observations: dict[int, list[tuple[int, str, Any]]], player: int) -> str:
+        messages, observations[player] = observations[player], []
+        kinds = textarena.ObservationType
+        boards = [text for _, text, kind in messages if kind is kinds.GAME_BOARD]
+        texts = [text for _, text, kind in messages if kind not in (kinds.GAME_BOARD, kinds.PLAYER_ACTION)]
+        return "\n".join(filter(None, map(tidy, [*texts, *boards[-1:]])))
+
+
+def _free(game: Any) -> list[int]:
+    board = game.state.game_state["board"]
+    return [cell for cell in range(9) if not board[cell // 3][cell % 3]]
+
+
+def _cells(game: Any) -> list[str]:
+    return [str(cell) for cell in _free(game)]
+
+
+def _marks(game: Any) -> list[str]:
+    return [f"{mark} {cell}" for cell in _free(game) for mark in "XO"]
+
+
+def _columns(game: Any) -> list[str]:
+    return [f"col {column}" for column, cell in enumerate(game.state.game_state["board"][0]) if cell == "."]
+
+
+def _piles(game: Any) -> list[str]:
+    piles = game.state.game_state["piles"]
+    return [f"{pile} {count}" for pile, size in enumerate(piles) for count in range(1, size + 1)]
+
+
+def _hands(game: Any) -> list[str]:
+    return ["rock", "paper", "scissors"]
+
+
+_MOVES: Mapping[str, Callable[[Any], Sequence[str]]] = {
+    "ConnectFour": _columns,
+    "IteratedRockPaperScissors": _hands,
+    "Nim": _piles,
+    "TicTacToe": _cells,
+    "WildTicTacToe": _marks,
+}
+"""The moves that are allowed now, by the part of an id before `-v0`."""
