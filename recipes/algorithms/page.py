@@ -27,7 +27,7 @@ whose clipping never acts; the paper makes two.
 
 A score is the mean success over all updates of a run (the area under its curve). Intervals are 95 %: stratified
 bootstraps over runs, as in [rliable](https://arxiv.org/abs/2108.13264), so they cover seeds (weights, tasks and
-samples) and not other environments.
+samples) and not other environments. With three runs a bootstrap interval is too narrow; five are declared.
 """
 
 
@@ -47,7 +47,7 @@ def page(results: Path, figures: Path) -> str:
     if by_task:
         draw_curves(by_task, METRIC, figures / "algorithms_curves.png", label="success")
         parts += ["![Success over updates](../img/recipes/algorithms_curves.png)\n", _tasks(by_task)]
-    if len(complete) > 1:
+    if complete and len(next(iter(complete.values()))) > 1:
         draw_intervals(
             {cell: interquartile_mean(scores) for cell, scores in complete.items()},
             figures / "algorithms_intervals.png",
@@ -110,11 +110,9 @@ def _sentence(task: str, cells: Mapping[str, Sequence[Result]]) -> str:
         gap = difference(scores["rebn"], scores[other])
         verdict = "better than" if gap.low > 0 else "worse than" if gap.high < 0 else "not told apart from"
         said.append(f"{verdict} {other} ({gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}])")
-    lead = (
-        "ReBN has the highest mean score"
-        if best == "rebn"
-        else f"**ReBN is not best: {best} has the highest mean score**"
-    )
+    lead = f"{best} has the highest mean score"
+    if any(one.startswith("worse") for one in said):
+        lead = f"**ReBN is not best: {lead}**"
     return f"{task}: {lead}. By Welch's interval of the difference, ReBN is {', '.join(said)}."
 
 
