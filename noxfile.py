@@ -172,6 +172,13 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
+def scienceworld_contract(session: nox.Session) -> None:
+    """The conformance kit on a task of ScienceWorld; minutes, so not part of `tests`."""
+    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
+    run(session, python, "-m", "pytest", "tests/plugins/scienceworld/contract.py", *session.posargs)
+
+
+@nox.session
 def trl_pictures(session: nox.Session) -> None:
     """A tiny vision-language model learns to count in TRL's own loop; minutes, so not part of `tests`."""
     python = trl_environment(session)
