@@ -68,6 +68,7 @@ class Simulator:
             try:
                 port, token, process = _py4j.launch_gateway(
                     classpath=str(_folder() / "scienceworld.jar"),
+                    cwd=str(_folder()),  # it writes a file of its own into a folder that has none
                     javaopts=[*_OPTIONS],
                     java_path=program,
                     redirect_stderr=said,
