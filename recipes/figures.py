@@ -81,7 +81,7 @@ def _curves(axes: Axes, runs: Sequence[Result], metric: str, color: str, label: 
         axes.plot(x, run.curves[metric], color=color, alpha=0.25, linewidth=0.8)
     shared = points[min(range(len(runs)), key=lambda at: len(points[at]))]
     means = [np.interp(shared, x, run.curves[metric]) for x, run in zip(points, runs, strict=True)]
-    axes.plot(shared, np.mean(means, axis=0), color=color, linewidth=2.2, label=label)
+    axes.plot(shared, np.nanmean(means, axis=0), color=color, linewidth=2.2, label=label)
 
 
 def _save(figure: Figure, path: Path) -> None:

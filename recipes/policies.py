@@ -19,6 +19,7 @@ from gem_core.training.settings import RunSettings
 from gem_tiny import tiny_model, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY
 from recipes.results import RecipeError
+from recipes.source import commit
 from recipes.study import WarmStart
 
 CHECKED = 200
@@ -30,13 +31,13 @@ DEVIATIONS = 4
 def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
     """A tiny model, its tokenizer, and the success of the random play that it read.
 
-    Warm starts are kept in `cache`, by what decides them.
+    Warm starts are kept in `cache`, by their settings and the commit that made them.
 
     Raises:
         RecipeError: the random play succeeds more often than `model.chance`.
     """
     torch.set_num_threads(1)
-    key = hashlib.sha256(json.dumps([asdict(model), seed]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([asdict(model), seed, commit()]).encode()).hexdigest()[:16]
     folder = cache / key
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,6 @@ import numpy as np
 
 from recipes.study import Run
 
-POINTS = 40
-"""Points of a stored curve. Longer ones are averaged over equally many updates."""
-
 
 class RecipeError(Exception):
     """A run that cannot be played or a result that cannot be read; the message says what to do next."""
@@ -34,7 +31,7 @@ class Result:
     """All settings of the run, as they were declared."""
     updates: int
     curves: dict[str, list[float]]
-    """Metrics over training, each of at most `POINTS` points."""
+    """A number of each update, by metric. NaN where an update has none."""
     totals: dict[str, float]
     """Sums over all updates: turns and episodes played."""
     cpu_seconds: float
@@ -51,28 +48,21 @@ class Result:
     def end(self, metric: str) -> float:
         """The mean of a metric over the last fifth of the training."""
         curve = self.curves[metric]
-        return float(np.mean(curve[-max(1, len(curve) // 5) :]))
+        return float(np.nanmean(curve[-max(1, len(curve) // 5) :]))
 
     def start(self, metric: str) -> float:
         """The mean of a metric over the first tenth of the training."""
         curve = self.curves[metric]
-        return float(np.mean(curve[: max(1, len(curve) // 10)]))
+        return float(np.nanmean(curve[: max(1, len(curve) // 10)]))
 
     def area(self, metric: str) -> float:
         """The mean of a metric over all updates."""
-        return float(np.mean(self.curves[metric]))
+        return float(np.nanmean(self.curves[metric]))
 
 
-def thinned(values: Sequence[float], points: int = POINTS) -> list[float]:
-    """Means over consecutive, almost equally many values, at most `points` of them, to four digits.
-
-    Values that are missing (NaN) are left out of their mean; a mean of nothing is the one before it, or 0.
-    """
-    means: list[float] = []
-    for part in np.array_split(np.asarray(values, dtype=float), min(points, len(values))):
-        known = part[~np.isnan(part)]
-        means.append(round(float(known.mean()), 4) if len(known) else (means[-1] if means else 0.0))
-    return means
+def curve(values: Sequence[float]) -> list[float]:
+    """A metric of each update, to four digits. A missing one is NaN."""
+    return [round(float(value), 4) for value in values]
 
 
 def declared(run: Run) -> dict[str, Any]:

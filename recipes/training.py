@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import math
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -21,7 +19,8 @@ from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 from recipes.measures import MEASURES
 from recipes.meter import Meter
 from recipes.policies import policy
-from recipes.results import Result, declared, thinned
+from recipes.results import Result, curve, declared
+from recipes.source import commit
 from recipes.study import Run, WarmStart
 
 KEPT = (
@@ -106,9 +105,9 @@ def _result(
 ) -> Result:
     names = [name for name in KEPT if any(name in line for line in history)]
     names += sorted({name for line in history for name in line if name.startswith("env/") and name.count("/") > 1})
-    curves = {name: thinned([line.get(name, math.nan) for line in history]) for name in names}
+    curves = {name: curve([line.get(name, math.nan) for line in history]) for name in names}
     for name in sorted({name for line in means for name in line}):
-        curves[name] = thinned([line.get(name, math.nan) for line in means])
+        curves[name] = curve([line.get(name, math.nan) for line in means])
     return Result(
         name=run.name,
         phase=run.phase,
@@ -131,21 +130,6 @@ def _result(
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     kept = ("/success", "/return", "/turns", "tool/calls", "/invalid")
     return {name: round(float(value), 4) for name, value in metrics.items() if name.endswith(kept)}
-
-
-@functools.cache
-def commit() -> str:
-    """The commit of the source tree when it was first asked for, with `+` if files that decide runs differ from it.
-
-    Empty outside a git repository.
-    """
-    here = Path(__file__).parent.parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True).stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "gem_core", "adapters", "plugins", "recipes/**.py")
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
 
 
 def prepare() -> None:

@@ -112,14 +112,18 @@ class BaseEpisodeBuilder(ABC):
 
     def observe(self, observation: str, info: Info) -> None:
         """Show the next observation to the policy; `over` tells whether the context had no room for it."""
-        self._keep_pictures(info)
         self._message = self._observe(observation, info)
+        self._keep_pictures(info)
         if self._is_full():
             self.end(StopReason.CONTEXT_FULL, observation, info)
 
     def _keep_pictures(self, info: Info) -> None:
-        turn = len(self.episode.turns)
-        self.episode.pictures += [ShownPicture(turn, one.uri) for one in pictures_of(info)]
+        self.episode.pictures += [ShownPicture(self._shown_in, one.uri) for one in pictures_of(info)]
+
+    @property
+    def _shown_in(self) -> int:
+        """The turn whose response follows the newest observation."""
+        return len(self.episode.turns)
 
     def end(self, reason: StopReason, observation: str, info: Info) -> None:
         """End the episode with the last observation and its info."""
@@ -192,6 +196,10 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         if self._settings.compaction is None or not self.episode.turns:
             return message
         return self._compacted_by_rule(message) if self._rule is not None else self._asked(message, observation, info)
+
+    @property
+    def _shown_in(self) -> int:
+        return super()._shown_in + (self._withheld is not None)  # a summary comes first
 
     def _compacted_by_rule(self, message: str) -> str:
         """Let the rule summarize where the message has no room; returns the message."""

@@ -39,7 +39,7 @@ class SlotState:
     images: list[str] | None = None
     """The pictures of the first observation."""
     heard: list[str] | None = None
-    """What a partner answered before the first observation. The first turn has these answers, too."""
+    """What a partner answered before the first observation. The first turn that the environment plays has these, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
     """The turns of this episode."""
     ended: Transition | None = None
@@ -95,7 +95,7 @@ class SlotState:
         for _, observation, reward, images, answers in self.turns:
             shown = digest(shown, observation, reward, images)
             heard += answers or []
-        start = self.start._replace(heard=tuple(heard if self.turns else self.heard or ()))
+        start = self.start._replace(heard=tuple(heard or self.heard or ()))
         return Replay(start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:

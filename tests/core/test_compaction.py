@@ -55,7 +55,7 @@ class Long(Env):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.left -= 1
         words = self.last if self.left == 1 else self.words
-        return self._text(words), 1.0, self.left == 0, False, {"heard": action, "success": self.left == 0}
+        return self._text(words), 1.0, self.left == 0, False, {"told": action, "success": self.left == 0}
 
     def sample_random_action(self) -> str:
         return "left"
@@ -128,7 +128,7 @@ def test_40_000_tokens_in_a_context_of_8_000(long: str, words: PreTrainedTokeniz
     assert max(len(sequence.ids) for sequence in episode.sequences) <= 8_000
     summaries = [turn for turn in episode.turns if turn.compaction]
     assert len(summaries) == len(episode.sequences) - 1 >= 5
-    assert [turn.info["heard"] for turn in episode.turns if not turn.compaction] == [
+    assert [turn.info["told"] for turn in episode.turns if not turn.compaction] == [
         turn.action for turn in episode.turns if not turn.compaction
     ]
     assert {(turn.reward, turn.action, turn.observation) for turn in summaries} == {(0.0, "", REQUEST)}

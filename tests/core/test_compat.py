@@ -46,7 +46,7 @@ def test_wrong_actions_open_no_next_episodes(actions: list[str]) -> None:
     vec.close()
 
 
-@pytest.mark.parametrize("env_id", ["textarena:TicTacToe-v0", "no_such:Game-v0", "Game-v0"])
+@pytest.mark.parametrize("env_id", ["textarena:Chess-v0", "no_such:Game-v0", "Game-v0"])
 def test_ids_that_are_not_there_are_not_in_the_registry(env_id: str) -> None:
     assert env_id not in ENV_REGISTRY
     assert ENV_REGISTRY.get(env_id) is None

@@ -30,7 +30,6 @@ def test_addresses_and_links_fit() -> None:
 def test_every_relative_link_of_the_readme_leads_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text())
     relative = [link for link in links if "://" not in link]
-    assert relative
     assert not [link for link in relative if not (ROOT / link).exists()]
 
 

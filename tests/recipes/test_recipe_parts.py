@@ -15,7 +15,7 @@ from recipes.algorithms.declared import CHOSEN, RATES, STUDY, TASKS
 from recipes.command import main
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.policies import checked
-from recipes.results import RecipeError, Result, declared, is_of, read, thinned, write
+from recipes.results import RecipeError, Result, curve, declared, is_of, read, write
 from recipes.running import missing
 from recipes.statistics import improvement, interquartile_mean, mean, prediction_interval, profile
 from recipes.transfer.declared import STUDY as TRANSFER
@@ -63,10 +63,11 @@ def test_a_broken_result_is_an_error_that_names_the_file(tmp_path: Path) -> None
     assert not is_of(tmp_path / "main-x.json", RUN)
 
 
-def test_long_curves_become_means_of_their_parts() -> None:
-    assert thinned([1.0, 3.0, 5.0, 7.0], points=2) == [2.0, 6.0]
-    assert thinned([1.0, float("nan"), float("nan"), float("nan")], points=2) == [1.0, 1.0]
-    assert len(thinned([0.0] * 1000)) == 40
+def test_means_are_over_the_updates_that_have_a_number(tmp_path: Path) -> None:
+    ramp = curve([float("nan"), *range(60), float("nan")])
+    write(tmp_path, made_up(phase="main", updates=62, curves={"x": ramp}))
+    (read_back,) = read(tmp_path)
+    assert (read_back.area("x"), read_back.start("x"), read_back.end("x")) == (29.5, 2.0, 54.0)
 
 
 def test_the_interquartile_mean_leaves_out_the_outer_quarters() -> None:

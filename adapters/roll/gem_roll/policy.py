@@ -63,7 +63,7 @@ class RouterPolicy:
             versions += [answer.meta_info["metrics"][VERSION]] * len(new)
             if is_report_data_finished(answer) or len(ids) >= self._generating["max_new_tokens"]:
                 cut = answer.meta_info["finish_reasons"][0] != "stop"
-                return Completion(ids, logprobs, cut, versions if len({*versions}) > 1 else versions[0])
+                return Completion(ids, logprobs, cut, versions if len({*versions}) != 1 else versions[0])
         raise Stopped
 
     def _request(self, ids: Sequence[int], limit: int) -> DataProto:

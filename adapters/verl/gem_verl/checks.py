@@ -191,8 +191,9 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
 
 def _turn_row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
     filters = config.algorithm.filter_groups
-    if settings.row == "turn" and filters and filters.enable and filters.metric == "reward":
+    several = settings.row == "turn" or settings.compaction is not None
+    if several and filters and filters.enable and filters.metric == "reward":
         yield (
-            "algorithm.filter_groups.metric=reward compares rows, and a row is a turn. Use "
-            "algorithm.filter_groups.metric=return, or gem.row=episode."
+            "algorithm.filter_groups.metric=reward compares rows, and an episode has several. Use "
+            "algorithm.filter_groups.metric=return, or gem.row=episode without gem.compaction."
         )

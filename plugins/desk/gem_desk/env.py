@@ -93,7 +93,6 @@ class Retail(Env):
     | `database_right`, `facts_told`, `identified` | bool | at the end: the parts of the reward |
     | `task_name` | str | on a reset: the name of the task |
     | `tools` | list of dict | on a reset, in the native form |
-
     | `heard` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
 
     Args:

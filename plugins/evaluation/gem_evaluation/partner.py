@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
@@ -32,10 +33,12 @@ class ModelPartner:
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self._name, self._options = name, dict(options)
         try:
-            key = json.dumps([name, self._options], sort_keys=True)
+            self._settings = json.dumps([name, self._options], sort_keys=True)
         except TypeError as error:
             raise EnvKwargsError(f"the options {self._options!r} of model:{name} are not JSON: {error}") from error
-        self._line: _Line | None = _Line.joined(key, name, self._options)
+        _model(name, self._options)  # what cannot answer is refused before the first question
+        self._joining = threading.Lock()
+        self._line: _Line | None = None
 
     def answer(self, messages: Sequence[Mapping[str, str]], episode: str) -> str:
         """Ask the model; see `gem_core.partner.Partner`.
@@ -43,11 +46,9 @@ class ModelPartner:
         Raises:
             EnvError: there is no answer, or the conversation does not fit the model's context.
         """
-        if self._line is None:
-            raise EnvError(f"model:{self._name} was closed. Build a new environment")
         prompt = Prompt([Message(cast("Any", one["role"]), one["content"]) for one in messages])
         try:
-            reply = self._line.ask(prompt, episode)
+            reply = self._joined().ask(prompt, episode)
         except (EvaluationError, ModelError, CancelledError) as error:
             raise EnvError(f"model:{self._name} gave no answer: {error}") from error
         if reply.context_full:
@@ -58,35 +59,45 @@ class ModelPartner:
         return reply.text
 
     def close(self) -> None:
-        """End the session if no other environment uses it. Safe to call twice."""
-        line, self._line = self._line, None
-        if line is not None:
+        """End the session if no other environment uses it. Safe to call twice; a later question opens another."""
+        with self._joining:
+            line, self._line = self._line, None
+        if line is not None and line.owner == os.getpid():
             line.leave()
+
+    def _joined(self) -> _Line:
+        with self._joining:
+            if self._line is None or self._line.owner != os.getpid():  # a fork has none of its parent's threads
+                self._line = _Line.joined(self._settings, self._name, self._options)
+            return self._line
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Its settings: another process has a session of its own."""
         return ModelPartner, (self._name, self._options)
 
     def __deepcopy__(self, memo: object) -> ModelPartner:
-        """The same partner: a snapshot of an environment does not copy whom it asks."""
+        """The same partner: a copy of an environment asks whom the environment asks."""
         return self
 
 
 class _Line:
     """A model with its session, which a thread holds open from the first question to the last user's leaving."""
 
-    _lines: ClassVar[dict[str, _Line]] = {}
+    _lines: ClassVar[dict[tuple[int, str], _Line]] = {}
     _lock = threading.Lock()
 
-    def __init__(self, key: str, model: Model) -> None:
+    def __init__(self, key: tuple[int, str], model: Model) -> None:
         self._key = key
+        self.owner = key[0]
+        """The process whose thread holds the session."""
         self._model = model
         self._users = 0
         self._session: _Session | None = None
 
     @classmethod
-    def joined(cls, key: str, name: str, options: Mapping[str, Any]) -> _Line:
-        """The line of this key, with one more user."""
+    def joined(cls, settings: str, name: str, options: Mapping[str, Any]) -> _Line:
+        """The line of these settings in this process, with one more user."""
+        key = os.getpid(), settings
         with cls._lock:
             line = cls._lines.get(key)
             if line is None:
@@ -114,8 +125,8 @@ class _Line:
         try:
             session.opened.result()
         except BaseException:
-            with self._lock:  # the next question tries again
-                if self._session is session:
+            with self._lock:  # the next question tries again, unless this one was interrupted
+                if session.opened.done() and self._session is session:
                     self._session = None
             raise
         return session.ask(prompt, episode)
@@ -128,6 +139,7 @@ class _Session:
         self.opened: Future[None] = Future()
         """Done once questions can be asked."""
         self._model = model
+        self._over: Future[None] = Future()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True, name="gem-partner")
         self._thread.start()
 
@@ -140,17 +152,16 @@ class _Session:
             raise
 
     def end(self) -> None:
-        """Close the session; questions under way are cancelled."""
-        if self.opened.done() and self.opened.exception() is None:
-            self._loop.call_soon_threadsafe(self._over.set)
+        """Close the session, once it is open; questions under way are cancelled."""
+        self._over.set_result(None)
         self._thread.join()
 
     async def _serve(self) -> None:
-        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         try:
             async with self._model.session():
                 self.opened.set_result(None)
-                await self._over.wait()
+                await asyncio.wrap_future(self._over)
         except BaseException as error:
             if self.opened.done():
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -165,7 +166,8 @@ class ScienceWorld(Env):
         return {key: value for key, value in vars(self).items() if key != "_world"}
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        world = self._world or self._begun()
+        # A fork must not play in the simulation of its parent.
+        world = self._world if self._world is not None and self._world.owner == os.getpid() else self._begun()
         try:
             return world.call(name, *arguments)
         except Exception:

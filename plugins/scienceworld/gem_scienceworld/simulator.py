@@ -113,7 +113,10 @@ class Simulator:
             try:
                 return getattr(owner, name)(*arguments)
             except (_protocol.Py4JError, OSError) as error:
-                lost = not self.running or not isinstance(error, _protocol.Py4JJavaError)
+                lost = not isinstance(error, _protocol.Py4JJavaError)
+                if lost:  # without its connection it is of no use, and the next call needs another
+                    self._process.kill()
+                    self._process.wait()
                 what = "the Java process of ScienceWorld has ended" if lost else "ScienceWorld's program failed"
                 words = str(error).strip().partition("\n")[0]
                 raise EnvError(f"{what}, in {name}{arguments!r:.200}: {words:.300}") from error
@@ -125,6 +128,8 @@ class World:
     def __init__(self, simulator: Simulator, gateway: Any, made: Any) -> None:
         self._simulator = simulator
         self._made = made
+        self.owner = os.getpid()
+        """The process that made it."""
         weakref.finalize(self, _freed, simulator, gateway, made)
 
     def call(self, name: str, *arguments: Any) -> Any:

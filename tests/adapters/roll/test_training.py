@@ -231,7 +231,7 @@ def test_samples_are_at_most_as_old_as_the_bound(ahead: Run):
     assert ahead.code == 0, ahead.output[-3000:]
     summaries = [one for one in open_records(ahead.folder / "records").summaries if one.summary.turns]
     oldest = max(one.staleness for one in summaries if one.staleness is not None)
-    assert 0 < oldest <= 2
+    assert oldest <= 2
     assert oldest == max(line["staleness/max"] for line in ahead.metrics)
 
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import copy
 import sys
 import threading
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import Body, ChatServer, refused
+from waiting import SECONDS, wait_until
 
 import gem_core
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.failures import FailurePolicy
 from gem_core.testing import check_env
 from gem_core.vector import make_vec
+from gem_core.vector.calls import Replay, Reset, Transition
+from gem_core.vector.slots import SlotState
+from gem_core.vector.tasks import Task
 from gem_evaluation import Entry, ModelSetupError, evaluate
+from gem_evaluation.models import FunctionModel
+from gem_evaluation.partner import ModelPartner
 from gem_evaluation.regrading import regrade
 
 NEGOTIATION = "match:Negotiation-v0"
@@ -130,8 +139,56 @@ def test_no_answer_costs_the_episode_and_the_next_question_tries_again(
     env.reset(seed=0)
     assert "answer 0" in env.step(ASK)[0]
     env.close()
-    with pytest.raises(EnvError, match="was closed"):
-        env.step(ASK)
+
+
+def test_a_copy_that_is_closed_takes_no_partner_away(spoken: list[Any]) -> None:
+    env = gem_core.make(NEGOTIATION, opponents={"player 1": "model:spoken:say"})
+    env.reset(seed=0)
+    env.step(ASK)
+    for twin in (copy.deepcopy(env), env.spawn(same_state=True)):
+        twin.step(ASK)
+        twin.close()
+    assert "answer 3" in env.step(ASK)[0]
+    env.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "gem-partner"]
+
+
+def test_the_last_user_may_leave_while_the_session_opens(spoken: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    opening, may_open = threading.Event(), threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def session(self: object) -> AsyncIterator[None]:
+        opening.set()
+        await asyncio.to_thread(may_open.wait)
+        yield
+
+    monkeypatch.setattr(FunctionModel, "session", session)
+    partner = ModelPartner("spoken:say", {})
+
+    def ask() -> None:
+        with contextlib.suppress(EnvError):  # the session may end before the question
+            partner.answer([{"role": "user", "content": "hello"}], "episode")
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    wait_until(opening.is_set)
+    leaving = threading.Thread(target=partner.close)
+    leaving.start()
+    may_open.set()
+    for thread in (leaving, asker):
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
+def test_a_replay_after_a_turn_that_no_partner_heard_of_repeats_the_opening() -> None:
+    """For example a tool call, which no environment plays."""
+    state = SlotState("x", Reset(0, Task(0, "x", 0), 0, (1, 1)))
+    state.opened(("hello", {"heard": ["opening"]}))
+    state.played("call", Transition("result", 0.0, False, False, {}))
+    state.lose()
+    replay = state.step("reply")
+    assert isinstance(replay, Replay)
+    assert replay.start.heard == ("opening",)
 
 
 def test_an_evaluation_is_graded_again_without_the_model(spoken: list[Any], tmp_path: Path) -> None:
