@@ -39,7 +39,7 @@ class SlotState:
     images: list[str] | None = None
     """The pictures of the first observation."""
     heard: list[str] | None = None
-    """What a partner answered before the first observation. The first turn that the environment plays has these, too."""
+    """What a partner answered before the first observation. The first turn that it plays has these, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
     """The turns of this episode."""
     ended: Transition | None = None
