@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,8 @@ def test_the_table_is_sorted_filtered_and_searched(open_page: Any, page: Path, r
 
         def counted(count: int) -> None:
             said = "192 episodes" if count == 192 else f"{count} of 192 episodes"
-            tab.wait(".count", said)
-            assert tab.page.locator(".long-table").get_attribute("aria-rowcount") == str(count + 1)
+            tab.page.locator(".count", has_text=re.compile(f"^{said}")).wait_for()
+            tab.page.locator(f'.long-table[aria-rowcount="{count + 1}"]').wait_for()
 
         cases = {
             "Outcome": ("solved", lambda one: one.summary.success),
