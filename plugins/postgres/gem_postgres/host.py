@@ -26,6 +26,13 @@ OWNERS = "owners"
 CHECKER = "checker"
 """The role that looks at what an episode has left."""
 _WORKERS = 2
+_GRACE_SECONDS = 10.0
+"""A check may take as long as a statement, and so much longer."""
+_NOBODY_ENDS_ANOTHER = """
+REVOKE EXECUTE ON FUNCTION pg_catalog.pg_terminate_backend(integer, bigint), pg_catalog.pg_cancel_backend(integer)
+FROM PUBLIC
+"""
+"""Otherwise code that the checker runs for one episode could end the checks of others."""
 _END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s AND usename = %s
 """
@@ -161,13 +168,22 @@ class Host:
     @contextlib.contextmanager
     def snapshot(self, database: str) -> Generator[Snapshot]:
         """A database as it is now."""
-        options = f"-c search_path=pg_catalog -c statement_timeout={int(self._timeout * 1000)}"
+        options = f"-c search_path=pg_catalog,pg_temp -c statement_timeout={int(self._timeout * 1000)}"
         with _as_env_error("what an episode has left could not be checked"):
-            connection = self.cluster.connect(database, CHECKER, options=options)
+            connection = self.cluster.connect(database, CHECKER, options=options, prepare_threshold=None)
+            limit = threading.Timer(self._timeout + _GRACE_SECONDS, self._end_connection, (connection.info.backend_pid,))
+            limit.daemon = True
+            limit.start()
             try:
                 yield Snapshot(connection)
             finally:
+                limit.cancel()
                 connection.close()
+
+    def _end_connection(self, pid: int) -> None:
+        """Code of a policy's can catch the end of its statement's time, but not the end of its connection."""
+        with contextlib.suppress(psycopg.Error, EnvError):
+            self.cluster.execute("SELECT pg_terminate_backend(%s)", (pid,))
 
     @contextlib.contextmanager
     def opened_again(self, slot: Slot) -> Generator[None]:
@@ -265,6 +281,7 @@ class Host:
         with self.cluster.connect(name) as connection:
             for (statement,) in connection.execute(_HAND_OVER).fetchall():
                 connection.execute(statement)
+            connection.execute(_NOBODY_ENDS_ANOTHER)
             connection.execute("ANALYZE")
 
     def _later(self, job: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -134,10 +135,10 @@ def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
 
 
 FAKES = {
-    "a view with right rows over the wrong table": (
+    "a view with the right rows over the wrong table": (
         "ALTER TABLE copies RENAME TO real",
-        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, "
-        "CASE WHEN copy_id % 2 = 0 THEN 'lost' ELSE condition END AS condition FROM real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, CASE WHEN copy_id IN (SELECT copy_id FROM loans "
+        "WHERE returned IS NULL AND lent < date '2026-01-01') THEN 'lost' ELSE condition END AS condition FROM real",
     ),
     "functions with the names of the system's": (
         "CREATE FUNCTION public.md5(text) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
@@ -156,6 +157,13 @@ FAKES = {
         "ALTER TABLE copies RENAME TO real",
         "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.g() AS condition FROM real",
     ),
+    "how a row becomes text": (
+        SOLUTION[0],
+        "UPDATE fines SET paid = true",
+        "CREATE FUNCTION line(fines) RETURNS text LANGUAGE sql AS "
+        "$$SELECT format('(%s,%s,%s,f)', $1.fine_id, $1.loan_id, $1.amount)$$",
+        "CREATE CAST (fines AS text) WITH FUNCTION line(fines)",
+    ),
 }
 
 
@@ -163,6 +171,59 @@ FAKES = {
 def test_the_check_is_not_fooled_and_does_not_run_with_rights(env: PostgresEnv, why: str) -> None:
     assert reward_of(env, "lost-copies", *FAKES[why]) == 0.0
     assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+
+
+def test_rows_that_a_policy_of_the_table_hides_are_not_deleted(env: PostgresEnv) -> None:
+    statements = (
+        "CREATE POLICY p ON enrolments USING (NOT (grade IS NULL AND course_id IN "
+        "(SELECT course_id FROM courses WHERE ends < date '2026-04-01')))",
+        "ALTER TABLE enrolments ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE enrolments FORCE ROW LEVEL SECURITY",
+    )
+    assert reward_of(env, "missing-grades", *statements) == 0.0
+
+
+CATCHES = """
+CREATE FUNCTION average_grade(integer) RETURNS numeric LANGUAGE plpgsql AS $$BEGIN LOOP
+    BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END;
+END LOOP; END$$
+"""
+FAKED_FUNCTIONS = (
+    "CREATE SCHEMA e",
+    "CREATE FUNCTION average_grade(integer) RETURNS numeric LANGUAGE plpgsql AS $$BEGIN "
+    "PERFORM pg_catalog.set_config('search_path', 'e, pg_catalog', false); "
+    "RETURN (SELECT pg_catalog.round(pg_catalog.avg(grade), 2) FROM public.enrolments WHERE student_id = $1); END$$",
+)
+
+
+def test_a_check_that_code_of_the_policy_holds_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_a_database()
+    monkeypatch.setattr(host, "_GRACE_SECONDS", 1.0)
+    with gem_core.make("postgres:School-v0", timeout=5) as made:
+        env = made.unwrapped
+        assert isinstance(env, PostgresEnv)
+        begin(env, "average-function")
+        run(env, CATCHES)
+        start = time.monotonic()
+        reward, info = finished(env)
+        assert reward == 0.0
+        assert "the check took too long" in info["check_problem"]
+        assert time.monotonic() - start < 60
+
+
+def test_code_that_a_check_runs_changes_no_later_check(env: PostgresEnv) -> None:
+    """The function is right, and also has later queries call the policy's `md5`, which always says the same."""
+    assert reward_of(env, "average-function", *FAKED_FUNCTIONS) == 1.0
+    begin(env, "average-function")
+    wanted = "md5(string_agg(textin(record_out(t)), chr(10) ORDER BY textin(record_out(t))))"
+    found = rows(env, f"SELECT {wanted} AS teachers FROM teachers AS t")[0]["teachers"]
+    for statement in (
+        *FAKED_FUNCTIONS,
+        f"CREATE FUNCTION e.md5(text) RETURNS text LANGUAGE sql AS $$SELECT '{found}'$$",
+        "UPDATE teachers SET hours = hours + 1",
+    ):
+        run(env, statement)
+    assert finished(env)[0] == 0.0
 
 
 def test_many_at_once_see_only_their_own(env: PostgresEnv) -> None:
