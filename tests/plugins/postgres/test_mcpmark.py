@@ -1,6 +1,7 @@
 """Folders in MCPMark's format: a start from a backup or a script, the verdict of a script, and roles."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,32 @@ def test_a_task_that_begins_with_a_backup(folder: Path) -> None:
         assert finished(env)[0] == 1.0
 
 
+def test_the_script_is_not_fooled_by_what_the_role_says_of_itself(folder: Path) -> None:
+    """By a setting, and by a schema with its name, in which it would look first."""
+    with made(folder, only=["wooden_toys"]) as env:
+        for setting in (True, False):
+            env.reset(task=0)
+            role = rows(env, "SELECT current_user AS name")[0]["name"]
+            schema = "e" if setting else role
+            run(env, f"CREATE SCHEMA {schema}")
+            run(env, f"CREATE TABLE {schema}.toys AS SELECT name, 'wood'::text AS material FROM public.toys")
+            if setting:
+                assert "tool_error" not in run(env, f"ALTER ROLE {role} SET search_path = e, public")[1]
+            reward, info = finished(env)
+            assert (reward, info["check_problem"]) == (0.0, "verify.py: found 2")
+
+
+def test_folders_with_one_category_share_nothing(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tasks" / "toys", tmp_path / "tasks" / "toys")
+    shutil.copytree(folder / "backups", tmp_path / "backups")
+    one, _ = mcpmark.read(folder / "tasks", folder / "backups")
+    two, _ = mcpmark.read(tmp_path / "tasks", tmp_path / "backups")
+    assert one["wooden_toys"].template != two["wooden_toys"].template
+    shutil.copytree(tmp_path / "tasks" / "toys", tmp_path / "tasks" / "more")
+    with pytest.raises(EnvError, match="two tasks are named 'wooden_toys'"):
+        mcpmark.read(tmp_path / "tasks", None)
+
+
 def test_a_task_about_roles_has_a_server_of_its_own(folder: Path) -> None:
     with made(folder, only=["guest_access"]) as env, made(folder, only=["guest_access"]) as other:
         begin(env, "guest_access")
@@ -94,21 +121,20 @@ def test_a_task_about_roles_has_a_server_of_its_own(folder: Path) -> None:
         assert finished(other)[0] == 0.0
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ("GRANT pg_execute_server_program TO current_user",),
-        ("CREATE ROLE evil IN ROLE pg_execute_server_program",),
-        ("GRANT gem TO current_user",),
-        ("ALTER ROLE gem NOSUPERUSER",),
-        ("CREATE ROLE evil SUPERUSER",),
-        ("COPY visits TO PROGRAM 'true'",),
-        ("SELECT pg_read_file('/etc/passwd')",),
-    ],
-)
-def test_who_may_make_roles_may_run_no_programs(roles: PostgresEnv, statements: tuple[str, ...]) -> None:
-    for statement in statements:
-        assert "tool_error" in run(roles, statement)[1]
+HARMFUL = {  # 42501 is a lack of rights, 42704 is for what does not exist
+    "GRANT pg_execute_server_program TO current_user": "42704",
+    "CREATE ROLE evil IN ROLE pg_execute_server_program": "42704",
+    "GRANT gem TO current_user": "42501",
+    "ALTER ROLE gem NOSUPERUSER": "42501",
+    "CREATE ROLE evil SUPERUSER": "42501",
+    "COPY visits TO PROGRAM 'true'": "42501",
+    "SELECT pg_read_file('/etc/passwd')": "42501",
+}
+
+
+@pytest.mark.parametrize(("statement", "code"), HARMFUL.items())
+def test_who_may_make_roles_may_run_no_programs(roles: PostgresEnv, statement: str, code: str) -> None:
+    assert f'"code":"{code}"' in run(roles, statement)[1]["tool_error"]
 
 
 @pytest.fixture(scope="module")

@@ -90,31 +90,31 @@ def test_copies_continue_apart(env: PostgresEnv) -> None:
             assert twin.step(FINISH)[1] == 0.0  # copy 1 is not lost
 
 
-HARMFUL = [
-    "COPY copies TO PROGRAM 'touch /tmp/gem-postgres-was-here'",
-    "COPY copies FROM '/etc/passwd'",
-    "SELECT pg_read_file('/etc/passwd')",
-    "SELECT lo_import('/etc/passwd')",
-    "CREATE ROLE another SUPERUSER",
-    "ALTER ROLE checker SET search_path = public",
-    "SET ROLE gem",
-    "SET SESSION AUTHORIZATION gem",
-    "CREATE DATABASE another",
-    "DROP DATABASE template_library",
-    "ALTER DATABASE template_library ALLOW_CONNECTIONS true",
-    "ALTER SYSTEM SET fsync = on",
-    "CREATE EXTENSION dblink",
-    "CREATE FUNCTION f() RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'getpid'",
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gem'",
-    "COMMIT; DROP TABLE loans",
-]
+HARMFUL = {  # with the code of PostgreSQL's refusal: 42501 is a lack of rights
+    "COPY copies TO PROGRAM 'touch /tmp/gem-postgres-was-here'": "42501",
+    "COPY copies FROM '/etc/passwd'": "42501",
+    "SELECT pg_read_file('/etc/passwd')": "42501",
+    "SELECT lo_import('/etc/passwd')": "42501",
+    "CREATE ROLE another SUPERUSER": "42501",
+    "ALTER ROLE checker SET search_path = public": "42501",
+    "SET ROLE gem": "42501",
+    "SET SESSION AUTHORIZATION gem": "42501",
+    "CREATE DATABASE another": "42501",
+    "DROP DATABASE template_library": "42501",
+    "ALTER DATABASE template_library ALLOW_CONNECTIONS true": "42501",
+    "ALTER SYSTEM SET fsync = on": "42501",
+    "CREATE EXTENSION dblink": "42501",
+    "CREATE FUNCTION f() RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'getpid'": "42501",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gem'": "42501",
+    "COMMIT; DROP TABLE loans": "42601",
+}
 
 
-@pytest.mark.parametrize("statement", HARMFUL)
-def test_what_a_role_may_not_do(env: PostgresEnv, statement: str) -> None:
+@pytest.mark.parametrize(("statement", "code"), HARMFUL.items())
+def test_what_a_role_may_not_do(env: PostgresEnv, statement: str, code: str) -> None:
     begin(env, "lost-copies")
     _, info = run(env, statement)
-    assert "tool_error" in info
+    assert f'"code":"{code}"' in info["tool_error"]
 
 
 def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
@@ -123,15 +123,15 @@ def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
     role = rows(env, "SELECT current_user AS name")[0]["name"]
     for statement in ("CREATE TABLE mine (x int)", f"ALTER ROLE {role} SET search_path = nowhere"):
         run(env, statement)
+    run(env, f"REVOKE {role} FROM checker")
     run(env, f"ALTER ROLE {role} SET default_transaction_read_only = on")
     finished(env)
-    host.attach("test", LONG).wait()
-    assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+    # Its table is the role's own, so the checker must be the role's member again.
+    assert reward_of(env, "genre-report", *own_tasks()["genre-report"].solution) == 1.0
     begin(env, "lost-copies")
     assert rows(env, "SELECT to_regclass('mine') AS found, current_setting('search_path') AS path") == [
         {"found": None, "path": '"$user", public'}
     ]
-    host.detach("test")
 
 
 FAKES = {
