@@ -1,6 +1,7 @@
 """Folders in MCPMark's format: a start from a backup or a script, the verdict of a script, and roles."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from database_here import LONG, begin, finished, needs_a_database, rows, run
+from processes import processes_with
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_postgres import mcpmark, programs
+from gem_postgres import keeper, mcpmark, programs
 from gem_postgres.cluster import Cluster
 from gem_postgres.env import PostgresEnv
 
@@ -153,3 +155,27 @@ def test_what_cannot_run_is_refused_by_name(folder: Path) -> None:
         gem_core.make("postgres:MCPMark", tasks=folder / "tasks", backups=folder, only=["wooden_toys"])
     with pytest.raises(EnvError, match=r"no folder with a verify\.py"):
         gem_core.make("postgres:MCPMark", tasks=folder / "backups")
+
+
+def test_no_server_is_left_when_an_episode_cannot_begin(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tasks" / "security", tmp_path / "security")
+    (tmp_path / "security" / "guest_access" / "prepare_environment.py").write_text("raise SystemExit('no data')")
+    with gem_core.make("postgres:MCPMark", tasks=tmp_path, timeout=LONG) as env:
+        before = servers()
+        for _ in range(2):
+            with pytest.raises(EnvError, match="no data"):
+                env.reset(task=0)
+        assert servers() <= before
+
+
+def servers() -> set[int]:
+    """The keepers that this process started, one for each database server."""
+    return {pid for pid in processes_with(keeper.__file__) if parent_of(pid) == os.getpid()}
+
+
+def parent_of(pid: int) -> int:
+    """The number of a process's parent."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0  # it has ended meanwhile

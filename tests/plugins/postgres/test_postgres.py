@@ -60,7 +60,11 @@ def test_responses_without_a_call_and_the_end_of_turns(env: PostgresEnv) -> None
         ({"only": []}, "empty"),
         ({"form": "xml"}, "native"),
         ({"max_turns": 0}, "at least 1"),
-        ({"timeout": 0}, "above 0"),
+        ({"timeout": 0}, "from 0.001"),
+        ({"timeout": 0.0004}, "from 0.001"),
+        ({"timeout": float("inf")}, "from 0.001"),
+        ({"timeout": float("nan")}, "from 0.001"),
+        ({"timeout": "20"}, "from 0.001"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], word: str) -> None:
@@ -304,6 +308,34 @@ def test_a_lost_database_server_fails_its_episodes_and_the_next_reset_starts_ano
             run(env, "SELECT 1")
         assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
         wait_until(lambda: not cluster.folder.exists())
+
+
+FORK = """
+import os, gem_core
+env = gem_core.make("postgres:Library-v0", only=["lost-copies"])
+env.reset(task=0)
+execute = '<tool_call>{"name": "execute", "arguments": {"sql": "%s"}}</tool_call>'
+finish = '<tool_call>{"name": "finish", "arguments": {}}</tool_call>'
+env.step(execute % SOLUTION)
+folder = env.unwrapped._place._host.cluster.folder
+child = os.fork()
+env.step(execute % ("SELECT 1" if child else "DELETE FROM fines"))
+reward = env.step(finish)[1]
+if not child:
+    own = env.unwrapped._place._host.cluster.folder
+    env.close()
+    os._exit(0 if reward == 0 and own != folder else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert reward == 1, reward
+env.close()
+"""
+
+
+def test_a_fork_has_a_database_of_its_own() -> None:
+    needs_a_database()
+    script = FORK.replace("% SOLUTION", f"% {SOLUTION[0]!r}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG)
+    assert done.returncode == 0, done.stderr
 
 
 SCRIPT = """
