@@ -180,7 +180,8 @@ class Host:
         options = f"-c search_path=pg_catalog,pg_temp -c statement_timeout={int(self._timeout * 1000)}"
         with _as_env_error("what an episode has left could not be checked"):
             connection = self.cluster.connect(database, CHECKER, options=options, prepare_threshold=None)
-            limit = threading.Timer(self._timeout + _GRACE_SECONDS, self._end_connection, (connection.info.backend_pid,))
+            pid = connection.info.backend_pid
+            limit = threading.Timer(self._timeout + _GRACE_SECONDS, self._end_connection, (pid,))
             limit.daemon = True
             limit.start()
             try:

@@ -81,6 +81,19 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         programs.postgresql()
 
 
+@pytest.mark.parametrize(
+    ("says", "message"), [("v18.20.4", "Node 18 is on the PATH"), (None, "no Node is on the PATH")]
+)
+def test_an_old_node_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str | None, message: str) -> None:
+    for name, text in (("mcp-postgres", ""), ("node", says)):
+        if text is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\necho {text}\n")
+            (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvError, match=message):
+        programs.mcp_server()
+
+
 def test_copies_continue_apart(env: PostgresEnv) -> None:
     begin(env, "lost-copies")
     run(env, "UPDATE copies SET condition = 'lost' WHERE copy_id = 1")
