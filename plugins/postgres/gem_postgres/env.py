@@ -90,7 +90,7 @@ class PostgresEnv(Env):
             raise EnvError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
         if type(max_turns) is not int or max_turns < 1:
             raise EnvError(f"max_turns must be a number of turns, at least 1, not {max_turns!r}")
-        if not isinstance(timeout, int | float) or not _SHORTEST <= timeout <= _LONGEST:
+        if not _SHORTEST <= timeout <= _LONGEST:
             raise EnvError(f"timeout must be a number of seconds from {_SHORTEST} to {_LONGEST}, not {timeout!r}")
         self.tasks = tuple(tasks)
         self.form: Form = form

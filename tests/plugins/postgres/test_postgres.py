@@ -64,7 +64,6 @@ def test_responses_without_a_call_and_the_end_of_turns(env: PostgresEnv) -> None
         ({"timeout": 0.0004}, "from 0.001"),
         ({"timeout": float("inf")}, "from 0.001"),
         ({"timeout": float("nan")}, "from 0.001"),
-        ({"timeout": "20"}, "from 0.001"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], word: str) -> None:
