@@ -175,9 +175,9 @@ FAKES = {
     ),
     "how a row becomes text": (
         SOLUTION[0],
-        "UPDATE fines SET paid = true",
+        "UPDATE fines SET amount = amount + 1",
         "CREATE FUNCTION line(fines) RETURNS text LANGUAGE sql AS "
-        "$$SELECT format('(%s,%s,%s,f)', $1.fine_id, $1.loan_id, $1.amount)$$",
+        "$$SELECT format('(%s,%s,%s,%s)', $1.fine_id, $1.loan_id, $1.amount - 1, $1.paid)$$",
         "CREATE CAST (fines AS text) WITH FUNCTION line(fines)",
     ),
 }
@@ -228,17 +228,19 @@ def test_a_check_that_code_of_the_policy_holds_up_ends(monkeypatch: pytest.Monke
 
 
 def test_code_that_a_check_runs_changes_no_later_check(env: PostgresEnv) -> None:
-    """The function is right, and also has later queries call the policy's `md5`, which always says the same."""
+    """The function is right, and also has later queries call the policy's `md5`, which says what was true before."""
     assert reward_of(env, "average-function", *FAKED_FUNCTIONS) == 1.0
     begin(env, "average-function")
-    wanted = "md5(string_agg(textin(record_out(t)), chr(10) ORDER BY textin(record_out(t))))"
-    found = rows(env, f"SELECT {wanted} AS teachers FROM teachers AS t")[0]["teachers"]
+    content = "SELECT md5(string_agg(t::text, chr(10) ORDER BY t::text)) AS teachers FROM teachers AS t"
+    before = rows(env, content)[0]["teachers"]
+    run(env, "UPDATE teachers SET hours = hours + 1")
+    after = rows(env, content)[0]["teachers"]
     for statement in (
         *FAKED_FUNCTIONS,
-        f"CREATE FUNCTION e.md5(text) RETURNS text LANGUAGE sql AS $$SELECT '{found}'$$",
-        "UPDATE teachers SET hours = hours + 1",
+        "CREATE FUNCTION e.md5(text) RETURNS text LANGUAGE sql AS "
+        f"$$SELECT pg_catalog.replace(pg_catalog.md5($1), '{after}', '{before}')$$",
     ):
-        run(env, statement)
+        assert "tool_error" not in run(env, statement)[1]
     assert finished(env)[0] == 0.0
 
 
