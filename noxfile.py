@@ -115,7 +115,8 @@ def core(session: nox.Session, python: str) -> None:
     left_out = [f"--ignore={path}" for path in [*elsewhere, *(f"tests/plugins/{hub}" for hub in HUBS)]]
     left_out += [f"--ignore=tests/{path}" for path in long if python != ADAPTER_PYTHON]
     tests = ["tests/core", "tests/plugins", *left_out]
-    path = path_with_postgres_server(session)
+    # Only one Python tests databases.
+    path = path_with_postgres_server(session) if python == ADAPTER_PYTHON else os.environ["PATH"]
     run(session, executable, "-m", "pytest", *parallel, *tests, *session.posargs, PATH=path)
 
 

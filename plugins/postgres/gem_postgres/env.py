@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import threading
 import weakref
@@ -25,6 +26,8 @@ _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("query", {"sql": "SELECT 1 AS one"}),
     ("execute", {"sql": "CREATE TABLE IF NOT EXISTS notes (note text)"}),
 )
+_SHORTEST, _LONGEST = 0.001, 2_000_000
+"""Seconds, as PostgreSQL counts them: in whole milliseconds below 2**31."""
 
 
 class PostgresEnv(Env):
@@ -87,8 +90,8 @@ class PostgresEnv(Env):
             raise EnvError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
         if type(max_turns) is not int or max_turns < 1:
             raise EnvError(f"max_turns must be a number of turns, at least 1, not {max_turns!r}")
-        if not timeout > 0:
-            raise EnvError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+        if not _SHORTEST <= timeout <= _LONGEST:
+            raise EnvError(f"timeout must be a number of seconds from {_SHORTEST} to {_LONGEST}, not {timeout!r}")
         self.tasks = tuple(tasks)
         self.form: Form = form
         self.max_turns, self.timeout = max_turns, timeout
@@ -213,27 +216,38 @@ class _Place:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._user = secrets.token_hex(8)
-        self._host: host.Host | None = None
         self._private: host.Host | None = None
         """A server for one episode, because roles belong to the whole server."""
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._user = secrets.token_hex(8)
+        self._host: host.Host | None = None
         self._slot: Slot | None = None
         # An environment that nobody closes must not keep the server.
         weakref.finalize(self, _left, self._user).atexit = False
 
     @property
     def functions(self) -> Sequence[Function]:
+        self._own()
         return self._attached().functions
 
     def enter(self, task: Task) -> bool:
         """Get a database, unless there is one; whether there was none."""
+        self._own()
         if self._slot is not None:
             return False
-        if task.makes_roles:
-            self._private = host.Host(self._timeout, makes_roles=True)
-        attached = self._private or self._attached()
-        attached.prepare(task.template, task.fill)
-        self._slot = attached.begin(task.template)
+        self._close_private()
+        try:
+            if task.makes_roles:
+                self._private = host.Host(self._timeout, makes_roles=True)
+            attached = self._private or self._attached()
+            attached.prepare(task.template, task.fill)
+            self._slot = attached.begin(task.template)
+        except BaseException:
+            self._close_private()
+            raise
         return True
 
     def call(self, call: Call) -> ToolResult:
@@ -241,6 +255,7 @@ class _Place:
         result = slot.call(call)
         if result.error and not attached.cluster.alive:
             self._slot = None
+            self._close_private()
             raise EnvError("the database server has ended during the episode. The next reset starts another one.")
         return result
 
@@ -251,30 +266,47 @@ class _Place:
             attached.settle(slot)
             return task.problem(attached, slot)
         finally:
-            self._slot = None
             self._end(attached, slot)
 
     def leave(self) -> None:
         """Give the database up."""
+        self._own()
         if self._slot is None:
+            self._close_private()
             return
         attached, slot = self._now()
-        self._slot = None
-        with contextlib.suppress(EnvError):  # the server has ended
-            attached.settle(slot)
-        self._end(attached, slot)
+        try:
+            with contextlib.suppress(EnvError):  # the server has ended
+                attached.settle(slot)
+        finally:
+            self._end(attached, slot)
 
     def close(self) -> None:
-        self.leave()
-        self._host = None
-        host.detach(self._user)
+        try:
+            self.leave()
+        finally:
+            self._host = None
+            host.detach(self._user)
+
+    def _own(self) -> None:
+        """In a fork: leave what is the parent's alone, and begin anew."""
+        if self._process == os.getpid():
+            return
+        if self._private is not None:
+            self._private.cluster.forget()
+            self._private = None
+        self._start()
 
     def _end(self, attached: host.Host, slot: Slot) -> None:
-        if attached is self._private:
-            self._private = None
-            attached.close()
-        else:
+        self._slot = None
+        if attached is not self._private:
             attached.end(slot)
+        self._close_private()
+
+    def _close_private(self) -> None:
+        private, self._private = self._private, None
+        if private is not None:
+            private.close()
 
     def _now(self) -> tuple[host.Host, Slot]:
         attached = self._private or self._host

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from gem_core.errors import EnvError, ToolError
+from gem_core.errors import EnvError
 from gem_core.tool import Function
 from gem_postgres.cluster import Cluster
 from gem_postgres.slot import Slot
@@ -26,11 +26,19 @@ OWNERS = "owners"
 CHECKER = "checker"
 """The role that looks at what an episode has left."""
 _WORKERS = 2
+_GRACE_SECONDS = 10.0
+"""A check may take as long as a statement, and so much longer."""
+_NOBODY_ENDS_ANOTHER = """
+REVOKE EXECUTE ON FUNCTION pg_catalog.pg_terminate_backend(integer, bigint), pg_catalog.pg_cancel_backend(integer)
+FROM PUBLIC
+"""
+"""Otherwise code that the checker runs for one episode could end the checks of others."""
 _END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s AND usename = %s
 """
 _MEMBERS = (
-    "SELECT pg_get_userbyid(member) FROM pg_auth_members WHERE pg_get_userbyid(roleid) = %s AND member <> %s::regrole"
+    "SELECT quote_ident(pg_get_userbyid(member)) FROM pg_auth_members "
+    "WHERE pg_get_userbyid(roleid) = %s AND member <> %s::regrole"
 )
 
 _ROLES_MADE = f"""
@@ -78,23 +86,26 @@ class Host:
         self._functions: Sequence[Function] = ()
         self._work = ThreadPoolExecutor(_WORKERS, "gem-postgres")
         self._jobs: set[Future[None]] = set()
-        self.cluster.execute(f"CREATE ROLE {OWNERS}; CREATE ROLE {CHECKER} LOGIN IN ROLE {OWNERS}")
-        self.cluster.execute("REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC")
-        if makes_roles:
-            self.cluster.execute(_WITHOUT_PROGRAMS)
+        try:
+            self._make_roles()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def functions(self) -> Sequence[Function]:
         """What the MCP server offers.
 
         Raises:
-            ToolError: it does not start.
+            EnvError: it does not start.
         """
         with self._lock:
             if not self._functions:
                 slot = self._taken()
-                self._functions = slot.open()
-                self._free.append(slot)
+                try:
+                    self._functions = slot.open()
+                finally:
+                    self._free.append(slot)
             return self._functions
 
     def prepare(self, template: str, fill: Fill) -> None:
@@ -140,11 +151,16 @@ class Host:
 
     def end(self, slot: Slot) -> None:
         """Throw the database of a settled slot away; another episode may have the slot."""
-        with contextlib.suppress(psycopg.Error, EnvError):
-            trash = f"trash_{next(self._numbers)}"
+        trash = f"trash_{next(self._numbers)}"
+        try:
             self.cluster.execute(_END_CONNECTIONS, (slot.name, CHECKER))
             self.cluster.execute(f"ALTER DATABASE {slot.name} RENAME TO {trash}")
-            self._later(lambda: self._throw_away(trash, slot.name))
+        except psycopg.errors.InvalidCatalogName:
+            pass  # it never got one
+        except (psycopg.Error, EnvError):
+            return  # the name is still taken, so nobody else may have the slot
+        else:
+            self._later(lambda: self.cluster.execute(f"DROP DATABASE {trash} WITH (FORCE)"))
         with self._lock:
             self._free.append(slot)
 
@@ -161,19 +177,34 @@ class Host:
     @contextlib.contextmanager
     def snapshot(self, database: str) -> Generator[Snapshot]:
         """A database as it is now."""
-        options = f"-c search_path=pg_catalog -c statement_timeout={int(self._timeout * 1000)}"
+        options = f"-c search_path=pg_catalog,pg_temp -c statement_timeout={int(self._timeout * 1000)}"
         with _as_env_error("what an episode has left could not be checked"):
-            connection = self.cluster.connect(database, CHECKER, options=options)
+            connection = self.cluster.connect(database, CHECKER, options=options, prepare_threshold=None)
+            pid = connection.info.backend_pid
+            limit = threading.Timer(self._timeout + _GRACE_SECONDS, self._end_connection, (pid,))
+            limit.daemon = True
+            limit.start()
             try:
                 yield Snapshot(connection)
             finally:
+                limit.cancel()
                 connection.close()
+
+    def _end_connection(self, pid: int) -> None:
+        """Code of a policy's can catch the end of its statement's time, but not the end of its connection."""
+        with contextlib.suppress(psycopg.Error, EnvError):
+            self.cluster.execute("SELECT pg_terminate_backend(%s)", (pid,))
 
     @contextlib.contextmanager
     def opened_again(self, slot: Slot) -> Generator[None]:
-        """Let a settled slot's role in once more, with the rights of the roles that were made."""
+        """Let a settled slot's role in once more, without settings, and with the rights of the roles that were made."""
         with _as_env_error("what an episode has left could not be checked"):
-            self.cluster.execute(f"GRANT CONNECT ON DATABASE {slot.name} TO {slot.name}")
+            # A schema of the role's name would come first in its path.
+            self.cluster.execute(
+                f"ALTER ROLE {slot.name} RESET ALL; ALTER ROLE {slot.name} IN DATABASE {slot.name} RESET ALL; "
+                f"ALTER ROLE {slot.name} IN DATABASE {slot.name} SET search_path = public; "
+                f"GRANT CONNECT ON DATABASE {slot.name} TO {slot.name}"
+            )
             if self._makes_roles:
                 for (role,) in self.cluster.execute(_ROLES_MADE, (slot.name,)):
                     self.cluster.execute(f"GRANT {role} TO {slot.name}")
@@ -202,6 +233,13 @@ class Host:
         self._slots, self._free = [], []
         self.cluster.close()
 
+    def _make_roles(self) -> None:
+        with _as_env_error("the database server could not be prepared"):
+            self.cluster.execute(f"CREATE ROLE {OWNERS}; CREATE ROLE {CHECKER} LOGIN IN ROLE {OWNERS}")
+            self.cluster.execute("REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC")
+            if self._makes_roles:
+                self.cluster.execute(_WITHOUT_PROGRAMS)
+
     # -- slots -------------------------------------------------------------------------------------------------------
 
     def _taken(self) -> Slot:
@@ -217,19 +255,17 @@ class Host:
         return slot
 
     def _place(self, spare: str, name: str) -> None:
-        """Give a spare the name of a slot, and the slot's role what it may do there. One round trip."""
+        """Give a spare the name of a slot, and the slot's role what it may do there."""
+        for (member,) in self.cluster.execute(_MEMBERS, (name, CHECKER)):
+            self.cluster.execute(f"REVOKE {name} FROM {member}")
+        # What the role may have changed about itself lasts longer than a database. It can also name a spare in it.
         self.cluster.execute(
-            f"ALTER DATABASE {spare} RENAME TO {name}; GRANT CONNECT, TEMPORARY, CREATE ON DATABASE {name} TO {name}"
+            f"GRANT {name} TO {CHECKER}; ALTER ROLE {name} RESET ALL; ALTER DATABASE {spare} RENAME TO {name}; "
+            f"ALTER ROLE {name} IN DATABASE {name} RESET ALL; "
+            f"GRANT CONNECT, TEMPORARY, CREATE ON DATABASE {name} TO {name}"
         )
         if self._makes_roles:  # roles that the task makes have to come in, too
             self.cluster.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
-
-    def _throw_away(self, database: str, role: str) -> None:
-        """Also what a role may have changed about itself, which lasts longer than a database."""
-        self.cluster.execute(f"DROP DATABASE {database} WITH (FORCE)")
-        self.cluster.execute(f"ALTER ROLE {role} RESET ALL")
-        for (member,) in self.cluster.execute(_MEMBERS, (role, CHECKER)):
-            self.cluster.execute(f"REVOKE {role} FROM {member}")
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -265,13 +301,14 @@ class Host:
         with self.cluster.connect(name) as connection:
             for (statement,) in connection.execute(_HAND_OVER).fetchall():
                 connection.execute(statement)
+            connection.execute(_NOBODY_ENDS_ANOTHER)
             connection.execute("ANALYZE")
 
     def _later(self, job: Callable[[], object]) -> None:
         """Do it in the background. What fails there is noticed by whoever needs the result."""
 
         def done() -> None:
-            with contextlib.suppress(psycopg.Error, EnvError, ToolError):
+            with contextlib.suppress(psycopg.Error, EnvError):
                 job()
 
         with contextlib.suppress(RuntimeError):  # at the end of the process nothing begins any more

@@ -7,6 +7,7 @@ folder that is named like its database. The start of a task is a backup of that 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -122,11 +123,20 @@ class MCPMark(PostgresEnv):
 
 
 def read(folder: Path, backups: Path | None) -> tuple[Mapping[str, FolderTask], Mapping[str, str]]:
-    """The tasks below a folder that can run, and why the others cannot; both by name."""
+    """The tasks below a folder that can run, and why the others cannot; both by name.
+
+    Raises:
+        EnvError: two tasks have one name.
+    """
     known: dict[str, FolderTask] = {}
     refused: dict[str, str] = {}
+    folders: dict[str, Path] = {}
     for script in sorted(folder.rglob("verify.py")):
         task = _task(script.parent, backups)
+        if (other := folders.setdefault(task.name, task.folder)) != task.folder:
+            raise EnvError(
+                f"two tasks are named {task.name!r}: {other} and {task.folder}. Next: give a folder with one of them"
+            )
         if (problem := _refusal(task, backups)) is None:
             known[task.name] = task
         else:
@@ -147,11 +157,17 @@ def _task(folder: Path, backups: Path | None) -> FolderTask:
     return FolderTask(
         folder.name,
         instruction.rstrip() + _NOTE,
-        re.sub(r"\W", "_", f"mcpmark_{start}").lower()[:50],
+        _template(start, folder if prepared or backup is None else backup),
         folder,
         None if prepared else backup,
         any(_ROLES.search(text) for text in texts),
     )
+
+
+def _template(start: str, source: Path) -> str:
+    """A name that tells what it is and is the same for the same source only."""
+    digest = hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:12]
+    return re.sub(r"[^a-z0-9]", "_", f"mcpmark_{start}".lower())[:40] + f"_{digest}"
 
 
 def _refusal(task: FolderTask, backups: Path | None) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from gem_core.errors import EnvError
@@ -15,6 +17,9 @@ _COMMAND = "mcp-postgres"
 """The command that the package installs."""
 _OLDEST = 15
 """The first version that knows `STRATEGY` of `CREATE DATABASE`."""
+_OLDEST_NODE = 20
+_NODE_SECONDS = 60.0
+"""Seconds that Node may take to say its version on a busy machine."""
 _DEBIAN = Path("/usr/lib/postgresql")
 """Debian keeps the programs of each version in a folder of its own, which is not on the PATH."""
 
@@ -41,15 +46,36 @@ def mcp_server() -> str:
     """The command of the MCP server.
 
     Raises:
-        EnvError: it is not on the PATH.
+        EnvError: it is not on the PATH, or Node is missing or older than 20.
     """
     found = shutil.which(_COMMAND)
     if found is None:
         raise EnvError(
             f"postgres: ids need the MCP server {SERVER!r}, whose command {_COMMAND!r} is not on the PATH. "
-            f"Next: npm install --global {SERVER}@{SERVER_VERSION}, which needs Node 20 or later"
+            f"Next: npm install --global {SERVER}@{SERVER_VERSION}, which needs Node {_OLDEST_NODE} or later"
+        )
+    if (version := _node_version()) < _OLDEST_NODE:
+        has = f"Node {version} is" if version else "no Node is"
+        raise EnvError(
+            f"the MCP server {SERVER!r} needs Node {_OLDEST_NODE} or later, and {has} on the PATH. "
+            f"Next: install Node {_OLDEST_NODE} or later"
         )
     return found
+
+
+def _node_version() -> int:
+    """The main version of the Node on the PATH; 0 if there is none that runs."""
+    node = shutil.which("node")
+    return 0 if node is None else _version_of(node)
+
+
+@functools.cache
+def _version_of(node: str) -> int:
+    try:
+        said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_NODE_SECONDS).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return _version(said.strip().removeprefix("v"))
 
 
 def _version(name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gem_core.errors import EnvError, ToolError
 from gem_core.tool import Function, ToolResult
 from gem_core.tools import Toolbox
 from gem_core.tools.calls import Call
@@ -12,6 +13,9 @@ from gem_postgres.programs import mcp_server
 
 _PROBE = Call("list_schemas", 0)
 """A call that every version of the server has and that needs the database."""
+
+_START_SECONDS = 120.0
+"""Seconds that a server may take to start on a busy machine."""
 
 
 class Slot:
@@ -32,16 +36,20 @@ class Slot:
             "PG_STATEMENT_TIMEOUT": str(int(timeout * 1000)),
         }
         # The statement ends before the call does, so that the policy is told what took too long.
-        tool = MCPTool({"postgres": {"command": mcp_server(), "env": variables}}, timeout=timeout + 10.0)
+        servers = {"postgres": {"command": mcp_server(), "env": variables}}
+        tool = MCPTool(servers, timeout=timeout + 10.0, start_timeout=max(_START_SECONDS, timeout))
         self._toolbox = Toolbox([tool])
 
     def open(self) -> Sequence[Function]:
         """Start the server, if it does not run; returns what it offers.
 
         Raises:
-            ToolError: it does not start.
+            EnvError: it does not start.
         """
-        return self._toolbox.attach(self.name)
+        try:
+            return self._toolbox.attach(self.name)
+        except ToolError as error:
+            raise EnvError(f"the MCP server of a database does not start: {error}") from error
 
     def call(self, call: Call) -> ToolResult:
         """Carry out a call of an episode. A server that was lost is started again for the next one."""

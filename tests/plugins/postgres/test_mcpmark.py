@@ -1,16 +1,19 @@
 """Folders in MCPMark's format: a start from a backup or a script, the verdict of a script, and roles."""
 
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from database_here import LONG, begin, finished, needs_a_database, rows, run
+from processes import processes_with
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_postgres import mcpmark, programs
+from gem_postgres import keeper, mcpmark, programs
 from gem_postgres.cluster import Cluster
 from gem_postgres.env import PostgresEnv
 
@@ -83,6 +86,32 @@ def test_a_task_that_begins_with_a_backup(folder: Path) -> None:
         assert finished(env)[0] == 1.0
 
 
+def test_the_script_is_not_fooled_by_what_the_role_says_of_itself(folder: Path) -> None:
+    """By a setting, and by a schema with its name, in which it would look first."""
+    with made(folder, only=["wooden_toys"]) as env:
+        for setting in (True, False):
+            env.reset(task=0)
+            role = rows(env, "SELECT current_user AS name")[0]["name"]
+            schema = "e" if setting else role
+            run(env, f"CREATE SCHEMA {schema}")
+            run(env, f"CREATE TABLE {schema}.toys AS SELECT name, 'wood'::text AS material FROM public.toys")
+            if setting:
+                assert "tool_error" not in run(env, f"ALTER ROLE {role} SET search_path = e, public")[1]
+            reward, info = finished(env)
+            assert (reward, info["check_problem"]) == (0.0, "verify.py: found 2")
+
+
+def test_folders_with_one_category_share_nothing(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tasks" / "toys", tmp_path / "tasks" / "toys")
+    shutil.copytree(folder / "backups", tmp_path / "backups")
+    one, _ = mcpmark.read(folder / "tasks", folder / "backups")
+    two, _ = mcpmark.read(tmp_path / "tasks", tmp_path / "backups")
+    assert one["wooden_toys"].template != two["wooden_toys"].template
+    shutil.copytree(tmp_path / "tasks" / "toys", tmp_path / "tasks" / "more")
+    with pytest.raises(EnvError, match="two tasks are named 'wooden_toys'"):
+        mcpmark.read(tmp_path / "tasks", None)
+
+
 def test_a_task_about_roles_has_a_server_of_its_own(folder: Path) -> None:
     with made(folder, only=["guest_access"]) as env, made(folder, only=["guest_access"]) as other:
         begin(env, "guest_access")
@@ -94,21 +123,20 @@ def test_a_task_about_roles_has_a_server_of_its_own(folder: Path) -> None:
         assert finished(other)[0] == 0.0
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ("GRANT pg_execute_server_program TO current_user",),
-        ("CREATE ROLE evil IN ROLE pg_execute_server_program",),
-        ("GRANT gem TO current_user",),
-        ("ALTER ROLE gem NOSUPERUSER",),
-        ("CREATE ROLE evil SUPERUSER",),
-        ("COPY visits TO PROGRAM 'true'",),
-        ("SELECT pg_read_file('/etc/passwd')",),
-    ],
-)
-def test_who_may_make_roles_may_run_no_programs(roles: PostgresEnv, statements: tuple[str, ...]) -> None:
-    for statement in statements:
-        assert "tool_error" in run(roles, statement)[1]
+HARMFUL = {  # 42501 is a lack of rights, 42704 is for what does not exist
+    "GRANT pg_execute_server_program TO current_user": "42704",
+    "CREATE ROLE evil IN ROLE pg_execute_server_program": "42704",
+    "GRANT gem TO current_user": "42501",
+    "ALTER ROLE gem NOSUPERUSER": "42501",
+    "CREATE ROLE evil SUPERUSER": "42501",
+    "COPY visits TO PROGRAM 'true'": "42501",
+    "SELECT pg_read_file('/etc/passwd')": "42501",
+}
+
+
+@pytest.mark.parametrize(("statement", "code"), HARMFUL.items())
+def test_who_may_make_roles_may_run_no_programs(roles: PostgresEnv, statement: str, code: str) -> None:
+    assert f'"code":"{code}"' in run(roles, statement)[1]["tool_error"]
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +155,27 @@ def test_what_cannot_run_is_refused_by_name(folder: Path) -> None:
         gem_core.make("postgres:MCPMark", tasks=folder / "tasks", backups=folder, only=["wooden_toys"])
     with pytest.raises(EnvError, match=r"no folder with a verify\.py"):
         gem_core.make("postgres:MCPMark", tasks=folder / "backups")
+
+
+def test_no_server_is_left_when_an_episode_cannot_begin(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tasks" / "security", tmp_path / "security")
+    (tmp_path / "security" / "guest_access" / "prepare_environment.py").write_text("raise SystemExit('no data')")
+    with gem_core.make("postgres:MCPMark", tasks=tmp_path, timeout=LONG) as env:
+        before = servers()
+        for _ in range(2):
+            with pytest.raises(EnvError, match="no data"):
+                env.reset(task=0)
+        assert servers() <= before
+
+
+def servers() -> set[int]:
+    """The keepers that this process started, one for each database server."""
+    return {pid for pid in processes_with(keeper.__file__) if parent_of(pid) == os.getpid()}
+
+
+def parent_of(pid: int) -> int:
+    """The number of a process's parent."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0  # it has ended meanwhile

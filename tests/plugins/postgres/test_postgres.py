@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,7 +60,10 @@ def test_responses_without_a_call_and_the_end_of_turns(env: PostgresEnv) -> None
         ({"only": []}, "empty"),
         ({"form": "xml"}, "native"),
         ({"max_turns": 0}, "at least 1"),
-        ({"timeout": 0}, "above 0"),
+        ({"timeout": 0}, "from 0.001"),
+        ({"timeout": 0.0004}, "from 0.001"),
+        ({"timeout": float("inf")}, "from 0.001"),
+        ({"timeout": float("nan")}, "from 0.001"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], word: str) -> None:
@@ -76,6 +80,19 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         programs.postgresql()
 
 
+@pytest.mark.parametrize(
+    ("says", "message"), [("v18.20.4", "Node 18 is on the PATH"), (None, "no Node is on the PATH")]
+)
+def test_an_old_node_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str | None, message: str) -> None:
+    for name, text in (("mcp-postgres", ""), ("node", says)):
+        if text is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\necho {text}\n")
+            (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvError, match=message):
+        programs.mcp_server()
+
+
 def test_copies_continue_apart(env: PostgresEnv) -> None:
     begin(env, "lost-copies")
     run(env, "UPDATE copies SET condition = 'lost' WHERE copy_id = 1")
@@ -89,31 +106,31 @@ def test_copies_continue_apart(env: PostgresEnv) -> None:
             assert twin.step(FINISH)[1] == 0.0  # copy 1 is not lost
 
 
-HARMFUL = [
-    "COPY copies TO PROGRAM 'touch /tmp/gem-postgres-was-here'",
-    "COPY copies FROM '/etc/passwd'",
-    "SELECT pg_read_file('/etc/passwd')",
-    "SELECT lo_import('/etc/passwd')",
-    "CREATE ROLE another SUPERUSER",
-    "ALTER ROLE checker SET search_path = public",
-    "SET ROLE gem",
-    "SET SESSION AUTHORIZATION gem",
-    "CREATE DATABASE another",
-    "DROP DATABASE template_library",
-    "ALTER DATABASE template_library ALLOW_CONNECTIONS true",
-    "ALTER SYSTEM SET fsync = on",
-    "CREATE EXTENSION dblink",
-    "CREATE FUNCTION f() RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'getpid'",
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gem'",
-    "COMMIT; DROP TABLE loans",
-]
+HARMFUL = {  # with the code of PostgreSQL's refusal: 42501 is a lack of rights
+    "COPY copies TO PROGRAM 'touch /tmp/gem-postgres-was-here'": "42501",
+    "COPY copies FROM '/etc/passwd'": "42501",
+    "SELECT pg_read_file('/etc/passwd')": "42501",
+    "SELECT lo_import('/etc/passwd')": "42501",
+    "CREATE ROLE another SUPERUSER": "42501",
+    "ALTER ROLE checker SET search_path = public": "42501",
+    "SET ROLE gem": "42501",
+    "SET SESSION AUTHORIZATION gem": "42501",
+    "CREATE DATABASE another": "42501",
+    "DROP DATABASE template_library": "42501",
+    "ALTER DATABASE template_library ALLOW_CONNECTIONS true": "42501",
+    "ALTER SYSTEM SET fsync = on": "42501",
+    "CREATE EXTENSION dblink": "42501",
+    "CREATE FUNCTION f() RETURNS int LANGUAGE c AS '/lib/x86_64-linux-gnu/libc.so.6', 'getpid'": "42501",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'gem'": "42501",
+    "COMMIT; DROP TABLE loans": "42601",
+}
 
 
-@pytest.mark.parametrize("statement", HARMFUL)
-def test_what_a_role_may_not_do(env: PostgresEnv, statement: str) -> None:
+@pytest.mark.parametrize(("statement", "code"), HARMFUL.items())
+def test_what_a_role_may_not_do(env: PostgresEnv, statement: str, code: str) -> None:
     begin(env, "lost-copies")
     _, info = run(env, statement)
-    assert "tool_error" in info
+    assert f'"code":"{code}"' in info["tool_error"]
 
 
 def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
@@ -122,22 +139,22 @@ def test_no_episode_finds_what_another_one_left(env: PostgresEnv) -> None:
     role = rows(env, "SELECT current_user AS name")[0]["name"]
     for statement in ("CREATE TABLE mine (x int)", f"ALTER ROLE {role} SET search_path = nowhere"):
         run(env, statement)
+    run(env, f"REVOKE {role} FROM checker")
     run(env, f"ALTER ROLE {role} SET default_transaction_read_only = on")
     finished(env)
-    host.attach("test", LONG).wait()
-    assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+    # Its table is the role's own, so the checker must be the role's member again.
+    assert reward_of(env, "genre-report", *own_tasks()["genre-report"].solution) == 1.0
     begin(env, "lost-copies")
     assert rows(env, "SELECT to_regclass('mine') AS found, current_setting('search_path') AS path") == [
         {"found": None, "path": '"$user", public'}
     ]
-    host.detach("test")
 
 
 FAKES = {
-    "a view with right rows over the wrong table": (
+    "a view with the right rows over the wrong table": (
         "ALTER TABLE copies RENAME TO real",
-        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, "
-        "CASE WHEN copy_id % 2 = 0 THEN 'lost' ELSE condition END AS condition FROM real",
+        "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, CASE WHEN copy_id IN (SELECT copy_id FROM loans "
+        "WHERE returned IS NULL AND lent < date '2026-01-01') THEN 'lost' ELSE condition END AS condition FROM real",
     ),
     "functions with the names of the system's": (
         "CREATE FUNCTION public.md5(text) RETURNS text LANGUAGE sql AS 'SELECT ''x'''",
@@ -156,6 +173,13 @@ FAKES = {
         "ALTER TABLE copies RENAME TO real",
         "CREATE VIEW copies AS SELECT copy_id, book_id, shelf, public.g() AS condition FROM real",
     ),
+    "how a row becomes text": (
+        SOLUTION[0],
+        "UPDATE fines SET amount = amount + 1",
+        "CREATE FUNCTION line(fines) RETURNS text LANGUAGE sql AS "
+        "$$SELECT format('(%s,%s,%s,%s)', $1.fine_id, $1.loan_id, $1.amount - 1, $1.paid)$$",
+        "CREATE CAST (fines AS text) WITH FUNCTION line(fines)",
+    ),
 }
 
 
@@ -163,6 +187,61 @@ FAKES = {
 def test_the_check_is_not_fooled_and_does_not_run_with_rights(env: PostgresEnv, why: str) -> None:
     assert reward_of(env, "lost-copies", *FAKES[why]) == 0.0
     assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
+
+
+def test_rows_that_a_policy_of_the_table_hides_are_not_deleted(env: PostgresEnv) -> None:
+    statements = (
+        "CREATE POLICY p ON enrolments USING (NOT (grade IS NULL AND course_id IN "
+        "(SELECT course_id FROM courses WHERE ends < date '2026-04-01')))",
+        "ALTER TABLE enrolments ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE enrolments FORCE ROW LEVEL SECURITY",
+    )
+    assert reward_of(env, "missing-grades", *statements) == 0.0
+
+
+CATCHES = """
+CREATE FUNCTION average_grade(integer) RETURNS numeric LANGUAGE plpgsql AS $$BEGIN LOOP
+    BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END;
+END LOOP; END$$
+"""
+FAKED_FUNCTIONS = (
+    "CREATE SCHEMA e",
+    "CREATE FUNCTION average_grade(integer) RETURNS numeric LANGUAGE plpgsql AS $$BEGIN "
+    "PERFORM pg_catalog.set_config('search_path', 'e, pg_catalog', false); "
+    "RETURN (SELECT pg_catalog.round(pg_catalog.avg(grade), 2) FROM public.enrolments WHERE student_id = $1); END$$",
+)
+
+
+def test_a_check_that_code_of_the_policy_holds_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_a_database()
+    monkeypatch.setattr(host, "_GRACE_SECONDS", 1.0)
+    with gem_core.make("postgres:School-v0", timeout=5) as made:
+        env = made.unwrapped
+        assert isinstance(env, PostgresEnv)
+        begin(env, "average-function")
+        run(env, CATCHES)
+        start = time.monotonic()
+        reward, info = finished(env)
+        assert reward == 0.0
+        assert "the check took too long" in info["check_problem"]
+        assert time.monotonic() - start < 60
+
+
+def test_code_that_a_check_runs_changes_no_later_check(env: PostgresEnv) -> None:
+    """The function is right, and also has later queries call the policy's `md5`, which says what was true before."""
+    assert reward_of(env, "average-function", *FAKED_FUNCTIONS) == 1.0
+    begin(env, "average-function")
+    content = "SELECT md5(string_agg(t::text, chr(10) ORDER BY t::text)) AS teachers FROM teachers AS t"
+    before = rows(env, content)[0]["teachers"]
+    run(env, "UPDATE teachers SET hours = hours + 1")
+    after = rows(env, content)[0]["teachers"]
+    for statement in (
+        *FAKED_FUNCTIONS,
+        "CREATE FUNCTION e.md5(text) RETURNS text LANGUAGE sql AS "
+        f"$$SELECT pg_catalog.replace(pg_catalog.md5($1), '{after}', '{before}')$$",
+    ):
+        assert "tool_error" not in run(env, statement)[1]
+    assert finished(env)[0] == 0.0
 
 
 def test_many_at_once_see_only_their_own(env: PostgresEnv) -> None:
@@ -243,6 +322,34 @@ def test_a_lost_database_server_fails_its_episodes_and_the_next_reset_starts_ano
             run(env, "SELECT 1")
         assert reward_of(env, "lost-copies", *SOLUTION) == 1.0
         wait_until(lambda: not cluster.folder.exists())
+
+
+FORK = """
+import os, gem_core
+env = gem_core.make("postgres:Library-v0", only=["lost-copies"])
+env.reset(task=0)
+execute = '<tool_call>{"name": "execute", "arguments": {"sql": "%s"}}</tool_call>'
+finish = '<tool_call>{"name": "finish", "arguments": {}}</tool_call>'
+env.step(execute % SOLUTION)
+folder = env.unwrapped._place._host.cluster.folder
+child = os.fork()
+env.step(execute % ("SELECT 1" if child else "DELETE FROM fines"))
+reward = env.step(finish)[1]
+if not child:
+    own = env.unwrapped._place._host.cluster.folder
+    env.close()
+    os._exit(0 if reward == 0 and own != folder else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert reward == 1, reward
+env.close()
+"""
+
+
+def test_a_fork_has_a_database_of_its_own() -> None:
+    needs_a_database()
+    script = FORK.replace("% SOLUTION", f"% {SOLUTION[0]!r}")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG)
+    assert done.returncode == 0, done.stderr
 
 
 SCRIPT = """
