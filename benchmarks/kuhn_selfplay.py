@@ -44,7 +44,7 @@ class TerseKuhnPoker(KuhnPoker):
 
 
 class Read(TrainerCallback):
-    """Reads the policy before the training and after every so many updates."""
+    """Reads the policy before the training, and at regular intervals of updates."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, every: int) -> None:
         self.asked = [

@@ -86,7 +86,7 @@ class ServerPolicy:
         return Completion(ids, logprobs or None, cut, versions if len(found) > 1 else version)
 
     def _seeded(self, sampled: int) -> dict[str, int]:
-        """The seed for the rest of a response of which so many tokens are sampled."""
+        """The seed for the rest of a response, given how many of its tokens are sampled."""
         if self._seed is None:
             return {}
         # Other random numbers than those of the first tokens.
