@@ -7,9 +7,9 @@ import re
 from typing import Any, NamedTuple
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
+from gem_core.errors import EnvError, described
 from gem_textarena.games import RULES, Rules
-from gem_textarena.library import defaults, drawing_from, game_class, parameters, start, textarena
+from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
 from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, names
 
@@ -55,15 +55,8 @@ class TextArena(Env):
     def __init__(self, name: str, **settings: Any) -> None:
         if name not in names():
             raise EnvError(f"{name!r} is no game for one player: `gem-core list textarena:` shows those")
-        known = parameters(name)
-        for key in settings:
-            if key not in known:
-                raise EnvKwargsError(
-                    f"textarena:{name} has no argument {key!r} (given {settings[key]!r}).{near_matches(key, known)} "
-                    f"It takes: {', '.join(known) or 'none'}"
-                )
         self._name = name
-        self._settings = {**defaults(name), **settings}
+        self._settings = settings_of(name, settings)
         self._draws = random.Random(0)
         self._paid = 0.0
         self._board = ""

@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from gem_core.errors import EnvError
+from gem_core.errors import EnvError, EnvKwargsError, near_matches
 
 textarena: Any = importlib.import_module("textarena")  # untyped, and missing where types are checked
 
@@ -100,9 +100,21 @@ def _started(name: str, settings: bytes, seed: int, players: int) -> bytes:
     return pickle.dumps((game, generator))
 
 
-def parameters(name: str) -> list[str]:
-    """The arguments that the class of an id takes."""
-    return list(inspect.signature(game_class(name)).parameters)
+def settings_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an id's class: those given, and those that TextArena registers.
+
+    Raises:
+        EnvKwargsError: the class has no such argument; the message names the near match.
+        EnvError: as `defaults`.
+    """
+    known = list(inspect.signature(game_class(name)).parameters)
+    for key, value in given.items():
+        if key not in known:
+            raise EnvKwargsError(
+                f"textarena:{name} has no argument {key!r} (given {value!r}).{near_matches(key, known)} "
+                f"It takes: {', '.join(known) or 'none'}"
+            )
+    return {**defaults(name), **given}
 
 
 def _prepare(package: str) -> None:

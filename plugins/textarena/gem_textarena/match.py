@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gem_core.errors import EnvError, EnvKwargsError, described, near_matches
+from gem_core.errors import EnvError, described
 from gem_core.match import Match, MatchStep
-from gem_textarena.library import defaults, drawing_from, game_class, parameters, start, textarena
+from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
 from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, match_names
 
@@ -38,15 +38,8 @@ class TextArenaMatch(Match):
     def __init__(self, name: str, **settings: Any) -> None:
         if name not in match_names():
             raise EnvError(f"{name!r} is no game for two players: `gem-core list textarena:` shows those")
-        known = parameters(name)
-        for key in settings:
-            if key not in known:
-                raise EnvKwargsError(
-                    f"textarena:{name} has no argument {key!r} (given {settings[key]!r}).{near_matches(key, known)} "
-                    f"It takes: {', '.join(known) or 'none'}"
-                )
         self._name = name
-        self._settings = {**defaults(name), **settings}
+        self._settings = settings_of(name, settings)
         self._draws = random.Random(0)
         self._game: Any = None
 
