@@ -18,6 +18,7 @@ def main(settings: dict[str, Any]) -> None:
 
     values = {
         "--env": settings["env"],
+        "--modules": ",".join(settings.get("modules", [])),
         "--max_train": settings["updates"] * settings["episodes"],
         "--advantage": settings["advantage"],
         "--seed": settings["seed"],

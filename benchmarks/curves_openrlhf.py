@@ -12,6 +12,7 @@ from gem_cpu import openrlhf as cpu
 def main(settings: dict[str, Any]) -> None:
     values = {
         "--gem.env": settings["env"],
+        "--gem.modules": ",".join(settings.get("modules", [])),
         "--gem.steps": settings["updates"],
         "--gem.advantage": settings["advantage"],
         "--gem.seed": settings["seed"],

@@ -16,6 +16,7 @@ CONFIG = runpy.run_path(str(Path(__file__).parents[1] / "examples/roll_guess_the
 def main(settings: dict[str, Any]) -> None:
     values = {
         "gem.env": settings["env"],
+        "+gem.modules": json.dumps(settings.get("modules", [])),
         "gem.advantage": settings["advantage"],
         "+gem.seed": settings["seed"],
         "gem.report": settings["folder"],

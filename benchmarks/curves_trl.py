@@ -26,6 +26,7 @@ def train(
     args = TurnGRPOConfig(
         settings["folder"],
         env=settings["env"],
+        modules=settings.get("modules", []),
         advantage=settings["advantage"],
         gamma=settings["gamma"],
         per_device_train_batch_size=settings["episodes"],
