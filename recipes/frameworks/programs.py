@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
+import json
 import os
 import subprocess
-import time
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import psutil
 
 from recipes.results import RecipeError
 
@@ -23,10 +20,6 @@ ENVIRONMENTS = {
     "roll": ("roll",),
 }
 """The nox sessions whose environment a framework has, the preferred one first."""
-PATIENCE = 120.0
-"""Seconds that the processes of a program have to end after it."""
-SUBREAPER = 36
-"""Constant PR_SET_CHILD_SUBREAPER of Linux's prctl."""
 
 
 def python_of(framework: str) -> Path:
@@ -73,7 +66,7 @@ def environment(python: Path) -> dict[str, str]:
 
 
 def run(python: Path, words: Sequence[str], log: Path) -> float:
-    """Run a program to its end, and wait for all processes that it started.
+    """Run a program to its end, and wait for all processes that it started (`recipes.frameworks.supervisor`).
 
     Args:
         python: of the framework.
@@ -84,40 +77,15 @@ def run(python: Path, words: Sequence[str], log: Path) -> float:
         CPU seconds of all its processes.
 
     Raises:
-        RecipeError: it failed, or left processes behind.
+        RecipeError: it failed, or left processes behind, which were killed.
     """
-    # Orphans, for example Ray's, become children of this process, so that they are counted.
-    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-    with log.open("wb") as output:
-        program = psutil.Popen(
-            [str(python), *words], env=environment(python), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
-        )
-        used: dict[psutil.Process, float] = {}
-        while program.poll() is None:
-            _read_cpu(used)
-            time.sleep(0.5)
-    deadline = time.monotonic() + PATIENCE
-    while _read_cpu(used):
-        if time.monotonic() > deadline:
-            raise RecipeError(f"{words[0]} still has processes {PATIENCE:.0f} s after its end. Next: read {log}")
-        time.sleep(0.5)
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:  # orphans that have ended
-            pass
-    if program.returncode:
-        raise RecipeError(f"{words[0]} ended with exit code {program.returncode}. Next: read {log}")
-    return sum(used.values())
-
-
-def _read_cpu(used: dict[psutil.Process, float]) -> bool:
-    """Record the CPU time of each descendant, in seconds; returns whether any is alive.
-
-    Not from the kernel's sums over children, because Ray's daemon makes the kernel drop them.
-    """
-    alive = False
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            used[process] = times.user + times.system
-            alive |= process.status() != psutil.STATUS_ZOMBIE
-    return alive
+    supervisor = [sys.executable, "-m", "recipes.frameworks.supervisor", str(log), str(python), *words]
+    done = subprocess.run(supervisor, env=environment(python), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise RecipeError(f"the supervisor of {python} {words[0]} ended with exit code {done.returncode}")
+    told = json.loads(done.stdout)
+    if told["left"]:
+        raise RecipeError(f"{words[0]} left {told['left']} processes behind, which were killed. Next: read {log}")
+    if told["code"]:
+        raise RecipeError(f"{words[0]} ended with exit code {told['code']}. Next: read {log}")
+    return told["cpu"]

@@ -38,10 +38,10 @@ def test_a_short_run_leaves_its_result(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_cpu_time_of_grandchildren_counts(tmp_path: Path) -> None:
-    # The grandchild outlives its parent, as Ray's processes do; it ends after a second of its own CPU time.
+    # The grandchild outlives its parent, as Ray's processes do, and needs a second. Dead orphans can still be read.
     spin = "import time\\nwhile time.process_time() < 1: pass"
     program = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{spin}'])"
-    assert run(PYTHON, ["-c", program], tmp_path / "log") >= 0.5
+    assert run(PYTHON, ["-c", program], tmp_path / "log") >= 0.9
 
 
 def test_a_program_that_fails_is_an_error_that_names_the_log(tmp_path: Path) -> None:
@@ -50,9 +50,7 @@ def test_a_program_that_fails_is_an_error_that_names_the_log(tmp_path: Path) -> 
     assert (tmp_path / "log").read_text() == "why\n"
 
 
-def test_a_framework_without_environment_says_how_to_get_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_framework_without_environment_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recipes.frameworks.programs.ROOT", tmp_path)
     monkeypatch.setenv("ROLL_HOME", str(tmp_path))
     for framework in FRAMEWORKS:

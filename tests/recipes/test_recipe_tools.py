@@ -11,7 +11,7 @@ from recipes.tools.calculation import CALCULATION, PAID, USES, with_paid_python,
 from recipes.tools.format import NUMBER, Format
 
 
-@pytest.mark.parametrize("wrapper, paid", [(with_python, 0.0), (with_paid_python, PAID)])
+@pytest.mark.parametrize(("wrapper", "paid"), [(with_python, 0.0), (with_paid_python, PAID)])
 def test_a_program_gives_the_number_that_is_asked_for(wrapper, paid: float) -> None:
     with closing(wrapper(make(CALCULATION))) as env:
         for seed in range(6):
