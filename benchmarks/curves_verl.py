@@ -1,4 +1,4 @@
-"""One run of `curves.py` in verl, on the CPU; the settings come as JSON."""
+"""One run of `curves.py` or `recipes.frameworks` in verl, on the CPU; the settings come as JSON."""
 
 from __future__ import annotations
 
