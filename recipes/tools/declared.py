@@ -32,11 +32,14 @@ RECIPE: Mapping[str, Any] = {
     "eval_episodes": 512,
     "per_device_eval_batch_size": 128,
 }
+CHANCE = 5 / 72
+"""Half of the episodes begin with a program. Half of these then answer with one of three numbers, one of which is right
+if the operator was, a third of the time; the others try two operators, and answer with one of four."""
 # The same weights in every cell, also without the tool: only what a cell offers and pays differs.
 MODEL = WarmStart(
     env=(CALCULATION,),
     steps=600,
-    chance=0.06,
+    chance=CHANCE,
     wrappers=(f"{MODULE}:with_python", "recipes.tools.format:Format"),
     digits=True,
 )

@@ -29,7 +29,8 @@ class Format(Wrapper):
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Begin an episode."""
         observation, info = self.env.reset(seed=seed, **options)
-        self._draw = random.Random(seed)
+        # Not the seed itself, from which the environment has drawn the operator.
+        self._draw = random.Random(f"format {seed}")
         self._shown = NUMBER.findall(observation)
         self._programs = 0
         return observation, info

@@ -7,7 +7,9 @@ from contextlib import closing
 import pytest
 
 from gem_core import make
+from recipes.policies import checked
 from recipes.tools.calculation import CALCULATION, PAID, USES, with_paid_python, with_python
+from recipes.tools.declared import MODEL
 from recipes.tools.format import NUMBER, Format
 
 
@@ -38,6 +40,10 @@ def test_wrong_and_missing_answers_end_without_reward() -> None:
         _, reward, terminated, _, info = env.step(answer)
         assert (reward, terminated, info["success"]) == (0.0, True, False)
         assert info.get("invalid_action", False) is invalid
+
+
+def test_random_play_is_right_as_often_as_declared() -> None:
+    assert abs(checked(MODEL) - MODEL.chance) < 0.05
 
 
 def test_random_play_copies_numbers_and_tries_every_operator() -> None:
