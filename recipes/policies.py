@@ -92,7 +92,7 @@ def _build(model: WarmStart, seed: int, folder: Path) -> None:
     tokenizer = tiny_tokenizer(model.env, digits=model.digits, **options)
     weights = tiny_model(tokenizer, hidden=model.hidden, seed=seed)
     if model.steps:
-        warm_start(weights, tokenizer, model.env, steps=model.steps, **options)
+        warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **options)
     for part in (weights, tokenizer):
         part.save_pretrained(folder)
 

@@ -59,6 +59,8 @@ class WarmStart:
     """Whether each digit is a token. Otherwise a number is one."""
     hidden: int = 64
     """Width of the model."""
+    episodes: int | None = None
+    """How many episodes it reads again and again, for slow environments. By default every step has new ones."""
 
 
 @dataclass(frozen=True)

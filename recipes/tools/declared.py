@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
@@ -38,7 +39,8 @@ if the operator was, a third of the time; the others try two operators, and answ
 # The same weights in every cell, also without the tool: only what a cell offers and pays differs.
 MODEL = WarmStart(
     env=(CALCULATION,),
-    steps=600,
+    steps=400,
+    episodes=1000,  # a program takes 10 ms
     chance=CHANCE,
     wrappers=(f"{MODULE}:with_python", "recipes.tools.format:Format"),
     digits=True,
@@ -67,7 +69,7 @@ def _runs(profile: str) -> list[Run]:
 def _short() -> Run:
     batch = {"per_device_train_batch_size": 16, "eval_episodes": 16, "per_device_eval_batch_size": 16}
     settings = {**RECIPE, **batch, "wrappers": CELLS["tool"], "max_steps": 2}
-    model = WarmStart(MODEL.env, 5, MODEL.chance, wrappers=MODEL.wrappers, digits=True)
+    model = replace(MODEL, steps=5, episodes=100)
     return Run("tool", "calculation", 0, settings, model, "short", evaluate=True)
 
 
