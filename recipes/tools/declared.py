@@ -24,14 +24,14 @@ RECIPE: Mapping[str, Any] = {
     "env": [CALCULATION],
     "advantage": "rebn",
     "gamma": 0.9,
-    "per_device_train_batch_size": 128,
+    "per_device_train_batch_size": 64,
     "max_completion_length": 18,
     "learning_rate": 1e-3,
-    "max_steps": 60,
+    "max_steps": 40,
     "measure": "tools",
     "eval_env": [CALCULATION],
-    "eval_episodes": 512,
-    "per_device_eval_batch_size": 128,
+    "eval_episodes": 256,
+    "per_device_eval_batch_size": 64,
 }
 CHANCE = 5 / 72
 """Half of the episodes begin with a program. Half of these then answer with one of three numbers, one of which is right
