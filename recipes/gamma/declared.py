@@ -40,17 +40,17 @@ RECIPE: Mapping[str, Any] = {
     "max_completion_length": 5,
     "learning_rate": 5e-4,
     "entropy_coef": 0.002,
-    "max_steps": 150 * MINIBATCHES,
+    "max_steps": 100 * MINIBATCHES,
     "measure": "guesses",
 }
 LEVERS: Mapping[str, Mapping[str, Any]] = {
     "nearness-pays": {"env": [PAID_FOR_NEARNESS]},
     "blind-warm-start": {},
-    "one-update": {"per_device_train_batch_size": 64, "steps_per_generation": 1, "max_steps": 150},
+    "one-update": {"per_device_train_batch_size": 64, "steps_per_generation": 1, "max_steps": 100},
     "numbers-are-tokens": {},
 }
 """What differs from the recipe in the runs that compare levers."""
-WARM_START_STEPS = 400
+WARM_START_STEPS = 300
 BLIND_CHANCE = LIMIT / 50
 """Of finding the number with `LIMIT` different guesses."""
 CHANCE = 0.95
