@@ -132,6 +132,11 @@ class World:
         """The process that made it."""
         weakref.finalize(self, _freed, simulator, gateway, made)
 
+    @property
+    def usable(self) -> bool:
+        """Whether this process made it, and its Java process is there."""
+        return self.owner == os.getpid() and self._simulator.running
+
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a method of the simulation. Raises `EnvError` as `Simulator.call`."""
         return self._simulator.call(self._made, name, *arguments)
