@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem_core.errors import EnvError, described
 from gem_core.match import Match, MatchStep
+from gem_textarena.candidates import CANDIDATES
 from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
 from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, match_names
@@ -68,7 +70,7 @@ class TextArenaMatch(Match):
         state = self._game.state
         account = state.game_info[self.agents.index(agent)]
         info: dict[str, Any] = {"parsed_action": f"[{move}]"} if move else {}
-        if account["invalid_move"] or (not ended and state.error_count > 0):
+        if _was_invalid(self._game, self.agents.index(agent), ended):
             info["invalid_action"] = True
         news = self._news()
         if not ended:
@@ -85,8 +87,14 @@ class TextArenaMatch(Match):
         )
 
     def random_action(self, agent: str, rng: random.Random) -> str:
-        """A move that is allowed now."""
-        return f"[{rng.choice(_MOVES[game_of(self._name)](self._game))}]"
+        """A move that is allowed now, or any of the right form where none is."""
+        game_class(self._name)  # in a process that got this match by pickle
+        candidates = [*CANDIDATES[game_of(self._name)](self._game, rng)]
+        now = pickle.dumps((self._game, self._draws))
+        while True:
+            move = candidates.pop(rng.randrange(len(candidates)))
+            if not candidates or _allows(*pickle.loads(now), move):
+                return f"[{move}]"
 
     def _news(self) -> dict[str, str]:
         """What the game has told each player since the last turn, but for earlier boards and players' own words."""
@@ -101,37 +109,14 @@ class TextArenaMatch(Match):
         return "\n".join(filter(None, map(tidy, [*texts, *boards[-1:]])))
 
 
-def _free(game: Any) -> list[int]:
-    board = game.state.game_state["board"]
-    return [cell for cell in range(9) if not board[cell // 3][cell % 3]]
+def _allows(game: Any, draws: random.Random, move: str) -> bool:
+    """Whether a copy of a game takes a move."""
+    player: int = game.state.current_player_id
+    with drawing_from(draws):
+        ended, _ = game.step(f"[{move}]")
+    return not _was_invalid(game, player, ended)
 
 
-def _cells(game: Any) -> list[str]:
-    return [str(cell) for cell in _free(game)]
-
-
-def _marks(game: Any) -> list[str]:
-    return [f"{mark} {cell}" for cell in _free(game) for mark in "XO"]
-
-
-def _columns(game: Any) -> list[str]:
-    return [f"col {column}" for column, cell in enumerate(game.state.game_state["board"][0]) if cell == "."]
-
-
-def _piles(game: Any) -> list[str]:
-    piles = game.state.game_state["piles"]
-    return [f"{pile} {count}" for pile, size in enumerate(piles) for count in range(1, size + 1)]
-
-
-def _hands(game: Any) -> list[str]:
-    return ["rock", "paper", "scissors"]
-
-
-_MOVES: Mapping[str, Callable[[Any], Sequence[str]]] = {
-    "ConnectFour": _columns,
-    "IteratedRockPaperScissors": _hands,
-    "Nim": _piles,
-    "TicTacToe": _cells,
-    "WildTicTacToe": _marks,
-}
-"""The moves that are allowed now, by the part of an id before `-v0`."""
+def _was_invalid(game: Any, player: int, ended: bool) -> bool:
+    """Whether a game refused the move that a player has just made."""
+    return game.state.game_info[player]["invalid_move"] or (not ended and game.state.error_count > 0)

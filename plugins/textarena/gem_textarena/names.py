@@ -35,10 +35,32 @@ IDS: Mapping[str, tuple[str, ...]] = {
 
 
 MATCHES: Mapping[str, tuple[str, ...]] = {
+    "Alquerque": ("",),
+    "Battleship": ("", "standard", "large", "extreme"),
+    "Breakthrough": ("tiny", "small", "", "large", "blind", "long"),
+    "Briscola": ("",),
+    "Chopsticks": ("", "medium", "long"),
+    "ColonelBlotto": ("small", "", "large", "extreme"),
     "ConnectFour": ("", "blind", "large"),
+    "Crusade": ("",),
+    "GameOfPureStrategy": ("",),
+    "GermanWhist": ("",),
+    "Golf": ("", "medium"),
+    "HighSociety": ("",),
+    "IndianPoker": ("short", "", "medium", "long", "extreme"),
+    "IteratedMatchingPennies": ("",),
     "IteratedRockPaperScissors": ("",),
+    "IteratedTwoThirdsAverage": ("",),
+    "KuhnPoker": ("", "short", "medium", "long", "extreme"),
+    "LiarsDice": ("small", "", "large"),
+    "LinesOfAction": ("",),
+    "MemoryGame": ("", "medium", "hard"),
     "Nim": ("", "medium", "large"),
+    "Othello": ("tiny", "small", "", "big", "huge", "hard"),
+    "PigDice": ("", "short", "long", "50", "100", "150", "200", "250", "300", "350", "400", "450", "500"),
+    "SimpleTak": ("", "medium", "large", "extreme"),
     "TicTacToe": ("",),
+    "UltimateTicTacToe": ("",),
     "WildTicTacToe": ("",),
 }
 """The same for games of two players."""
