@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import permutations, product
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
 Candidates: TypeAlias = Callable[[Any, random.Random], Sequence[str]]
@@ -62,13 +62,20 @@ def _small_boards(game: Any, rng: random.Random) -> Sequence[str]:
     return [f"{each} {3 * row + column}" for each, (row, column) in free] or ["0 0"]
 
 
+def _superpositions(game: Any, rng: random.Random) -> Sequence[str]:
+    # One free cell is left where the last collapse decided nothing, and a move needs two.
+    return [f"{one},{other}" for one, other in combinations(_numbered(game, rng), 2)] or ["0,1"]
+
+
 def _alquerque(game: Any, rng: random.Random) -> Sequence[str]:
-    board = game.state.game_state["board"]
+    board, player = game.state.game_state["board"], _player(game)
+    steps = [*game.forward_dirs[player], *((2 * down, 2 * right) for down, right in _AROUND)]
+    free = {*_squares(board, "")}
     return [
-        f"{_named(5, row, column)} {_named(5, row + far * down, column + far * right)}"
-        for row, column in _squares(board, "RB"[_player(game)])
-        for (down, right), far in product(_AROUND, (1, 2))
-        if row + far * down in range(5) and column + far * right in range(5)
+        f"{_named(5, row, column)} {_named(5, row + down, column + right)}"
+        for row, column in _squares(board, "RB"[player])
+        for down, right in steps
+        if (row + down, column + right) in free
     ]
 
 
@@ -192,6 +199,7 @@ CANDIDATES: Mapping[str, Candidates] = {
     "Nim": _piles,
     "Othello": _flips,
     "PigDice": _fixed("roll", "hold"),
+    "QuantumTicTacToe": _superpositions,
     "SimpleTak": _numbered,
     "TicTacToe": _numbered,
     "UltimateTicTacToe": _small_boards,

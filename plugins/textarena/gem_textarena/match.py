@@ -90,14 +90,15 @@ class TextArenaMatch(Match):
         """A move that is allowed now, or any of the right form where none is."""
         game_class(self._name)  # in a process that got this match by pickle
         candidates = [*CANDIDATES[game_of(self._name)](self._game, rng)]
-        now = pickle.dumps((self._game, self._draws))
+        now, draws = pickle.dumps(self._game), random.Random(0)
         while True:
             move = candidates.pop(rng.randrange(len(candidates)))
-            if not candidates or _allows(*pickle.loads(now), move):
+            if not candidates or _allows(pickle.loads(now), draws, move):
                 return f"[{move}]"
 
     def _news(self) -> dict[str, str]:
         """What the game has told each player since the last turn, but for earlier boards and players' own words."""
+        self._game.state.logs.clear()  # all that was ever told, which nobody reads and every copy would contain
         return {each: self._told(self._game.state.observations, number) for number, each in enumerate(self.agents)}
 
     @staticmethod
@@ -110,7 +111,7 @@ class TextArenaMatch(Match):
 
 
 def _allows(game: Any, draws: random.Random, move: str) -> bool:
-    """Whether a copy of a game takes a move."""
+    """Whether a copy of a game takes a move, whatever it draws after it."""
     player: int = game.state.current_player_id
     with drawing_from(draws):
         ended, _ = game.step(f"[{move}]")
