@@ -173,10 +173,11 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
-def scienceworld_contract(session: nox.Session) -> None:
-    """The conformance kit on a task of ScienceWorld; minutes, so not part of `tests`."""
+def hubs_contract(session: nox.Session) -> None:
+    """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    run(session, python, "-m", "pytest", "tests/plugins/scienceworld/contract.py", *session.posargs)
+    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    run(session, python, "-m", "pytest", *files, *session.posargs)
 
 
 @nox.session
