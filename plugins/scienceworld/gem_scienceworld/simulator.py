@@ -123,7 +123,10 @@ class Simulator:
 
 
 class World:
-    """A simulation in a Java process, of about 10 MB, which ends with the last reference to this object."""
+    """A simulation in a Java process, of about 10 MB, which ends with the last reference to this object.
+
+    It can load one task after another.
+    """
 
     def __init__(self, simulator: Simulator, gateway: Any, made: Any) -> None:
         self._simulator = simulator
