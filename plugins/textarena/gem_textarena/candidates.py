@@ -1,4 +1,4 @@
-"""Moves to try in each game of two players: some of them are allowed, except in positions that have no allowed move.
+"""Moves to try in each game of two players: one of them is allowed, except in positions that have no allowed move.
 
 `game` is always TextArena's object of a match; moves are the content of the brackets. A match tries them on a copy of
 the game, so a list may have moves that are not allowed.
@@ -57,14 +57,11 @@ def _piles(game: Any, rng: random.Random) -> Sequence[str]:
 def _small_boards(game: Any, rng: random.Random) -> Sequence[str]:
     state = game.state.game_state
     boards = range(9) if state["next_micro_board"] is None else [state["next_micro_board"]]
-    free = [(each, square) for each in boards for square in _squares(state["board"][each], " ")]
-    # All boards may be full before the match is decided.
-    return [f"{each} {3 * row + column}" for each, (row, column) in free] or ["0 0"]
+    return [f"{each} {3 * row + column}" for each in boards for row, column in _squares(state["board"][each], " ")]
 
 
 def _superpositions(game: Any, rng: random.Random) -> Sequence[str]:
-    # One free cell is left where the last collapse decided nothing, and a move needs two.
-    return [f"{one},{other}" for one, other in combinations(_numbered(game, rng), 2)] or ["0,1"]
+    return [f"{one},{other}" for one, other in combinations(_numbered(game, rng), 2)]
 
 
 def _alquerque(game: Any, rng: random.Random) -> Sequence[str]:
@@ -206,3 +203,7 @@ CANDIDATES: Mapping[str, Candidates] = {
     "WildTicTacToe": _marks,
 }
 """By the part of an id before `-v0`."""
+
+BLOCKING = frozenset({"Breakthrough", "IndianPoker", "QuantumTicTacToe", "UltimateTicTacToe"})
+"""Games that may come to a position without an allowed move: no pawn can move, the ante was the last chip, one cell is
+free where a move needs two, all boards are full."""

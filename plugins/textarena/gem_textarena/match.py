@@ -9,7 +9,7 @@ from typing import Any
 
 from gem_core.errors import EnvError, described
 from gem_core.match import Match, MatchStep
-from gem_textarena.candidates import CANDIDATES
+from gem_textarena.candidates import BLOCKING, CANDIDATES
 from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
 from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, match_names
@@ -23,6 +23,7 @@ class TextArenaMatch(Match):
     | allowed | 0 | continues |
     | not allowed, or none | 0 | the same player again, `info["invalid_action"]`; the second in a row loses |
     | the last one | 1 for the winner and -1 for the other, 0 for a draw | terminated |
+    | leaves the other player no allowed move | 1, and -1 for the other | terminated |
 
     A player sees what the game tells it, and the latest board. `info["success"]` says who won.
 
@@ -67,16 +68,18 @@ class TextArenaMatch(Match):
         move = read_move(action)
         with drawing_from(self._draws):
             ended, _ = self._game.step(f"[{move}]")
-        state = self._game.state
-        account = state.game_info[self.agents.index(agent)]
         info: dict[str, Any] = {"parsed_action": f"[{move}]"} if move else {}
-        if _was_invalid(self._game, self.agents.index(agent), ended):
+        state, player = self._game.state, self.agents.index(agent)
+        if _was_invalid(self._game, player, ended):
             info["invalid_action"] = True
+        elif not ended and self._is_blocked():
+            ended, loser = True, state.current_player_id
+            state.set_winner(1 - loser, reason=f"Player {loser} has no allowed move.")
         news = self._news()
         if not ended:
             return MatchStep(observations=news, infos={agent: {"success": False, **info}})
         rewards = {each: float(state.rewards[number]) for number, each in enumerate(self.agents)}
-        reason = tidy(account["reason"])
+        reason = tidy(state.game_info[player]["reason"])
         return MatchStep(
             observations={each: "\n".join(filter(None, [news.get(each, ""), reason])) for each in self.agents},
             rewards=rewards,
@@ -87,7 +90,7 @@ class TextArenaMatch(Match):
         )
 
     def random_action(self, agent: str, rng: random.Random) -> str:
-        """A move that is allowed now, or any of the right form where none is."""
+        """A move that is allowed now."""
         game_class(self._name)  # in a process that got this match by pickle
         candidates = [*CANDIDATES[game_of(self._name)](self._game, rng)]
         now, draws = pickle.dumps(self._game), random.Random(0)
@@ -95,6 +98,14 @@ class TextArenaMatch(Match):
             move = candidates.pop(rng.randrange(len(candidates)))
             if not candidates or _allows(pickle.loads(now), draws, move):
                 return f"[{move}]"
+
+    def _is_blocked(self) -> bool:
+        """Whether the next player could only lose by invalid moves."""
+        if game_of(self._name) not in BLOCKING:
+            return False
+        candidates = CANDIDATES[game_of(self._name)](self._game, random.Random(0))
+        now, draws = pickle.dumps(self._game), random.Random(0)
+        return not any(_allows(pickle.loads(now), draws, move) for move in candidates)
 
     def _news(self) -> dict[str, str]:
         """What the game has told each player since the last turn, but for earlier boards and players' own words."""
