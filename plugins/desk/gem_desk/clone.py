@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import json
 import os
 import pickle
 import sys
@@ -30,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias, cast
+
+import msgspec
 
 from gem_core.errors import EnvError
 from gem_core.tool import Function
@@ -196,4 +197,4 @@ def _task(task: Any, name: str) -> Reference:
 
 def _digest(data: Data) -> str:
     # 1 and 1.0 differ, as they do in tau-bench's own hash.
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(data, order="deterministic")).hexdigest()
