@@ -48,7 +48,7 @@ ENVIRONMENTS += ["webshop", "postgres"]
 # The MCP server of `postgres:` ids, from npm.
 POSTGRES_SERVER = "mcp-postgres-server@0.3.1"
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["gym", "textarena", "scienceworld"]
+HUBS = ["gym", "textarena", "scienceworld", "kiwix"]
 # Extras with CUDA builds, of several GB on a Linux without GPUs, too.
 CUDA = ["trl", "verl", "openrlhf", "oat", "search-dense", "eval-local", "vllm"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
