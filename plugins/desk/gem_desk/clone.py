@@ -23,7 +23,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +142,9 @@ def _read(home: Path, name: str, split: str) -> Domain:
             parts["data"].load_data(),
         )
     except Exception as error:
-        raise EnvError(f"the domain {name!r} of {home} cannot be read: {error!r}. Next: clone tau-bench anew") from error
+        raise EnvError(
+            f"the domain {name!r} of {home} cannot be read: {error!r}. Next: clone tau-bench anew"
+        ) from error
 
 
 def _check(envs: Path, name: str, split: str) -> None:
@@ -157,7 +159,7 @@ def _check(envs: Path, name: str, split: str) -> None:
 
 
 @contextmanager
-def _packages(home: Path, name: str) -> Iterator[None]:
+def _packages(home: Path, name: str) -> Generator[None]:
     """Let modules of the clone import each other, but without what its packages import at first.
 
     These packages are there meanwhile only. So an installed tau-bench and a second clone stay what they are.

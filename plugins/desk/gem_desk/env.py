@@ -22,6 +22,7 @@ from gem_desk.shop import Record, Shop
 
 SPLITS = ("train", "test", "hard")
 
+
 @dataclass(frozen=True)
 class Task:
     """A customer with a wish, and what has to come of it."""

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from email.message import Message
 from typing import Any, cast
 
 from gem_core.errors import EnvError
@@ -60,10 +61,13 @@ class MediaWiki:
             EnvError: there is none, or the wiki gives no answer.
         """
         asked = {"action": "parse", "page": title, "prop": "text", "section": "0", "redirects": "1"}
-        parsed = self._ask({**asked, "disablelimitreport": "1", "disableeditsection": "1"})["parse"]
-        name = parsed["title"]
-        links = sorted({link for link in self._links(name) if link != name})
-        return Page(name, PageText(parsed["text"]).text, tuple(links))
+        answer = self._ask({**asked, "disablelimitreport": "1", "disableeditsection": "1"})
+        try:
+            name, html = answer["parse"]["title"], answer["parse"]["text"]
+            links = sorted({link for link in self._links(name) if link != name})
+            return Page(name, PageText(html).text, tuple(links))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise EnvError(f"an unexpected answer of {self.name} about {title!r}: {error!r}. {_CHECK}") from error
 
     def _links(self, title: str) -> Iterator[str]:
         """Titles of the articles that a page links to. Redirects are followed, and pages that do not exist left out."""
@@ -127,7 +131,7 @@ class MediaWiki:
 _CHECK = "Give the address of the wiki's api.php, for example https://en.wikipedia.org/w/api.php"
 
 
-def _seconds(headers: Mapping[str, str]) -> float | None:
+def _seconds(headers: Message) -> float | None:
     """What `Retry-After` says; a date counts as nothing."""
     asked = headers.get("Retry-After", "")
     return float(asked) if asked.isdigit() else None

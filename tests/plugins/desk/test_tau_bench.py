@@ -16,17 +16,17 @@ from gem_core.testing import check_env
 from gem_desk.clone import domain
 from gem_desk.tau_bench import TauBench
 
-DATA = '''
+DATA = """
 import json, os
 def load_data():
     with open(os.path.join(os.path.dirname(__file__), "books.json")) as file:
         return {"books": json.load(file), "closed": False}
-'''
+"""
 BOOKS = {
     "B1": {"title": "Rivers", "pages": 1250, "lent_to": None, "fee": 1},
     "B2": {"title": "Stones", "pages": 90, "lent_to": "ada", "fee": 2},
 }
-TOOLS = '''
+TOOLS = """
 from tau_bench.envs.tool import Tool
 from .calculate import Calculate
 from tau_bench.envs.library.tools.lend import Lend, Take, Fee
@@ -40,8 +40,8 @@ class Transfer(Tool):
         function = {"name": "transfer_to_human_agents", "description": "Hand over.", "parameters": parameters}
         return {"type": "function", "function": function}
 ALL_TOOLS = [Calculate, Lend, Take, Fee, Transfer]
-'''
-CALCULATE = '''
+"""
+CALCULATE = """
 from tau_bench.envs.tool import Tool
 class Calculate(Tool):
     @staticmethod
@@ -51,8 +51,8 @@ class Calculate(Tool):
     def get_info():
         parameters = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}
         return {"type": "function", "function": {"name": "calculate", "description": "", "parameters": parameters}}
-'''
-LEND = '''
+"""
+LEND = """
 import json
 from tau_bench.envs.tool import Tool
 def info(name, **properties):
@@ -84,8 +84,8 @@ class Fee(Tool):
     @staticmethod
     def get_info():
         return info("fee", book={"type": "string"}, fee={"type": "number"})
-'''
-TASKS = '''
+"""
+TASKS = """
 from tau_bench.types import Action, Task
 TASKS_TEST = [
     Task(annotator="0", user_id="ada", instruction="You are Ada. Give back Stones and borrow Rivers. How long is it?",
@@ -100,7 +100,7 @@ TASKS_TEST = [
     Task(user_id="ben", instruction="You are Ben. Rivers shall cost 3.", outputs=[],
          actions=[Action(name="fee", kwargs={"book": "B1", "fee": 3})]),
 ]
-'''
+"""
 TRAIN = "from tau_bench.types import Action, Task\nTASKS = [Task(user_id='', instruction='', actions=[], outputs=[])]\n"
 NEVER = "raise RuntimeError('the packages of a clone import libraries for models')\n"
 

@@ -48,8 +48,7 @@ class Entry(Item):
 
 
 def written(path: Path, entries: list[Entry], redirects: list[tuple[str, str, str]] = []) -> str:  # noqa: B006
-    with Creator(path) as creator:
-        creator.config_indexing(False, "eng")
+    with Creator(path).config_indexing(False, "eng") as creator:
         for entry in entries:
             creator.add_item(entry)
         for place, title, target in redirects:
@@ -82,7 +81,8 @@ def test_pages_have_their_text_and_links(book: str) -> None:
         read, own = library.page(title), BOOK.pages[title]
         assert read.title == title
         assert set(read.links) == set(own.links)
-        assert own.text.startswith(read.text) and len(read.text) >= min(100, len(own.text))
+        assert own.text.startswith(read.text)
+        assert len(read.text) >= min(100, len(own.text))
 
 
 def test_every_page_is_drawn_and_nothing_else(book: str) -> None:
@@ -120,9 +120,14 @@ def test_it_keeps_the_contract(book: str) -> None:
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     """A and B lead to each other; the links go by redirects, twins and a page that leads nowhere."""
+    links = '<a href="A">a</a> <a href="End">e</a> <a href="T{}"></a><a href="T2">t</a>'
     entries = [
-        Entry("A", "Alpha", PAGE.format(text="First.", links='<a href="Bee">b</a> <a href="./A">me</a> <a href="T2">')),
-        Entry("B", "Beta", PAGE.format(text="", links='<a href="A">a</a> <a href="End">e</a> <a href="T{}">t</a>')),
+        Entry("A", "Alpha", PAGE.format(text="First.", links='<a href="Bee">b</a> <a href="./A">me</a> <a href="T1">')),
+        Entry(
+            "B",
+            "Beta",
+            PAGE.format(text="", links='<a href="A">a</a> <a href="End">e</a> <a href="T{}"></a><a href="T2">t</a>'),
+        ),
         Entry("End", "End", "<p>Nothing"),
         Entry("T1", "Twin", "<p>One"),
         Entry("T2", "Twin", "<p>Two"),
@@ -135,10 +140,10 @@ def test_redirects_are_followed_and_titles_lead_where_they_say(small: str) -> No
     library = KiwixFile(small)
     assert library.page("Bee") == library.page("Beta")
     assert library.page("Alpha").links[0] == "Beta"
-    assert set(library.page("Beta").links) == {"Alpha", "End"}
+    assert {"Alpha", "End"} <= set(library.page("Beta").links) <= {"Alpha", "End", "Twin"}
     assert library.page("End").links == ()
-    twin = [title for title in library.page("Alpha").links if title == "Twin"]
-    assert not twin or library.page("Twin").text == "Two", "of two pages with one title, only the found one is a link"
+    found = "Alpha" if library.page("Twin").text == "One" else "Beta"
+    assert [title for title in ("Alpha", "Beta") if "Twin" in library.page(title).links] == [found]
 
 
 def test_what_cannot_be_played_is_refused(tmp_path: Path) -> None:
