@@ -273,7 +273,7 @@ def test_the_variable_names_the_clone(home: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TAU_BENCH_HOME", home)
     assert domain(None, "library", "test") is domain(home, "library", "test")
     monkeypatch.delenv("TAU_BENCH_HOME")
-    with pytest.raises(EnvError, match="no clone of tau-bench is named. Next: git clone"):
+    with pytest.raises(EnvError, match=r"no clone of tau-bench is named. Next: git clone"):
         gem_core.make("desk:TauBench", domain="library")
 
 
@@ -289,6 +289,6 @@ def test_what_cannot_be_read_says_why(home: str, tmp_path: Path) -> None:
             gem_core.make("desk:TauBench", **{"domain": "library", **kwargs})
     broken = clone_in(tmp_path / "broken")
     (broken / "tau_bench/envs/library/tools/lend.py").write_text("import no_such_library\n")
-    with pytest.raises(EnvError, match="cannot be read: ModuleNotFoundError.*no_such_library"):
+    with pytest.raises(EnvError, match=r"cannot be read: ModuleNotFoundError.*no_such_library"):
         gem_core.make("desk:TauBench", domain="library", home=str(broken))
     assert not [name for name in sys.modules if name.startswith("tau_bench")]

@@ -123,11 +123,7 @@ def small(tmp_path: Path) -> str:
     links = '<a href="A">a</a> <a href="End">e</a> <a href="T{}"></a><a href="T2">t</a>'
     entries = [
         Entry("A", "Alpha", PAGE.format(text="First.", links='<a href="Bee">b</a> <a href="./A">me</a> <a href="T1">')),
-        Entry(
-            "B",
-            "Beta",
-            PAGE.format(text="", links='<a href="A">a</a> <a href="End">e</a> <a href="T{}"></a><a href="T2">t</a>'),
-        ),
+        Entry("B", "Beta", PAGE.format(text="", links=links)),
         Entry("End", "End", "<p>Nothing"),
         Entry("T1", "Twin", "<p>One"),
         Entry("T2", "Twin", "<p>Two"),
