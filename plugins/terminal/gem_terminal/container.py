@@ -8,6 +8,7 @@ has a random word and the exit code.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import posixpath
@@ -20,6 +21,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gem_core.errors import EnvError
 from gem_sandbox import Entry, Limits, Ran, ShellError
@@ -55,17 +57,12 @@ class Engine:
     network: str = NO_NETWORK
 
     def image(self, image: Image) -> str:
-        """The name of a task's image, which is built where it has a Dockerfile. A second build of the same is quick.
+        """The name of a task's image, which is built where it has a Dockerfile, once per process.
 
         Raises:
             EnvError: it cannot be built.
         """
-        if image.name is not None:
-            return image.name
-        done = self.run(["build", "-q", str(image.context)], seconds=_BUILD_SECONDS)
-        if done.returncode:
-            raise EnvError(f"the image of {image.context} cannot be built: {_said(done)}")
-        return done.stdout.decode().strip().splitlines()[-1]
+        return str(image.name) if image.context is None else _built(self, image.context)
 
     def run(
         self, arguments: Sequence[str], given: bytes = b"", seconds: float = _OTHER_SECONDS
@@ -79,6 +76,14 @@ class Engine:
             ) from error
         except subprocess.TimeoutExpired as error:
             raise EnvError(f"{self.program} {arguments[0]} took more than {seconds:g} seconds") from error
+
+
+@functools.lru_cache(maxsize=4096)
+def _built(engine: Engine, context: Path) -> str:
+    done = engine.run(["build", "-q", str(context)], seconds=_BUILD_SECONDS)
+    if done.returncode:
+        raise EnvError(f"the image of {context} cannot be built: {_said(done)}")
+    return done.stdout.decode().strip().splitlines()[-1]
 
 
 class ContainerShell:
