@@ -115,7 +115,7 @@ def plugins(session: nox.Session, python: str) -> None:
     long += ["sandbox/test_attacks.py", "sandbox/test_escapes.py", "sandbox/test_shell_escapes.py"]
     long += ["grading/test_another_user.py"]
     # Hundreds of shells, and a Python for the tests of each task; a hundred databases.
-    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "postgres"]
+    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "terminal/test_containers.py", "postgres"]
     elsewhere = ["trackers", "openenv", "verifiers", "viewer/browser", *HUBS]
     left_out = [f"--ignore=tests/plugins/{path}" for path in elsewhere]
     executable = core_environment(session, python)

@@ -32,10 +32,12 @@ NO_NETWORK = "none"
 _OTHER_SECONDS = 120.0
 """For what is no command and no build."""
 _BUILD_SECONDS = 3600.0
+_NOWHERE = "/proc"
+"""Where clients run: podman's helper writes a file `oom` to its folder when a container runs out of memory."""
 _ROOM = 200
 """Bytes that a last line may have."""
-_GRACE = 5.0
-"""Seconds that a bash has to come back once its command was ended."""
+_GRACE = 15.0
+"""Seconds that a bash has to come back once its command was ended, and that a client has to end."""
 _BASH = ("bash", "--norc", "--noprofile")
 _KEEPER = (*_BASH, "-c", "echo; while read -r; do :; done")
 """The first process: it says that it is there, waits for the processes that lost their parents, and ends with its
@@ -266,7 +268,9 @@ class _Reading:
 def _started(engine: Engine, arguments: Sequence[str], errors: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     command = [engine.program, *arguments]
     try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0)
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, cwd=_NOWHERE
+        )
     except FileNotFoundError as error:
         raise EnvError(f"there is no program {engine.program!r}. Next: install it, or leave out backend=...") from error
 
