@@ -31,7 +31,6 @@ from gem_terminal.task import TESTS, WORK, Image, Rule, Task, files_below
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
 _LONGEST = 86_400.0
-_CONTAINERS = "backend='docker' or 'podman' can run it"
 
 
 class Where(NamedTuple):
@@ -108,7 +107,7 @@ def _harbor(folder: Path, where: Where) -> Task:
         raise TaskRefused(f"{name}: it has several steps, which this package does not run")
     named = environment.get("docker_image")
     if named is not None and not where.containers and not dockerfile.is_plain(str(named)):
-        raise TaskRefused(f"{name}: it needs the image {named!r}. {_CONTAINERS}")
+        raise TaskRefused(f"{name}: it needs the image {named!r}, and {dockerfile.CONTAINERS}")
     script = folder / "tests" / "test.sh"
     _check(folder, [script], folder / "environment", where)
     image = _image(folder / "environment", named, name) if where.containers else None
