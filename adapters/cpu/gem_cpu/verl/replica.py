@@ -72,7 +72,7 @@ class Server:
         torch.set_num_threads(1)
         self._config = config
         model: HFModelConfig = omega_conf_to_dataclass(model_config, dataclass_type=HFModelConfig)
-        self._context = config.max_model_len or model.hf_config.max_position_embeddings
+        self._context = config.max_model_len or model.hf_config.get_text_config().max_position_embeddings
         # As with verl's vLLM (load_format "dummy"), weights come from the trainer, not from a file.
         network = get_hf_auto_model_class(model.hf_config).from_config(model.hf_config, dtype=torch.float32)
         self._processor = model.processor
