@@ -5,6 +5,7 @@ In one process: the server of the CPU, the agent loop, verl's postprocessing and
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import glance
 import pytest
 import torch
 from omegaconf import DictConfig
+from PIL import Image
 from tensordict import NonTensorStack, TensorDict
 from test_loop import play_rows, trained_turns
 from transformers import AutoModelForImageTextToText
@@ -28,12 +30,14 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl.workers.rollout.replica import TokenOutput
 from without_ray import MemoryQueue, hand_over, trainer
 
+from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError
 from gem_core.picture import Picture
+from gem_core.rollout import PicturePrompt
 from gem_cpu.verl.replica import Server
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
-from gem_verl.checks import check
 from gem_verl.pictures import reader_of
+from gem_verl.policy import ServerPolicy
 from gem_verl.tasks import EnvTasks
 
 
@@ -122,9 +126,9 @@ def actor_logits(net: Any, rows: Sequence[dict[str, Any]], monkeypatch: pytest.M
         return net(**inputs).logits
 
 
-@pytest.mark.parametrize(("kind", "history"), [("episode", "null"), ("turn", "1")])
+@pytest.mark.parametrize(("kind", "history"), [("episode", None), ("turn", 1)])
 def test_the_actor_sees_what_the_server_saw(config, model, vision_folder, monkeypatch, kind, history):
-    config.gem.row, config.gem.history = kind, None if history == "null" else int(history)
+    config.gem.row, config.gem.history = kind, history
     client, episodes = played(config, model, vision_folder)
     reader = reader_of(model.processor)
     assert reader is not None
@@ -192,9 +196,22 @@ def test_models_that_read_no_pictures_are_refused_before_workers_start(configure
         made._init_tokenizer()
 
 
-def test_a_critic_sees_no_pictures(configure):
-    with pytest.raises(SettingsError, match="adv_estimator=gae has a critic that sees none"):
-        check(configure(f"gem.env={glance.ENV}", "algorithm.adv_estimator=gae"))
+def test_a_response_that_is_continued_has_its_pictures_still():
+    calls: list[dict[str, Any]] = []
+
+    class Interrupted:
+        async def generate(self, **request: Any) -> TokenOutput:
+            calls.append(request)
+            reason = "aborted" if len(calls) == 1 else "completed"
+            return TokenOutput(token_ids=[7], log_probs=[-1.0], stop_reason=reason, extra_fields={"global_steps": 0})
+
+    client: Any = Interrupted()
+    policy = ServerPolicy(client, {}, max_tokens=4, ends=(), episode="one", seed=None, never=(3, 2))
+    uri = Picture.of(Image.new("RGB", (4, 2))).uri
+    asyncio.run(policy(PicturePrompt(as_token_ids([5, 6]), [uri])))
+    assert [one["prompt_ids"] for one in calls] == [[5, 6], [5, 6, 7]]
+    assert [[image.size for image in one["image_data"]] for one in calls] == [[(4, 2)]] * 2
+    assert [one["sampling_params"]["logit_bias"] for one in calls] == [{2: -100.0, 3: -100.0}] * 2
 
 
 class Whole:
