@@ -11,6 +11,19 @@ PLACEHOLDER = "image_token_id"
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
+def picture_ids(config: Any) -> tuple[int, frozenset[int]] | None:
+    """The id that stands for a picture, and the further ids that a model must not say; `None` for a model of text.
+
+    Args:
+        config: of the model, a configuration of transformers.
+    """
+    placeholder = getattr(config, PLACEHOLDER, None)
+    if placeholder is None:
+        return None
+    reserved = (getattr(config, name, None) for name in _RESERVED)
+    return placeholder, frozenset(one for one in reserved if one is not None)
+
+
 def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
     """What reads pictures for a model; `None` without an image processor, and for a model that reads text only.
 
@@ -21,11 +34,8 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
     Raises:
         TemplateError: an image processor of another kind than that of Qwen-VL models.
     """
-    placeholder = getattr(config, PLACEHOLDER, None)
-    if image_processor is None or placeholder is None:
-        return None
-    reserved = (getattr(config, name, None) for name in _RESERVED)
-    return PictureReader(image_processor, placeholder, [one for one in reserved if one is not None])
+    ids = picture_ids(config)
+    return None if ids is None or image_processor is None else PictureReader(image_processor, *ids)
 
 
 def image_processor_of(processor: Any) -> Any:
