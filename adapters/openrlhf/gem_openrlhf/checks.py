@@ -141,7 +141,9 @@ def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
     if PictureIds.of(model) is None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
     if advantage_spec(settings.advantage).needs_values:
-        raise SettingsError(f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures")
+        raise SettingsError(
+            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures"
+        )
     if args.ds.packing_samples:
         raise SettingsError(f"{written}: OpenRLHF cannot pack rows with pictures. Leave --ds.packing_samples out")
 

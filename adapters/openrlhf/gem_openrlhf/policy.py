@@ -24,9 +24,7 @@ class EnginePolicy:
         never: token ids that are never sampled, such as one that stands for a picture.
     """
 
-    def __init__(
-        self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()
-    ) -> None:
+    def __init__(self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()) -> None:
         self._engine = engine
         self._version = version
         self._sampling = copy(sampling)

@@ -42,9 +42,7 @@ async def shared_runner(
     return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
 
 
-def build(
-    config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None
-) -> EpisodeRunner:
+def build(config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
     settings = GemSettings.of(config.gem)
     return build_runner(
