@@ -92,7 +92,8 @@ def check(config: DictConfig) -> GemSettings:
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     if advantage_spec(settings.advantage).needs_values:
         settings.check_pictures(
-            f"and algorithm.adv_estimator={settings.advantage} has a critic that sees none. Use one without a critic"
+            f"and algorithm.adv_estimator={settings.advantage} needs a critic, which verl makes of models of text. Use "
+            "an estimator without one"
         )
     return settings
 
