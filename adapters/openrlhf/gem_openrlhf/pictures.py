@@ -23,7 +23,7 @@ class PictureIds(msgspec.Struct, frozen=True):
     placeholder: int
     """Stands for a picture in a prompt."""
     reserved: tuple[int, ...]
-    """Ids that the policy must not say, with the placeholder."""
+    """Ids that the policy must not say: the placeholder, and those around pictures and of videos."""
 
     @classmethod
     def of(cls, model: str) -> PictureIds | None:
@@ -35,7 +35,10 @@ class PictureIds(msgspec.Struct, frozen=True):
         from transformers import AutoConfig  # the modules of engines load what they need
 
         found = pictures.picture_ids(AutoConfig.from_pretrained(model, trust_remote_code=True))
-        return None if found is None else cls(found[0], tuple(sorted(found[1])))
+        if found is None:
+            return None
+        placeholder, others = found
+        return cls(placeholder, tuple(sorted({placeholder, *others})))
 
     def reader(self, processor: Any) -> PictureReader:
         """What reads pictures for the model.
