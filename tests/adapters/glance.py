@@ -9,6 +9,8 @@ from PIL import Image
 import gem_core
 
 ENV = "test:Glance-v0"
+UNANNOUNCED = "test:Peek-v0"
+"""The same without the tag that environments with pictures have."""
 
 
 class Glance(gem_core.Env):
@@ -40,5 +42,6 @@ class Glance(gem_core.Env):
 
 
 def register() -> None:
-    """Register it in this process, with the tag that environments with pictures have."""
+    """Register both ids in this process."""
     gem_core.register(ENV, Glance, tags=("images",))
+    gem_core.register(UNANNOUNCED, Glance)

@@ -86,7 +86,8 @@ class Engine:
             mask[row, longest - len(one.prompt) :] = 1
         shown = self._shown(requests, ids)
         positions = self._positions(ids, mask[:, :longest], shown)
-        never = torch.zeros(count, self._model.get_input_embeddings().num_embeddings, dtype=torch.bool)
+        embeddings: Any = self._model.get_input_embeddings()
+        never = torch.zeros(count, embeddings.num_embeddings, dtype=torch.bool)
         for row, one in enumerate(requests):
             never[row, sorted(one.never)] = True
         padded = bool((mask == 0).any())  # without padding, the model needs no mask

@@ -157,6 +157,6 @@ def test_a_model_of_text_refuses_pictures_before_the_first_batch(settings, token
 
 
 def test_a_model_of_text_refuses_pictures_that_nobody_announced(settings, tokenizer):
-    run = Watch(tiny_model(tokenizer), settings(**CHANGES), tokenizer)
+    run = Watch(tiny_model(tokenizer), settings(**{**CHANGES, "env": glance.UNANNOUNCED}), tokenizer)
     with pytest.raises(TemplateError, match="this model reads text only"):
         run.train()

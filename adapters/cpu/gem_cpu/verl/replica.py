@@ -74,7 +74,8 @@ class Server:
         model: HFModelConfig = omega_conf_to_dataclass(model_config, dataclass_type=HFModelConfig)
         self._context = config.max_model_len or model.hf_config.get_text_config().max_position_embeddings
         # As with verl's vLLM (load_format "dummy"), weights come from the trainer, not from a file.
-        network = get_hf_auto_model_class(model.hf_config).from_config(model.hf_config, dtype=torch.float32)
+        auto_class: Any = get_hf_auto_model_class(model.hf_config)
+        network = auto_class.from_config(model.hf_config, dtype=torch.float32)
         self._processor = model.processor
         self._engine = Engine(network, _end_tokens(model))
         self._global_steps: int | None = None
