@@ -1,15 +1,15 @@
 """Environments with long-tailed latencies: how long sampler and trainer work, synchronous against asynchronous.
 
     python benchmarks/stragglers.py [--frameworks simulated trl verl openrlhf] [--lags 0 1 2 4] [--updates 8] \\
-        [--seconds-per-token 0.04] [--at-once] [--json FILE]
+        [--python FRAMEWORK=PYTHON ...] [--seconds-per-token 0.04] [--at-once] [--json FILE]
 
 A step of an environment takes a lognormal time (median 0.2 s, 99th percentile 10 s), as its seed says; an episode has 1
 to 8 turns. A generation takes a fixed time per token, and an update a fixed time. All three are sleeps, so a busy
 machine changes little, and different runs play the same episodes with the same latencies.
 
 `simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl` and `openrlhf` are
-real trainings of a tiny model, with the sleeps added, each in the environment of its nox session. Frameworks and lags
-run one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
+real trainings of a tiny model, with the sleeps added; `--python` names the Python of their environments. Frameworks and
+lags run one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
 
 A sampler works from the beginning to the end of a call; so does a trainer. The shares of the whole run are of the time
 from the first call of the sampler to the end of the last update. The steady shares leave out the start and the end of a
@@ -339,10 +339,12 @@ def share(spans: np.ndarray[Any, Any], begin: float, end: float) -> float:
     return total / (end - begin)
 
 
-def measure(framework: str, lag: int, first_come: bool, updates: int, seconds_per_token: float) -> dict[str, Any]:
-    """One run in a process of its own."""
+def measure(
+    python: str, framework: str, lag: int, first_come: bool, updates: int, seconds_per_token: float
+) -> dict[str, Any]:
+    """One run in a process of its own, of this Python."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--run", framework, str(lag), str(int(first_come)), str(updates), folder]
+        command = [python, __file__, "--run", framework, str(lag), str(int(first_come)), str(updates), folder]
         environment = {**os.environ, FOLDER: folder, TOKEN: str(seconds_per_token)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
@@ -359,6 +361,7 @@ def main() -> None:
     """Measure each framework at each lag, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=["simulated"])
+    parser.add_argument("--python", nargs="+", default=[], metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--lags", nargs="+", type=int, default=[0, 1, 2, 4])
     parser.add_argument("--updates", type=int, default=8)
     parser.add_argument("--seconds-per-token", type=float, default=SECONDS_PER_TOKEN)
@@ -378,8 +381,13 @@ def main() -> None:
         for lag in options.lags
         for first_come in ((False, True) if lag == 0 and framework in ("simulated", "trl") else (False,))
     ]
+    pythons = dict(pair.split("=", 1) for pair in options.python)
+
+    def run(one: tuple[str, int, bool]) -> dict[str, Any]:
+        return measure(pythons.get(one[0], sys.executable), *one, options.updates, options.seconds_per_token)
+
     with ThreadPoolExecutor(len(wanted) if options.at_once else 1) as pool:
-        lines = [*pool.map(lambda one: measure(*one, options.updates, options.seconds_per_token), wanted)]
+        lines = [*pool.map(run, wanted)]
     print(
         "| | lag | steady: sampler works | trainer | either | whole run: sampler | trainer | either | s per update |",
         end="",

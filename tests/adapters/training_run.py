@@ -153,13 +153,16 @@ def token_logprobs(policy: Any, ids: torch.Tensor) -> torch.Tensor:
     return policy(ids[None]).logits[0, :-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
 
 
-def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Response], divisor: float) -> None:
+def assert_policy_gradient(
+    before: Path, after: Path, responses: Sequence[Response], divisor: float, rate: float = 1.0
+) -> None:
     """Assert that the new weights are the old ones minus the gradient, from autograd on each response alone.
 
     Args:
-        before, after: folders of the model before and after one update with a learning rate of 1.
+        before, after: folders of the model before and after one update.
         responses: all responses of the update.
         divisor: divisor of the sum over their tokens.
+        rate: learning rate of the update.
     """
     policy = AutoModelForCausalLM.from_pretrained(before, dtype=torch.float32)
     total = torch.zeros(())
@@ -171,7 +174,7 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
     moved = 0.0
     for name, parameter in policy.named_parameters():
         assert parameter.grad is not None
-        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
+        assert torch.allclose(trained[name], parameter - rate * parameter.grad, atol=2e-5 * min(rate, 1.0)), name
         moved = max(moved, parameter.grad.abs().max().item())
     assert moved > 1e-3
 

@@ -265,8 +265,11 @@ def test_rows_of_whole_episodes_train_on_sampled_ids(critic: Run):
 
 
 AHEAD = [
-    *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
+    "gem.env=[test:Babble-v0,test:Wander-v0]",
+    "gem.env_weights=[15,1]",
     "gem.max_staleness=2",
+    "gem.compaction=policy",
+    "data.max_response_length=512",  # a request for a summary has 300 tokens
     *SGD,
     "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
     "algorithm.rollout_correction.rollout_is=token",
@@ -330,6 +333,17 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path)
     batch = ahead.batches[step - 1]
     before, after = (folder / f"global_step_{number}" / "actor" / "huggingface" for number in (step - 1, step))
     assert_policy_gradient(before, after, [*weighted_tokens(batch)], 16 * 6)
+
+
+def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
+    long = [one for one in ahead.episodes if one.env_id == "test:Wander-v0"]
+    assert len(long) == 5
+    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
+    played = Counter(
+        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one in ahead.episodes for turn in one.turns
+    )
+    trained = Counter((one.before, one.ids) for batch in ahead.batches for one in trained_responses(batch))
+    assert trained == played
 
 
 def weighted_tokens(batch: dict[str, Any]) -> Iterator[Response]:
