@@ -39,12 +39,12 @@ def two_nodes(folder: str, devices: int = 1) -> Iterator[str]:
         cluster.shutdown()
 
 
-def note_node() -> None:
-    """Write down the node of this process, if it is one of Ray's, and the name of its actor."""
+def note_node(name: str | None = None) -> None:
+    """Write down the node of this process, if it is one of Ray's, and a name, by default that of its actor."""
     if ray.is_initialized():
         context = ray.get_runtime_context()
         Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(
-            f"{context.get_node_id()} {context.get_actor_name()}"
+            f"{context.get_node_id()} {name or context.get_actor_name()}"
         )
 
 
