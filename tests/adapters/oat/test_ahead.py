@@ -57,6 +57,15 @@ class Patient(Env):
         return "go"
 
 
+class Sending(WatchedLearner):
+    """Sends its first weights when all episodes of the second batch wait for them."""
+
+    def _broadcast_to_vllm(self) -> None:
+        wait_until(lambda: Patient.waiting == 12)
+        super()._broadcast_to_vllm()
+        Patient.sent.set()
+
+
 @pytest.fixture(autouse=True)
 def _patient() -> None:
     gem_core.register("test:Patient-v0", Patient)
@@ -89,12 +98,6 @@ def test_every_episode_that_is_played_is_trained_on_in_order(ahead: Run) -> None
 
 
 def test_weights_change_between_the_turns_of_an_episode_and_each_turn_has_its_version(model: Path) -> None:
-    class Sending(WatchedLearner):
-        def _broadcast_to_vllm(self) -> None:
-            wait_until(lambda: Patient.waiting == 12)
-            super()._broadcast_to_vllm()
-            Patient.sent.set()
-
     run = train(arguments(model, env=["test:Patient-v0"], vector_backend="thread", **AHEAD), kind=Sending)
     ids = {one.summary.id for one in run.learner.batches_of[1]}
     second = [one for one in run.episodes if one.id in ids]
@@ -159,9 +162,11 @@ def test_a_bound_of_0_equals_the_synchronous_run(model: Path) -> None:
 def test_the_loss_of_each_token_has_the_truncated_ratio(model: Path) -> None:
     """Oat's correction of stale tokens, from the formula, by the weights after a step of SGD."""
     limit, rate = 1.05, 20.0
-    run = train_with_sgd(arguments(model, **AHEAD, tis_c=limit), rate=rate)
-    step = 2  # its batch is sampled while the second one is trained on
-    assert run.learner.info[step]["staleness/mean"] > 0.0
+    sizes = {"max_staleness": 1, "max_train": 24, "tis_c": limit}
+    args = arguments(model, env=["test:Patient-v0"], vector_backend="thread", **sizes)
+    run = train_with_sgd(args, rate=rate, kind=Sending)
+    step = 1  # the first turns of its batch are stale, the second ones are not
+    assert 0.0 < run.learner.info[step]["staleness/mean"] < 1.0
     policy = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32)
     policy.load_state_dict(run.learner.weights[step], strict=False)
     total, weights = torch.zeros(()), []

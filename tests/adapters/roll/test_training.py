@@ -17,7 +17,7 @@ from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import first_batch_of
-from training_run import SECONDS, Response, assert_policy_gradient, token_logprobs
+from training_run import SECONDS, assert_gradient, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_core.records import open_records
@@ -296,7 +296,7 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run):
     step = next(step for step in stale if step > 1)  # ROLL does not save step 0
     batch = ahead.batches[step]
     rows = int(batch["response_mask"].any(-1).sum())
-    assert_policy_gradient(ahead.saved(step - 1), ahead.saved(step), [*weighted_tokens(batch)], rows, RATE)
+    assert_gradient(ahead.saved(step - 1), ahead.saved(step), weighted_rows(batch), rows, RATE)
 
 
 def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
@@ -318,13 +318,12 @@ def token_weights(batch: dict[str, Any]) -> torch.Tensor:
     return wanted
 
 
-def weighted_tokens(batch: dict[str, Any]) -> Iterator[Response]:
-    """Every trained token, with the weight in its advantage."""
-    names = ("input_ids", "response_mask", "advantages", "train_infer_is_weight")
-    for ids, mask, advantages, weights in zip(*(batch[name].tolist() for name in names), strict=True):
-        for at in range(1, len(ids)):
-            if mask[at]:
-                yield Response((*ids[:at],), (ids[at],), advantages[at - 1] * weights[at - 1], 0.0)
+def weighted_rows(batch: dict[str, Any]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each row with the advantages of its trained tokens times their weights."""
+    numbers = batch["advantages"] * batch["train_infer_is_weight"] * batch["response_mask"][:, 1:]
+    for ids, attention, row in zip(batch["input_ids"], batch["attention_mask"], numbers, strict=True):
+        length = int(attention.sum())
+        yield ids[:length], torch.cat([torch.zeros(1), row[: length - 1]])
 
 
 # -- the records of both ---------------------------------------------------------------------------------------------
