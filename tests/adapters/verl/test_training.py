@@ -18,7 +18,7 @@ from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
-from training_run import SECONDS, Response, assert_gradient, assert_policy_gradient
+from training_run import SECONDS, assert_gradient, assert_policy_gradient
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
