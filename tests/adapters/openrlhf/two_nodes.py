@@ -24,7 +24,7 @@ FLAGS = [
     *("--gem.env", "test:Babble-v0", "test:Wander-v0"),
     *("--gem.env_weights", "7", "1"),
     *("--gem.compaction", "policy"),
-    *("--gem.modules", "openrlhf_spy,node_spy"),
+    *("--gem.modules", "openrlhf_spy", "node_spy"),
     *("--gem.record", "full"),
     *("--gem.steps", str(STEPS)),
     *("--actor.num_gpus_per_node", "2"),
