@@ -27,13 +27,13 @@ def _watch_updates() -> None:
     def noted(self: Any, *args: Any, **kwargs: Any) -> Any:
         from node_spy import note_node
 
-        note_node("PolicyActor")
+        note_node()
         return fit(self, *args, **kwargs)
 
     actor.fit = noted
 
 
-note_node("engine")
+note_node()
 register()
 if "gem_openrlhf.workers" in sys.modules:
     _watch_updates()

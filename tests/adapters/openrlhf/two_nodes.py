@@ -55,7 +55,7 @@ def test_it_trains_and_plays_on_both_nodes(model_folder: Path, tmp_path: Path):
     run = launch(Run, command, tmp_path, {"PYTHONPATH": python_path(Path(__file__).parent)})
     assert run.code == 0, run.output[-3000:]
     assert len(run.metrics) == STEPS
-    engines, actors = (noted_nodes(tmp_path, name) for name in ("engine", "PolicyActor"))
+    engines, actors = (noted_nodes(tmp_path, name) for name in ("RolloutRayActor", "TurnPolicyActor"))
     print(f"{len(engines)} engines on {len({*engines})} nodes, {len(actors)} actors on {len({*actors})} nodes")
     assert (len(engines), len(actors)) == (2, 2)
     assert len({*engines, *actors}) == 2
