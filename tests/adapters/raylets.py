@@ -40,7 +40,7 @@ def two_nodes(folder: str, devices: int = 1) -> Iterator[str]:
 
 
 def note_node() -> None:
-    """Write down the node of this process, if it is one of Ray's, and the name of its actor or, without one, its class."""
+    """Write down the node of this process, if it is one of Ray's, and the name of its actor, or else its class."""
     if ray.is_initialized():
         context = ray.get_runtime_context()
         # Ray makes the class the title of the process.
