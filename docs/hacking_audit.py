@@ -194,9 +194,7 @@ def rows_of(text: str) -> dict[str, str]:
 
 def page(rows: Iterable[str], left_out: list[str]) -> str:
     """The page, as Markdown."""
-    slow = ", ".join(
-        f"`{name}` {first} and {last}, of a task each" for name, ((first, _), (last, _)) in SLOW.items()
-    )
+    slow = ", ".join(f"`{name}` {first} and {last}, of a task each" for name, ((first, _), (last, _)) in SLOW.items())
     return "\n".join([
         "# Hacking audit",
         "",
