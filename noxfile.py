@@ -385,8 +385,10 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def audit(session: nox.Session) -> None:
     """What answers earn that solve nothing, for every id that needs no network; writes docs/hacking_audit.md."""
-    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
-    run(session, python, "docs/hacking_audit.py", *session.posargs)
+    extras = [*ENVIRONMENTS, "textarena", "ray"]
+    python = environment(session, "core", ADAPTER_PYTHON, extras, CORE_GROUPS)
+    path = path_with_postgres_server(session)
+    run(session, python, "docs/hacking_audit.py", *session.posargs, PATH=path)
 
 
 @nox.session

@@ -16,7 +16,7 @@ import torch
 from babble import Babble
 from brute_force import expected, gae, returns_to_go
 from runs import GAMMA, Run, WatchedLearner, arguments, train, train_with_sgd
-from same_tasks import SETTINGS, assert_first_batch
+from same_tasks import LIMITED, assert_first_batch, assert_two_at_once
 from training_run import token_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -56,10 +56,11 @@ def logprob(policy: Any, before: Sequence[int], ids: Sequence[int]) -> torch.Ten
     return token_logprobs(policy, torch.tensor([*before, *ids]))[len(before) - 1 :].sum()
 
 
-def test_the_seed_decides_the_first_batch(model: Path):
+def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path):
     sizes = {"rollout_batch_size_per_device": 8, "train_batch_size": 8, "max_train": 8, "max_model_len": 1024}
-    run = train(arguments(model, **SETTINGS, **sizes))
+    run = train(arguments(model, **LIMITED, **sizes))
     assert_first_batch((one.env_id, one.seed) for one in summaries(run, 0))
+    assert_two_at_once(run.training_episodes)
 
 
 # -- one episode per environment, plain SGD ----------------------------------------------------------------------------

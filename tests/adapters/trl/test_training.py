@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from babble import Babble
-from same_tasks import SETTINGS, assert_first_batch
+from same_tasks import LIMITED, assert_first_batch, assert_two_at_once
 from spy import SpyTrainer, assert_same
 
 import gem_core
@@ -38,10 +38,11 @@ def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
 
 
-def test_the_seed_decides_the_first_batch(trainer):
-    run = trainer(cls=SpyTrainer, **SETTINGS)
+def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(trainer):
+    run = trainer(cls=SpyTrainer, **LIMITED)
     run.train()
     assert_first_batch((episode.env_id, episode.seed) for episode in run.batches[0].episodes)
+    assert_two_at_once(run.batches[0].episodes)
 
 
 class Retooled(Babble):

@@ -14,7 +14,12 @@ import pytest
 import torch
 from brute_force import expected, returns_to_go
 from byte_level import byte_level_bpe
-from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
+from hostile_run import (
+    assert_every_episode_is_counted,
+    assert_groups_play_one_task,
+    assert_nothing_stopped_it,
+    assert_the_limit_held,
+)
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
@@ -61,6 +66,7 @@ SGD = [
 HOSTILE = [
     "gem.env=[test:Babble-v0,test:Hostile-v0,test:Chatty-v0]",
     "gem.env_weights=[2,3,1]",
+    "gem.env_limits=[1,0,0]",
     "gem.eval_env=game:Corridor-v0",
     "gem.eval_episodes=4",
     "gem.row=turn",
@@ -97,6 +103,10 @@ def test_every_episode_is_counted(hostile: Run):
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
+
+
+def test_an_environment_has_as_many_episodes_under_way_as_its_limit_allows(hostile: Run):
+    assert_the_limit_held(hostile)
 
 
 def test_the_seed_decides_every_task_on_two_ranks(hostile: Run):
