@@ -148,6 +148,13 @@ def verl_vllm(session: nox.Session) -> None:
 
 
 @nox.session
+def verl_pictures(session: nox.Session) -> None:
+    """A tiny vision-language model learns to count in verl's own loop; minutes, so not part of `tests`."""
+    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/picture_learning.py", *session.posargs)
+
+
+@nox.session
 def dense(session: nox.Session) -> None:
     """Search by meaning, with FAISS and sentence-transformers; large, so not part of `tests`."""
     extras = ["search", "search-server", "search-dense"]
@@ -178,10 +185,11 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
-def scienceworld_contract(session: nox.Session) -> None:
-    """The conformance kit on a task of ScienceWorld; minutes, so not part of `tests`."""
+def hubs_contract(session: nox.Session) -> None:
+    """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    run(session, python, "-m", "pytest", "tests/plugins/scienceworld/contract.py", *session.posargs)
+    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    run(session, python, "-m", "pytest", *files, *session.posargs)
 
 
 @nox.session
