@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,17 +37,23 @@ class Supervisor:
         self._used: dict[psutil.Process, float] = {}
 
     def run(self, words: list[str], log: Path) -> dict[str, float]:
-        """Run a program to its end. What is left of it after `PATIENCE`, or when this process is stopped, is killed.
+        """Run a program to its end.
+
+        What is left of it after `PATIENCE`, or when this process is terminated or loses its parent, is killed.
 
         Returns:
             `code`, the program's exit code; `cpu`, seconds of all its processes; `left`, how many had to be killed.
         """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        parent = os.getppid()
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
         try:
             with log.open("wb") as output:
                 program = psutil.Popen(words, stdout=output, stderr=subprocess.STDOUT)
             while program.poll() is None:
                 self._alive()
+                if os.getppid() != parent:
+                    sys.exit("the process that wanted this run has ended")
                 time.sleep(PAUSE)
             deadline = time.monotonic() + PATIENCE
             while self._alive() and time.monotonic() < deadline:

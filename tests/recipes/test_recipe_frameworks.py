@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
+from waiting import wait_until
 
 from gem_core import make
 from recipes.command import main
 from recipes.frameworks.corridor import DENSE, NEARER
 from recipes.frameworks.declared import FRAMEWORKS, STUDY
-from recipes.frameworks.programs import python_of, run
+from recipes.frameworks.programs import ROOT, python_of, run
 from recipes.results import RecipeError, declared, read
 
 PYTHON = Path(sys.executable)
@@ -48,6 +52,21 @@ def test_a_program_that_fails_is_an_error_that_names_the_log(tmp_path: Path) -> 
     with pytest.raises(RecipeError, match=f"exit code 3. Next: read {tmp_path}/log"):
         run(PYTHON, ["-c", "print('why'); raise SystemExit(3)"], tmp_path / "log")
     assert (tmp_path / "log").read_text() == "why\n"
+
+
+@pytest.mark.parametrize("how", ["the supervisor is terminated", "its parent is killed"])
+def test_a_program_does_not_outlive_who_wanted_it(tmp_path: Path, how: str) -> None:
+    sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"
+    command = [sys.executable, "-m", "recipes.frameworks.supervisor", str(tmp_path / "log")]
+    command += [sys.executable, "-c", sleeper]
+    if how == "its parent is killed":
+        wait = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+        command = [sys.executable, "-c", wait, *command]
+    with subprocess.Popen(command, cwd=ROOT) as started:
+        wait_until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().endswith("\n"))
+        program = int((tmp_path / "log").read_text())
+        started.send_signal(signal.SIGTERM if how == "the supervisor is terminated" else signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(program))
 
 
 def test_a_framework_without_environment_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
