@@ -188,7 +188,7 @@ def hubs(session: nox.Session) -> None:
 def hubs_contract(session: nox.Session) -> None:
     """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    files = [f"tests/plugins/{hub}/{hub}_contract.py" for hub in ("scienceworld", "textarena")]
     run(session, python, "-m", "pytest", *files, *session.posargs)
 
 
