@@ -39,8 +39,8 @@ BROWSERS = ("chromium", "google-chrome")
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_GROUPS = ["test", "tokenizers", "servers"]
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-# What `tests` runs besides Python 3.11. 3.12 has passed whenever both neighbors passed. Plugins have no fault on 3.10 that
-# the type checker, which assumes 3.10, or `test_import.py` misses.
+# What `tests` runs besides Python 3.11. 3.12 has passed whenever both neighbors passed. Plugins have had no fault on 3.10
+# that the type checker, which assumes 3.10, or `test_import.py` misses.
 OTHER_PYTHONS = [("plugins", "3.13"), ("core", "3.10"), ("core", "3.13")]
 ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
@@ -135,7 +135,7 @@ def trl(session: nox.Session) -> None:
 @nox.session
 def verl(session: nox.Session) -> None:
     """The verl adapter against the installed verl, its types, and its example."""
-    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    python = verl_environment(session)
     pyright(session, python, "adapters/verl", "adapters/cpu/gem_cpu/verl")
     run(session, python, "-m", "pytest", "tests/adapters/verl", *session.posargs)
 
@@ -356,22 +356,23 @@ def staleness(session: nox.Session) -> None:
 
 @nox.session
 def clusters(session: nox.Session) -> None:
-    """verl on two nodes of a Ray cluster on this machine; minutes, so not part of `tests`."""
-    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
-    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/two_nodes.py", *session.posargs)
+    """verl, OpenRLHF and ROLL on two nodes of a Ray cluster on this machine; minutes, so not part of `tests`."""
+    each_adapter(session, "two_nodes.py")
 
 
 def each_adapter(session: nox.Session, file: str) -> None:
-    """Run the tests in this file of each adapter, in the adapter's environment."""
+    """Run the tests in this file of each adapter that has it, in the adapter's environment."""
     environments = {
-        "trl": trl_environment(session),
-        "verl": environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]]),
-        "openrlhf": openrlhf_environment(session),
-        "oat": oat_environment(session),
-        "roll": roll_environment(session),
+        "trl": trl_environment,
+        "verl": verl_environment,
+        "openrlhf": openrlhf_environment,
+        "oat": oat_environment,
+        "roll": roll_environment,
     }
-    for adapter, python in environments.items():
-        run(session, python, "-m", "pytest", "-s", f"tests/adapters/{adapter}/{file}", *session.posargs)
+    for adapter, made in environments.items():
+        tests = Path("tests", "adapters", adapter, file)
+        if tests.exists():
+            run(session, made(session), "-m", "pytest", "-s", str(tests), *session.posargs)
 
 
 @nox.session
@@ -384,8 +385,10 @@ def parity(session: nox.Session) -> None:
 @nox.session
 def audit(session: nox.Session) -> None:
     """What answers earn that solve nothing, for every id that needs no network; writes docs/hacking_audit.md."""
-    python = environment(session, "core", ADAPTER_PYTHON, [*ENVIRONMENTS, "ray"], CORE_GROUPS)
-    run(session, python, "docs/hacking_audit.py", *session.posargs)
+    extras = [*ENVIRONMENTS, "textarena", "ray"]
+    python = environment(session, "core", ADAPTER_PYTHON, extras, CORE_GROUPS)
+    path = path_with_postgres_server(session)
+    run(session, python, "docs/hacking_audit.py", *session.posargs, PATH=path)
 
 
 @nox.session
@@ -489,6 +492,11 @@ def vllm_environment(session: nox.Session, adapter: str, vllm: str, *extras: str
     needs = (HERE / "constraints" / f"{adapter}_vllm_requirements.txt").read_text().splitlines()
     first = [[TORCH], [TORCH, *(line for line in needs if not line.startswith("#"))], ["--no-deps", vllm]]
     return environment(session, f"{adapter}_vllm", ADAPTER_PYTHON, [adapter, *extras], ["test"], first=first)
+
+
+def verl_environment(session: nox.Session) -> Path:
+    """verl with the CPU build of torch."""
+    return environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
 
 
 def openrlhf_environment(session: nox.Session) -> Path:

@@ -1,15 +1,18 @@
 """Runs the hacking audit over all ids that need no network, and writes docs/hacking_audit.md.
 
-python docs/hacking_audit.py              # play, write, and fail where a bound is exceeded
-python docs/hacking_audit.py rg:maze      # play these ids only, print the rows, and write nothing
+python docs/hacking_audit.py                        # play, write, and fail where a bound is exceeded
+python docs/hacking_audit.py rg:maze                # play these ids only, print the rows, and write nothing
+python docs/hacking_audit.py --write 'webshop:*'    # play these ids only, and replace their rows in the page
 """
 
 from __future__ import annotations
 
+import argparse
 import fnmatch
+import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +25,20 @@ from gem_core.testing.audit import ROUNDS
 from gem_grading import Grade
 
 PAGE = Path(__file__).parent / "hacking_audit.md"
-NAMESPACES = ("game", "math", "code", "qa", "logic", "eval", "rg")
+GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")
+NAMESPACES = (*GRADED, "visual", "webshop", "desk", "match", "textarena", "terminal", "postgres")
+PARTS = ("terminal:*-v0", "postgres:*-v0")
+"""Ids with some of the tasks of `Tasks-v0`, which alone is audited."""
+OPPONENTS = {
+    "match:IteratedDilemma-v0": "tit for tat",
+    "match:KuhnPoker-v0": "random",
+    "match:Negotiation-v0": "fair",
+    "match:TicTacToe-v0": "optimal",
+    "textarena:*": "random",
+}
+"""Who plays against the policy: `player 1`. By id or pattern; TextArena's games for one player are not audited."""
+SLOW = {"terminal": ((1, None), (4, 12)), "postgres": ((1, None), (4, 12)), "desk": ((2, None), (15, 20))}
+"""Rounds where every episode starts a process, or takes 200 turns."""
 WORKERS = 2
 SECONDS = 1.0
 """Time that grading an answer may take, as in the environment."""
@@ -109,25 +125,34 @@ def bound_of(env_id: str) -> Bound:
     return next((bound for pattern, bound in BOUNDS.items() if fnmatch.fnmatchcase(env_id, pattern)), Bound())
 
 
-def shipped() -> Iterator[tuple[str, bool]]:
-    """Every id, and whether it can be played without the network."""
-    for namespace in NAMESPACES:
+def shipped(namespaces: Sequence[str] = NAMESPACES) -> Iterator[tuple[str, bool]]:
+    """Every id that is audited or lacks its data, and whether it can be played without the network."""
+    for namespace in namespaces:
         for registration in manager.registrations("gem_envs", namespace):
-            yield registration.spec.id, not _needs_data(registration.spec)
+            spec = registration.spec
+            alone = namespace == "textarena" and "several agents" not in spec.tags
+            part = any(fnmatch.fnmatchcase(spec.id, pattern) for pattern in PARTS) and not spec.id.endswith(":Tasks-v0")
+            if not alone and not part:
+                yield spec.id, not _needs_data(spec)
 
 
 def _needs_data(spec: EnvSpec) -> bool:
     dataset = str(spec.kwargs.get("dataset", ""))
-    return spec.id.endswith(":Dataset") or ("/" in dataset and not dataset.startswith("package:"))
+    anything = spec.id.endswith(":Dataset") or "any-folder" in spec.tags
+    return anything or ("/" in dataset and not dataset.startswith("package:"))
 
 
 def audited(env_id: str) -> HackingAudit:
     """The audit of one id, in a worker."""
-    import gem_reasoning_gym.env
+    namespace = env_id.partition(":")[0]
+    if namespace == "rg":
+        import gem_reasoning_gym.env
 
-    # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
-    gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
-    return audit_env(env_id)
+        # The answers are ours and harmless. A process for each, as for answers of a policy, would take hours.
+        gem_reasoning_gym.env.grade = _grade  # pyright: ignore[reportPrivateImportUsage]
+    other = next((name for pattern, name in OPPONENTS.items() if fnmatch.fnmatchcase(env_id, pattern)), None)
+    kwargs = {"opponents": {"player 1": other}} if other else {}
+    return audit_env(env_id, rounds=SLOW.get(namespace, ROUNDS), **kwargs)
 
 
 def _grade(function: str, *arguments: Any, timeout: float) -> Grade:
@@ -162,9 +187,14 @@ def cell(text: str) -> str:
     return f"`{short.replace('`', chr(39)).replace('|', '/')}`"
 
 
-def page(audits: list[HackingAudit], left_out: list[str]) -> str:
+def rows_of(text: str) -> dict[str, str]:
+    """The rows of a page, by id."""
+    return {found[1]: found[0] for found in re.finditer(r"^\| `([\w.:-]+)` \|.*$", text, re.MULTILINE)}
+
+
+def page(rows: Iterable[str], left_out: list[str]) -> str:
     """The page, as Markdown."""
-    tried = sorted(audit.policies for audit in audits)
+    slow = ", ".join(f"`{name}` {first} and {last}, of a task each" for name, ((first, _), (last, _)) in SLOW.items())
     return "\n".join([
         "# Hacking audit",
         "",
@@ -173,35 +203,47 @@ def page(audits: list[HackingAudit], left_out: list[str]) -> str:
         "What the best policy earns that solves nothing: a constant, a piece of the question, an answer or a piece",
         "of another question, an expression over what a grader has in its hands, nonsense; in games of several turns,",
         "each of these again and again, and valid actions in turn.",
-        f"{tried[0]} to {tried[-1]} policies play the first {ROUNDS[0][0]} entries of each id, and the best play",
-        f"{audits[0].entries}. `gem_core.testing.audit_env` and `check_hacking` do the same for your environments.",
+        f"Some hundred policies play the first {ROUNDS[0][0]} entries of each id, and the best play {ROUNDS[-1][0]}.",
+        f"Where episodes are slow, they are fewer: {slow}.",
+        "`gem_core.testing.audit_env` and `check_hacking` do the same for your environments.",
         "",
         "A bound is the most that such a policy may earn, as mean return and share of successes. It has a reason where",
         f"it is more than {Bound().reward:g} / {Bound().success:.0%}.",
         "",
         "| id | best answer | mean return | most often right | share | bound | reason |",
         "| --- | --- | --- | --- | --- | --- | --- |",
-        *(row(audit) for audit in audits),
+        *rows,
         "",
         f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
-        "They have the classes of `math:Sample`, `qa:Sample` and `code:Sample`.",
+        "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
+        "`postgres:Tasks-v0`. The other ids of `terminal:` and `postgres:` have some of the tasks of these.",
         "",
     ])  # fmt: skip
 
 
-def main(chosen: list[str]) -> None:
+def main(options: argparse.Namespace) -> None:
     known = [*shipped()]
-    ids = chosen or [env_id for env_id, playable in known if playable]
+    playable = [env_id for env_id, here in known if here]
+    chosen = [one for one in playable if any(fnmatch.fnmatchcase(one, pattern) for pattern in options.ids)]
     audits: list[HackingAudit] = []
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
-        for audit in pool.map(audited, ids):
+        for audit in pool.map(audited, chosen):
             audits.append(audit)
             print(row(audit), flush=True)
-    if not chosen:
-        PAGE.write_text(page(audits, [env_id for env_id, playable in known if not playable]))
+    if options.write or chosen == playable:
+        rows = rows_of(PAGE.read_text()) | {audit.env_id: row(audit) for audit in audits}
+        listed = [rows[env_id] for env_id in dict.fromkeys(playable) if env_id in rows]
+        PAGE.write_text(page(listed, [env_id for env_id, here in known if not here]))
     if problems := [problem for audit in audits if (problem := audit.problem(bound_of(audit.env_id)))]:
         sys.exit("\n".join(problems))
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("ids", nargs="*", default=["*"], help="ids or patterns")
+    parser.add_argument("--write", action="store_true", help="replace the rows of these ids in the page")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(_options())

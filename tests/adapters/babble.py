@@ -6,18 +6,27 @@ import os
 import signal
 import time
 import zlib
+from collections import defaultdict
 from typing import Any
+from weakref import WeakSet
 
 import gem_core
+
+UNDER_WAY: defaultdict[type, WeakSet[Any]] = defaultdict(WeakSet)
+"""The environments of this process whose episode is under way, by class."""
 
 WORDS = ["north", "south", "east", "west", "river", "stone", "light", "cloud"]
 
 
 class Babble(gem_core.Env):
-    """Episodes of 1 to 4 turns; the reward depends on the seed, the turn and the action."""
+    """Episodes of 1 to 4 turns; the reward depends on the seed, the turn and the action.
+
+    `info["at_once"]` counts the episodes of the class that are under way in this process, with this one.
+    """
 
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
+        UNDER_WAY[type(self)].add(self)
         self.turns_left = self.rng.randint(1, 4)
         return self._words(), {}
 
@@ -25,7 +34,14 @@ class Babble(gem_core.Env):
         self.turns_left -= 1
         taste = zlib.crc32(action.encode("utf-8", "backslashreplace")) % 1000 / 1000
         over = self.turns_left == 0
-        return self._words(), taste + self.rng.uniform(-1, 1), over, False, {"success": taste > 0.5}
+        info = {"success": taste > 0.5, "at_once": len(UNDER_WAY[type(self)])}
+        if over:
+            UNDER_WAY[type(self)].discard(self)
+        return self._words(), taste + self.rng.uniform(-1, 1), over, False, info
+
+    def close(self) -> None:
+        UNDER_WAY[type(self)].discard(self)
+        super().close()
 
     def sample_random_action(self) -> str:
         return self.rng.choice(WORDS)
@@ -75,7 +91,16 @@ class Chatty(Babble):
         return "north " * 200_000, reward, False, False, info
 
 
+class Wander(Babble):
+    """Episodes of 24 turns, which outlast a small context."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        opening = super().reset(seed=seed)
+        self.turns_left = 24
+        return opening
+
+
 def register() -> None:
     """Register the environments in this process."""
-    for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Hostile": Hostile, "Chatty": Chatty}.items():
-        gem_core.register(f"test:{name}-v0", entry_point)
+    for kind in (Babble, Fragile, Hostile, Chatty, Wander):
+        gem_core.register(f"test:{kind.__name__}-v0", kind)

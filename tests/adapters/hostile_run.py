@@ -1,6 +1,7 @@
 """Checks of a run of three batches with misbehaving environments, for any framework.
 
-A batch is 12 tasks, each played twice: 4 of Babble, 6 of Hostile, 2 of Chatty.
+A batch is 12 tasks, each played twice: 4 of Babble, 6 of Hostile, 2 of Chatty. In each process, one episode of Babble
+is under way at a time (`env_limits`).
 """
 
 from __future__ import annotations
@@ -48,3 +49,13 @@ def assert_groups_play_one_task(run: TrainingRun) -> None:
     assert len(seeds) == TASKS * BATCHES
     assert all(len(one) == 2 and len({*one}) == 1 for one in seeds.values())
     assert len({one[0] for one in seeds.values()}) == TASKS * BATCHES
+
+
+def assert_the_limit_held(run: TrainingRun) -> None:
+    """Episodes of Babble came one after the other, and those of the other environments did not."""
+    at_once: dict[str, int] = defaultdict(int)
+    for episode in run.episodes:
+        for turn in episode.turns:
+            at_once[episode.env_id] = max(at_once[episode.env_id], turn.info.get("at_once", 0))
+    assert at_once["test:Babble-v0"] == 1
+    assert at_once["test:Hostile-v0"] > 1

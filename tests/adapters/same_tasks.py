@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from gem_core.rollout import Episode
 from gem_core.seeding import derive_seed
 
 SEED = 7
 SETTINGS: dict[str, Any] = {"env": ["test:Babble-v0", "game:Corridor-v0"], "env_weights": [3.0, 1.0], "seed": SEED}
 """Settings of the run, by the core's names."""
+
+LIMITED = {**SETTINGS, "env_limits": [2, 0]}
+"""The same with places for two episodes of Babble at once. The tasks do not change."""
 
 FIRST_BATCH = [
     ("test:Babble-v0", 214753494406455218),
@@ -35,3 +39,9 @@ def assert_first_batch(played: Iterable[tuple[str, int]]) -> None:
     """Assert that these episodes, as `(env_id, seed)` in any order, are exactly the tasks of the first batch."""
     assert first_batch_of(SEED) == FIRST_BATCH
     assert sorted(played) == sorted(FIRST_BATCH)
+
+
+def assert_two_at_once(episodes: Iterable[Episode]) -> None:
+    """Assert that two episodes of Babble were under way at once, and never more."""
+    at_once = {turn.info["at_once"] for one in episodes if one.env_id == "test:Babble-v0" for turn in one.turns}
+    assert at_once == {1, 2}

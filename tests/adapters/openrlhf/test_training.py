@@ -13,7 +13,12 @@ import pairs_match
 import pytest
 import torch
 from brute_force import expected, gae, returns_to_go
-from hostile_run import assert_every_episode_is_counted, assert_groups_play_one_task, assert_nothing_stopped_it
+from hostile_run import (
+    assert_every_episode_is_counted,
+    assert_groups_play_one_task,
+    assert_nothing_stopped_it,
+    assert_the_limit_held,
+)
 from runs import Run, loss_tokens, train, trained_responses
 from training_run import SECONDS, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
@@ -45,6 +50,7 @@ def hostile(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run
     flags = [
         *("--gem.env", "test:Babble-v0", "test:Hostile-v0", "test:Chatty-v0"),
         *("--gem.env_weights", "2", "3", "1"),
+        *("--gem.env_limits", "1", "0", "0"),
         *("--gem.eval_env", "game:Corridor-v0"),
         *("--gem.eval_episodes", "4"),
         *("--gem.steps", "3"),
@@ -86,6 +92,10 @@ def test_every_episode_is_counted(hostile: Run):
 
 def test_members_of_a_group_play_the_same_task(hostile: Run):
     assert_groups_play_one_task(hostile)
+
+
+def test_an_environment_has_as_many_episodes_under_way_as_its_limit_allows(hostile: Run):
+    assert_the_limit_held(hostile)
 
 
 def test_the_seed_decides_the_tasks(hostile: Run):

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from babble import Babble
-from same_tasks import SETTINGS, assert_first_batch
+from same_tasks import LIMITED, assert_first_batch, assert_two_at_once
 from spy import SpyTrainer, assert_same
 
 import gem_core
@@ -38,10 +38,11 @@ def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
 
 
-def test_the_seed_decides_the_first_batch(trainer):
-    run = trainer(cls=SpyTrainer, **SETTINGS)
+def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(trainer):
+    run = trainer(cls=SpyTrainer, **LIMITED)
     run.train()
     assert_first_batch((episode.env_id, episode.seed) for episode in run.batches[0].episodes)
+    assert_two_at_once(run.batches[0].episodes)
 
 
 class Retooled(Babble):
@@ -244,23 +245,8 @@ def test_same_seed_same_run(trainer):
     assert records[0] == records[1]
 
 
-class Wander(Babble):
-    """Episodes of 24 turns."""
-
-    def reset(self, seed=None, **options):
-        opening = super().reset(seed=seed)
-        self.turns_left = 24
-        return opening
-
-
-@pytest.fixture
-def wander() -> str:
-    gem_core.register("test:Wander-v0", Wander)
-    return "test:Wander-v0"
-
-
-def test_summaries_and_what_follows_them_are_trained_as_they_were_sampled(trainer, wander):
-    run = trainer(cls=SpyTrainer, env=wander, compaction="policy", max_context_tokens=250)
+def test_summaries_and_what_follows_them_are_trained_as_they_were_sampled(trainer):
+    run = trainer(cls=SpyTrainer, env="test:Wander-v0", compaction="policy", max_context_tokens=250)
     run.train()
     [batch] = run.batches
     assert all(len(one.turns) > 24 and one.summary().compactions for one in batch.episodes)
