@@ -1,24 +1,32 @@
 """Learning while sampling runs ahead in TRL, with and without a correction, beside the synchronous run.
 
-    python benchmarks/lag_seeds.py [--tasks corridor guess] [--seeds 3] [--lags 1 4] [--correction tis]
+    python benchmarks/lag_seeds.py [--tasks corridor guess] [--seeds 3] [--lags 1 4] [--correction tis] \\
+        [--output runs/lag_seeds] [--minutes 9]
 
 Settings are those of `benchmarks/curves.py`; all runs of a task start from the same warm-started weights. How old the
 tokens are depends on how fast sampler and trainer are, up to the bound, so the mean staleness is printed, too.
-Prints a line for each run as it ends: success, mean of all updates and of the last ten.
+
+Each run that ends adds a line to `runs.jsonl` in the output folder, and runs that have one are not repeated. After
+`minutes`, no further run begins; the same command continues. At the end it prints a table: success, mean of all updates
+and of the last ten, for each seed.
 """
 
 from __future__ import annotations
 
-import copy
+import itertools
+import json
 import statistics
 import tempfile
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 import tyro
 from curves import SHARED, TASKS
 from curves_trl import train
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gem_tiny import tiny_policy
 
@@ -31,29 +39,80 @@ class Options:
     seeds: int = 3
     lags: tuple[int, ...] = (1, 4)
     correction: str = "tis"
+    output: Path = Path("runs/lag_seeds")
+    minutes: float = 9.0
 
 
 def main(options: Options) -> None:
     torch.set_num_threads(1)
+    ends = time.monotonic() + 60 * options.minutes
     ways = [(0, "none"), *((lag, one) for lag in options.lags for one in ("none", options.correction))]
-    print("| task | seed | bound | correction | mean staleness | success, all updates | last ten |", flush=True)
-    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for task in options.tasks:
+    done = finished(options.output)
+    # Seed by seed, so that an unfinished series compares as many seeds of each way.
+    for task, seed, (lag, correction) in itertools.product(options.tasks, range(options.seeds), ways):
+        if (task, seed, lag, correction) in done:
+            continue
+        if time.monotonic() > ends:
+            break
+        line = {"task": task, "seed": seed, "lag": lag, "correction": correction}
+        line |= measure(warm_model(options.output, task), task, seed, lag, correction)
+        with (options.output / "runs.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    report(options, ways, finished(options.output))
+
+
+def finished(folder: Path) -> dict[tuple[str, int, int, str], dict[str, Any]]:
+    """The lines of finished runs, by task, seed, lag and correction."""
+    path = folder / "runs.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {(one["task"], one["seed"], one["lag"], one["correction"]): one for one in lines}
+
+
+def warm_model(output: Path, task: str) -> Path:
+    """The folder of the weights that all runs of a task start from."""
+    folder = output / f"model-{task}"
+    if not (folder / "complete").exists():
         game: dict[str, Any] = TASKS[task]
-        model, tokenizer = tiny_policy(game["env"], warm_start_steps=game["warm_start_steps"], seed=0)
-        for seed in range(options.seeds):
-            for lag, correction in ways:
-                with tempfile.TemporaryDirectory() as folder:
-                    settings = {**SHARED, **game, "folder": folder, "seed": seed}
-                    more = {"max_staleness": lag, "correction": correction, "disable_tqdm": True}
-                    lines = train(copy.deepcopy(model), tokenizer, settings, **more)
-                success = [line["episode/success"] for line in lines]
-                age = statistics.fmean(line["staleness/mean"] for line in lines)
-                print(
-                    f"| {task} | {seed} | {lag} | {correction} | {age:.2f} | {statistics.fmean(success):.3f} | "
-                    f"{statistics.fmean(success[-10:]):.3f} |",
-                    flush=True,
-                )
+        for part in tiny_policy(game["env"], warm_start_steps=game["warm_start_steps"], seed=0):
+            part.save_pretrained(folder)
+        (folder / "complete").touch()
+    return folder
+
+
+def measure(start: Path, task: str, seed: int, lag: int, correction: str) -> dict[str, float]:
+    """One run: mean staleness, success of all updates and of the last ten, and CPU seconds."""
+    model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
+    used = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {**SHARED, **TASKS[task], "folder": folder, "seed": seed}
+        more = {"max_staleness": lag, "correction": correction, "disable_tqdm": True}
+        lines = train(model, AutoTokenizer.from_pretrained(start), settings, **more)
+    success = [line["episode/success"] for line in lines]
+    return {
+        "staleness": statistics.fmean(line["staleness/mean"] for line in lines),
+        "success": statistics.fmean(success),
+        "last_ten": statistics.fmean(success[-10:]),
+        "cpu": time.process_time() - used,
+    }
+
+
+def report(
+    options: Options, ways: list[tuple[int, str]], done: dict[tuple[str, int, int, str], dict[str, Any]]
+) -> None:
+    """Print a line for each task and way."""
+    print("| task | bound | correction | mean staleness | success, all updates | mean | last ten | mean |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for task, (lag, correction) in itertools.product(options.tasks, ways):
+        keys = [(task, seed, lag, correction) for seed in range(options.seeds)]
+        if runs := [done[key] for key in keys if key in done]:
+            age = statistics.fmean(one["staleness"] for one in runs)
+            columns = [column(runs, name) for name in ("success", "last_ten")]
+            print(f"| {task} | {lag} | {correction} | {age:.2f} | {' | '.join(columns)} |")
+
+
+def column(runs: list[dict[str, Any]], name: str) -> str:
+    """The numbers of all runs and their mean."""
+    return f"{', '.join(f'{one[name]:.3f}' for one in runs)} | {statistics.fmean(one[name] for one in runs):.3f}"
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
 """Environments with long-tailed latencies: how long sampler and trainer work, synchronous against asynchronous.
 
-    python benchmarks/stragglers.py [--frameworks simulated trl openrlhf] [--lags 0 1 2 4] [--updates 8] \\
-        [--seconds-per-token 0.04] [--at-once] [--json FILE]
+    python benchmarks/stragglers.py [--frameworks simulated trl verl openrlhf] [--lags 0 1 2 4] [--updates 8] \\
+        [--python FRAMEWORK=PYTHON ...] [--seconds-per-token 0.04] [--at-once] [--json FILE]
 
 A step of an environment takes a lognormal time (median 0.2 s, 99th percentile 10 s), as its seed says; an episode has 1
 to 8 turns. A generation takes a fixed time per token, and an update a fixed time. All three are sleeps, so a busy
 machine changes little, and different runs play the same episodes with the same latencies.
 
-`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl` and `openrlhf` are real
-trainings of a tiny model, with the sleeps added, each in the environment of its nox session. Frameworks and lags run
-one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
+`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl` and `openrlhf` are
+real trainings of a tiny model, with the sleeps added; `--python` names the Python of their environments. Frameworks and
+lags run one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
 
-A sampler works from the beginning to the end of a call; so does a trainer. The shares are of the time from the first
-call of the sampler to the end of the last update. Lag 0 is synchronous. `first come` is the synchronous run with
-`min_generation_batch=1`.
+A sampler works from the beginning to the end of a call; so does a trainer. The shares of the whole run are of the time
+from the first call of the sampler to the end of the last update. The steady shares leave out the start and the end of a
+run: they are of the time from the beginning of the first update to the beginning of the last one before which a batch
+may still be begun. With verl both share the devices, so `either` says how long these work. Lag 0 is synchronous.
+`first come` is the synchronous run with `min_generation_batch=1`.
 
 Also printed: the Kolmogorov-Smirnov test of the lengths of episodes that reached training against those of all episodes
 that were begun, and the tasks that were begun and finished and did not reach training.
@@ -186,6 +188,57 @@ def trl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     Slow(tiny_model(made, seed=0), args, made).train()
 
 
+def verl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
+    """verl's trainer on a CPU: sampling stops during updates, because both share the devices."""
+    from gem_cpu.processes import python_path
+    from gem_tiny import tiny_model, tiny_tokenizer
+
+    made = tiny_tokenizer([QUICK])  # it plays its environments, and a straggler takes its time
+    tiny_model(made, seed=0).save_pretrained(folder / "model")
+    made.save_pretrained(folder / "model")
+    settings = {
+        "gem.env": ENV_ID,
+        "gem.modules": "[stragglers]",
+        "gem.max_staleness": lag,
+        "gem.max_response_tokens": TOKENS,
+        "gem.report": folder / "report",
+        "actor_rollout_ref.model.path": folder / "model",
+        "actor_rollout_ref.model.external_lib": "stragglers",  # in the servers, too
+        "actor_rollout_ref.actor.ppo_mini_batch_size": ENVS,
+        "data.max_prompt_length": 128,
+        "data.max_response_length": 384,
+        "data.train_batch_size": ENVS,
+        "trainer.default_local_dir": folder / "checkpoints",
+        "trainer.save_freq": -1,
+        "trainer.total_training_steps": updates,
+        "trainer.val_before_train": False,
+    }
+    command = [sys.executable, "-m", "gem_cpu.verl", "1", *(f"{name}={value}" for name, value in settings.items())]
+    environment = {**os.environ, "PYTHONPATH": python_path(Path(__file__).parent)}
+    subprocess.run(command, env=environment, check=True)
+
+
+def slow_verl() -> None:
+    """In a process of verl: add the sleeps, before each token of a batch, which an update may interrupt."""
+    from gem_cpu.sampling import Engine
+
+    generate = Engine.generate
+
+    def slow(self: Any, requests: Any, interrupted: Callable[[], bool] = lambda: False) -> Any:
+        def after_a_token() -> bool:
+            time.sleep(SECONDS_PER_TOKEN)
+            return interrupted()
+
+        with at_work("sampler"):
+            return generate(self, requests, after_a_token)
+
+    Engine.generate = slow
+    if "gem_verl.trainer" in sys.modules:  # the process that has verl's loop
+        from gem_verl.trainer import TurnTrainer
+
+        TurnTrainer._update_actor = slowed(TurnTrainer._update_actor, "trainer", SECONDS_PER_UPDATE)
+
+
 def openrlhf(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     """OpenRLHF's trainers on a CPU: its queue where it samples ahead."""
     from gem_cpu.processes import python_path
@@ -241,6 +294,7 @@ def slow_openrlhf() -> None:
 FRAMEWORKS: dict[str, Callable[[Path, int, bool, int], None]] = {
     "simulated": simulated,
     "trl": trl,
+    "verl": verl,
     "openrlhf": openrlhf,
 }
 
@@ -248,22 +302,26 @@ FRAMEWORKS: dict[str, Callable[[Path, int, bool, int], None]] = {
 # -- the figures -------------------------------------------------------------------------------------------------------
 
 
-def figures(folder: Path, updates: int) -> dict[str, float]:
+def figures(folder: Path, lag: int, updates: int) -> dict[str, float]:
     """The figures of a finished run.
 
     Args:
         folder: of its logs.
+        lag: its bound.
         updates: how many it made.
     """
     from scipy.stats import ks_2samp
 
     spans = {name: np.array(sorted(notes(folder, name))) for name in ("sampler", "trainer")}
+    spans["either"] = np.array(sorted([*spans["sampler"].tolist(), *spans["trainer"].tolist()]))
     begin, end = spans["sampler"][0, 0], spans["trainer"][:, 1].max()
     begun, finished = (dict(notes(folder, name)) for name in ("begun", "finished"))
     trained = dict(notes(folder, "trained")) or finished
+    shares = {name: share(one, begin, end) for name, one in spans.items()}
+    first, last = spans["trainer"][0, 0], spans["trainer"][updates - 1 - lag, 0]
     return {
-        "sampler": covered(spans["sampler"], end) / (end - begin),
-        "trainer": covered(spans["trainer"], end) / (end - begin),
+        **shares,
+        **{f"steady_{name}": share(one, first, last) for name, one in spans.items()},
         "seconds_per_update": (end - begin) / updates,
         "ks_p": float(ks_2samp([*trained.values()], [*begun.values()]).pvalue),
         "trained": len(trained),
@@ -272,19 +330,21 @@ def figures(folder: Path, updates: int) -> dict[str, float]:
     }
 
 
-def covered(spans: np.ndarray[Any, Any], end: float) -> float:
-    """Seconds up to `end` that at least one of the spans covers: (spans, 2), sorted by their beginnings."""
-    total, reached = 0.0, -math.inf
-    for first, last in np.minimum(spans, end):
+def share(spans: np.ndarray[Any, Any], begin: float, end: float) -> float:
+    """Share of the time from `begin` to `end` in which there is a span: (spans, 2), sorted by their beginnings."""
+    total, reached = 0.0, begin
+    for first, last in np.clip(spans, begin, end):
         total += max(0.0, last - max(first, reached))
         reached = max(reached, last)
-    return total
+    return total / (end - begin)
 
 
-def measure(framework: str, lag: int, first_come: bool, updates: int, seconds_per_token: float) -> dict[str, Any]:
-    """One run in a process of its own."""
+def measure(
+    python: str, framework: str, lag: int, first_come: bool, updates: int, seconds_per_token: float
+) -> dict[str, Any]:
+    """One run in a process of its own, of this Python."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--run", framework, str(lag), str(int(first_come)), str(updates), folder]
+        command = [python, __file__, "--run", framework, str(lag), str(int(first_come)), str(updates), folder]
         environment = {**os.environ, FOLDER: folder, TOKEN: str(seconds_per_token)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
@@ -293,7 +353,7 @@ def measure(framework: str, lag: int, first_come: bool, updates: int, seconds_pe
             "framework": framework,
             "lag": lag,
             "first_come": first_come,
-            **figures(Path(folder), updates),
+            **figures(Path(folder), lag, updates),
         }
 
 
@@ -301,6 +361,7 @@ def main() -> None:
     """Measure each framework at each lag, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=["simulated"])
+    parser.add_argument("--python", nargs="+", default=[], metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--lags", nargs="+", type=int, default=[0, 1, 2, 4])
     parser.add_argument("--updates", type=int, default=8)
     parser.add_argument("--seconds-per-token", type=float, default=SECONDS_PER_TOKEN)
@@ -312,28 +373,42 @@ def main() -> None:
         framework, lag, first_come, updates, folder = options.run
         FRAMEWORKS[framework](Path(folder), int(lag), first_come == "1", int(updates))
         return
+    if options.updates < max(options.lags) + 2:
+        parser.error(f"--updates {options.updates}: a lag of {max(options.lags)} needs {max(options.lags) + 2} or more")
     wanted = [
         (framework, lag, first_come)
         for framework in options.frameworks
         for lag in options.lags
-        for first_come in ((False, True) if lag == 0 and framework != "openrlhf" else (False,))
+        for first_come in ((False, True) if lag == 0 and framework in ("simulated", "trl") else (False,))
     ]
+    pythons = dict(pair.split("=", 1) for pair in options.python)
+
+    def run(one: tuple[str, int, bool]) -> dict[str, Any]:
+        return measure(pythons.get(one[0], sys.executable), *one, options.updates, options.seconds_per_token)
+
     with ThreadPoolExecutor(len(wanted) if options.at_once else 1) as pool:
-        lines = [*pool.map(lambda one: measure(*one, options.updates, options.seconds_per_token), wanted)]
-    print("| | lag | sampler works | trainer works | s per update | KS p | trained of begun | finished, not trained |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        lines = [*pool.map(run, wanted)]
+    print(
+        "| | lag | steady: sampler works | trainer | either | whole run: sampler | trainer | either | s per update |",
+        end="",
+    )
+    print(" KS p | trained of begun | finished, not trained |")
+    print("| --- " * 12 + "|")
+    names = ("steady_sampler", "steady_trainer", "steady_either", "sampler", "trainer", "either")
     for line in lines:
         lag = f"{line['lag']}{', first come' if line['first_come'] else ''}"
-        shares = f"{line['sampler']:.0%} | {line['trainer']:.0%} | {line['seconds_per_update']:.1f}"
+        shares = " | ".join(f"{line[name]:.0%}" for name in names)
         episodes = f"{line['ks_p']:.2f} | {line['trained']} of {line['begun']} | {line['lost']}"
-        print(f"| {line['framework']} | {lag} | {shares} | {episodes} |")
+        print(f"| {line['framework']} | {lag} | {shares} | {line['seconds_per_update']:.1f} | {episodes} |")
     if options.json:
         options.json.write_text(json.dumps(lines))
 
 
 if FOLDER in os.environ:
     gem_core.register(ENV_ID, Straggler)
-    if __name__ != "__main__" and "ray" in sys.modules:
+    if __name__ != "__main__" and "verl" in sys.modules:
+        slow_verl()
+    elif __name__ != "__main__" and "ray" in sys.modules:
         slow_openrlhf()
 
 

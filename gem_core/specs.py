@@ -152,6 +152,10 @@ class AdapterSpec(Spec):
     """Supported versions as a PEP 440 specifier, for example `>=1.16,<2`."""
     extra: str | None = None
     """Name of the gem-core extra that installs the framework."""
+    before: tuple[str, ...] = ()
+    """Arguments of `pip install` that precede the extra, in this order: what is built from source may need them."""
+    python: str | None = None
+    """The only version of Python that the framework supports, for example `3.10`."""
     clone: str | None = None
     """The repository, for a framework that is not on a package index and is used from a clone. Then `distribution` is
     the name of the package, and the version comes from the `setup.py` next to the package."""

@@ -18,6 +18,7 @@ from gem_core.plugins import manager
 from gem_core.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_core.rollout.match import builder_of
 from gem_core.rollout.metrics import episode_metrics
+from gem_core.rollout.pictures import PictureReader
 from gem_core.rollout.policy import AsyncPolicy
 from gem_core.rollout.reporter import Reporter
 from gem_core.rollout.session import Session
@@ -255,6 +256,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             for `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
+        pictures: reads pictures for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError, NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as
@@ -278,9 +280,10 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
+        pictures: PictureReader | None = None,
     ) -> None:
         self._settings = settings
-        self._template = settings.template(tokenizer)
+        self._template = settings.template(tokenizer, pictures)
         super().__init__(
             env_ids,
             dataclasses.asdict(settings),

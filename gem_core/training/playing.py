@@ -17,7 +17,12 @@ from gem_core.vector import make_vec
 
 
 def build_runner(
-    settings: RunSettings, split: Split, tokenizer: Any, rollout: RolloutSettings, max_concurrent: int
+    settings: RunSettings,
+    split: Split,
+    tokenizer: Any,
+    rollout: RolloutSettings,
+    max_concurrent: int,
+    pictures: PictureReader | None = None,
 ) -> EpisodeRunner:
     """The runner that all episodes of a process share, for training or for evaluation.
 
@@ -27,6 +32,7 @@ def build_runner(
         tokenizer: the tokenizer of the policy.
         rollout: how episodes become prompts.
         max_concurrent: number of episodes at a time.
+        pictures: see `EpisodeRunner`.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -46,6 +52,7 @@ def build_runner(
         env_limits=settings.limits(split),
         wrappers=settings.load_wrappers(),
         label=split,
+        pictures=pictures,
     )
 
 

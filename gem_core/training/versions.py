@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import platform
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
@@ -35,7 +36,11 @@ def remedy(spec: AdapterSpec) -> str:
         return f"git clone {spec.clone}, and put the folder on PYTHONPATH; see docs/{spec.id}.md for the commit"
     if spec.extra is None:
         return f'pip install "{spec.distribution}{spec.supported}"'
-    return install_line(spec.extra)
+    lines = " && ".join([*(f"pip install {each}" for each in spec.before), install_line(spec.extra)])
+    here = ".".join(platform.python_version_tuple()[:2])
+    if spec.python not in (None, here):
+        return f"in an environment with Python {spec.python}, which {spec.distribution} needs (this is {here}): {lines}"
+    return lines
 
 
 def require(spec: AdapterSpec) -> None:

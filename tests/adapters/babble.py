@@ -91,7 +91,16 @@ class Chatty(Babble):
         return "north " * 200_000, reward, False, False, info
 
 
+class Wander(Babble):
+    """Episodes of 24 turns, which outlast a small context."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        opening = super().reset(seed=seed)
+        self.turns_left = 24
+        return opening
+
+
 def register() -> None:
     """Register the environments in this process."""
-    for name, entry_point in {"Babble": Babble, "Fragile": Fragile, "Hostile": Hostile, "Chatty": Chatty}.items():
-        gem_core.register(f"test:{name}-v0", entry_point)
+    for kind in (Babble, Fragile, Hostile, Chatty, Wander):
+        gem_core.register(f"test:{kind.__name__}-v0", kind)

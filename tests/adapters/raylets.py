@@ -40,12 +40,12 @@ def two_nodes(folder: str, devices: int = 1) -> Iterator[str]:
 
 
 def note_node() -> None:
-    """Write down the node of this process, if it is one of Ray's, and the name of its actor."""
+    """Write down the node of this process, if it is one of Ray's, and the name of its actor, or else its class."""
     if ray.is_initialized():
         context = ray.get_runtime_context()
-        Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(
-            f"{context.get_node_id()} {context.get_actor_name()}"
-        )
+        # Ray makes the class the title of the process.
+        name = context.get_actor_name() or Path("/proc/self/cmdline").read_text().strip("\0")
+        Path(os.environ[FOLDER], f"node-{os.getpid()}").write_text(f"{context.get_node_id()} {name}")
 
 
 def noted_nodes(folder: Path, actor: str) -> list[str]:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -161,17 +161,34 @@ def assert_policy_gradient(before: Path, after: Path, responses: Sequence[Respon
         responses: all responses of the update.
         divisor: divisor of the sum over their tokens.
     """
+    rows = [
+        (torch.tensor([*one.before, *one.ids]), torch.tensor([0.0] * len(one.before) + [one.advantage] * len(one.ids)))
+        for one in responses
+    ]
+    assert_gradient(before, after, rows, divisor)
+
+
+def assert_gradient(
+    before: Path, after: Path, rows: Iterable[tuple[torch.Tensor, torch.Tensor]], divisor: float, rate: float = 1.0
+) -> None:
+    """Assert that the new weights are the old ones minus the gradient, from autograd on each row alone.
+
+    Args:
+        before, after: folders of the model before and after one update.
+        rows: ids, and for each id the number that its log-probability is multiplied by in the loss; both (tokens,).
+        divisor: divisor of the sum over all tokens.
+        rate: learning rate of the update.
+    """
     policy = AutoModelForCausalLM.from_pretrained(before, dtype=torch.float32)
     total = torch.zeros(())
-    for one in responses:
-        logprobs = token_logprobs(policy, torch.tensor([*one.before, *one.ids]))
-        total = total + one.advantage * logprobs[len(one.before) - 1 :].sum()
+    for ids, numbers in rows:
+        total = total + (numbers[1:] * token_logprobs(policy, ids)).sum()
     (-total / divisor).backward()
     trained = dict(AutoModelForCausalLM.from_pretrained(after, dtype=torch.float32).named_parameters())
     moved = 0.0
     for name, parameter in policy.named_parameters():
         assert parameter.grad is not None
-        assert torch.allclose(trained[name], parameter - parameter.grad, atol=2e-5), name
+        assert torch.allclose(trained[name], parameter - rate * parameter.grad, atol=2e-5 * min(rate, 1.0)), name
         moved = max(moved, parameter.grad.abs().max().item())
     assert moved > 1e-3
 

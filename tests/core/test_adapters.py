@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from gem_core.errors import AdapterError, FrameworkVersionError
 from gem_core.installation import install_line
 from gem_core.specs import AdapterSpec
 from gem_core.training import installed_version, is_supported, require
+from gem_core.training.versions import remedy
 
 if TYPE_CHECKING:
     from conftest import Site
@@ -44,6 +47,17 @@ def test_a_missing_framework_says_what_to_install() -> None:
     assert install_line("gymlab") in str(caught.value)
     assert isinstance(caught.value, AdapterError)
     assert isinstance(caught.value, ImportError)
+
+
+def test_what_an_extra_needs_first_comes_first() -> None:
+    assert remedy(replace(SPEC, before=("--no-deps torch",))) == f"pip install --no-deps torch && {install_line('gymlab')}"
+
+
+def test_an_extra_for_another_python_says_so() -> None:
+    other, here = "2.7", ".".join(map(str, sys.version_info[:2]))
+    assert remedy(replace(SPEC, python=here)) == install_line("gymlab")
+    words = f"in an environment with Python {other}, which gym-lab needs (this is {here}): {install_line('gymlab')}"
+    assert remedy(replace(SPEC, python=other)) == words
 
 
 def test_an_installed_framework_in_range_is_fine(site: Site) -> None:

@@ -82,6 +82,29 @@ for name in names:
     subprocess.run([sys.executable, "-c", code], timeout=240, check=True)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="the plugins' own tests run on this Python")
+def test_every_module_of_a_plugin_can_be_imported() -> None:
+    code = """
+import importlib, pkgutil
+from importlib.metadata import distribution
+points = [point for point in distribution("gem-core").entry_points if point.group == "gem_core.plugins"]
+names = sorted({point.module.partition(".")[0] for point in points})
+imported = []
+while names:
+    try:
+        module = importlib.import_module(name := names.pop())
+    except ImportError as error:  # it may need what is not installed here, but nothing of ours
+        if type(error).__name__ == "MissingExtraError" or not (error.name or "gem_").startswith("gem_"):
+            continue
+        raise
+    imported.append(name)
+    inside = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}.")]
+    names += [one for one in inside if not one.endswith("__main__")]
+assert len(imported) > 100, imported
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=240, check=True)
+
+
 def test_public_names_resolve() -> None:
     assert all(callable(getattr(gem_core, name)) for name in gem_core.__all__)
     assert set(gem_core.__all__) <= set(dir(gem_core))

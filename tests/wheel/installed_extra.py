@@ -11,7 +11,7 @@ import gem_core
 from gem_core.installation import missing_from
 
 GAMES = {
-    "games": "game:Wordle-v0",
+    "games": "game:Wordle-v0-easy",
     "visual": "visual:BarChart-v0-easy",
     "reasoning-gym": "rg:word_sorting",
     "gym": "gym:FrozenLake-v1",

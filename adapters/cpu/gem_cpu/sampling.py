@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -11,13 +12,19 @@ from transformers import PreTrainedModel
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt to continue. `temperature` 0 is greedy; `seed` makes the response reproducible."""
+    """A prompt to continue. `temperature` 0 is greedy; `seed` makes the response reproducible.
+
+    `pictures` has what the image processor of a Qwen-VL model made of the prompt's pictures: `pixel_values` and
+    `image_grid_thw`. `never` has ids that are never sampled.
+    """
 
     prompt: Sequence[int]
     max_tokens: int
     temperature: float
     seed: int
     ignore_eos: bool = False
+    never: frozenset[int] = frozenset()
+    pictures: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,12 @@ class Engine:
             uniform[row, : one.max_tokens] = torch.rand(one.max_tokens, dtype=torch.float64, generator=generator)
             ids[row, longest - len(one.prompt) :] = torch.tensor(one.prompt)
             mask[row, longest - len(one.prompt) :] = 1
-        positions = (mask[:, :longest].cumsum(1) - 1).clamp(min=0)
+        shown = self._shown(requests, ids)
+        positions = self._positions(ids, mask[:, :longest], shown)
+        embeddings: Any = self._model.get_input_embeddings()
+        never = torch.zeros(count, embeddings.num_embeddings, dtype=torch.bool)
+        for row, one in enumerate(requests):
+            never[row, sorted(one.never)] = True
         padded = bool((mask == 0).any())  # without padding, the model needs no mask
         tokens = torch.zeros(count, steps, dtype=torch.long)
         log_probs = torch.zeros(count, steps)
@@ -95,9 +107,11 @@ class Engine:
                 past_key_values=cache,
                 use_cache=True,
                 logits_to_keep=1,
+                **shown,
             )
-            cache = output.past_key_values
-            scores = torch.log_softmax(output.logits[:, -1].float() / temperature, dim=-1)
+            cache, shown = output.past_key_values, {}
+            logits = output.logits[:, -1].float().masked_fill(never, -torch.inf)
+            scores = torch.log_softmax(logits / temperature, dim=-1)
             chosen = _sample(scores, uniform[:, step])
             chosen = torch.where(greedy, scores.argmax(-1), chosen)
             tokens[:, step] = chosen
@@ -107,9 +121,25 @@ class Engine:
             alive &= ~ended & (limits > step + 1)
             if not alive.any():
                 break
-            ids, positions = chosen.unsqueeze(1), positions[:, -1:] + 1
+            ids, positions = chosen.unsqueeze(1), positions[..., -1:] + 1
         rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), alive.tolist(), strict=True)
         return [Response(ids[:length], scores[:length], unfinished) for ids, scores, length, unfinished in rows]
+
+    def _shown(self, requests: Sequence[Request], ids: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The pictures of all prompts, as the model takes them; empty if there are none."""
+        shown = [one.pictures for one in requests if one.pictures]
+        if not shown:
+            return {}
+        types = (ids == self._model.config.image_token_id).int()
+        return {name: torch.cat([one[name] for one in shown]) for name in shown[0]} | {"mm_token_type_ids": types}
+
+    def _positions(self, ids: torch.Tensor, mask: torch.Tensor, shown: dict[str, Any]) -> torch.Tensor:
+        """(rows, ids) positions; with pictures (3, rows, ids), as the ids of a picture have a place in three axes."""
+        if not shown:
+            return (mask.cumsum(1) - 1).clamp(min=0)
+        model: Any = self._model
+        grids, types = shown["image_grid_thw"], shown["mm_token_type_ids"]
+        return model.model.get_rope_index(ids, types, image_grid_thw=grids, attention_mask=mask)[0]
 
 
 def _sample(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ from gem_core.plugins import manager
 from gem_core.rollout import EpisodeRunner
 from gem_core.training.playing import build_runner
 from gem_core.training.shared_runners import SharedRunners
+from gem_openrlhf.pictures import plain_tokenizer
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.tasks import TaskLabel
@@ -53,9 +54,9 @@ class GemAgentExecutor(AgentExecutorBase):
             label: the task.
             sampling_params: OpenRLHF's sampling parameters; `max_tokens` limits one response.
             max_length: token limit of a prompt and its response.
-            hf_tokenizer: the tokenizer of the policy.
+            hf_tokenizer: the tokenizer of the policy, or its processor with tokenizer and image processor.
             llm_engine: the engine that samples.
-            images: not used.
+            images: not used; pictures come from environments.
 
         Raises:
             SettingsError: the label is not a task.
@@ -67,11 +68,14 @@ class GemAgentExecutor(AgentExecutorBase):
             manager.configure(dataclasses.asdict(decoded.settings))
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
-        policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version)
+        never = decoded.pictures.reserved if decoded.pictures else ()
+        policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version, never)
         episodes = await runner.play(policy, decoded.task)
         return response(prompt, label, EpisodeRows.played(episodes, decoded.settings.row))
 
 
-def _build(label: TaskLabel, tokenizer: Any, response_tokens: int, context: int) -> EpisodeRunner:
+def _build(label: TaskLabel, processor: Any, response_tokens: int, context: int) -> EpisodeRunner:
     rollout = label.settings.rollout(response_tokens, context)
-    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent)
+    reader = label.pictures.reader(processor) if label.pictures else None
+    tokenizer = plain_tokenizer(processor)
+    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader)

@@ -21,6 +21,7 @@ from gem_core.training.checks import (
     check_multiple,
     check_sampling,
 )
+from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings
 
 OURS = {
@@ -40,7 +41,6 @@ FIXED: dict[str, tuple[Any, str]] = {
     "train.num_episodes": (1, "it would play the same tasks again; use --gem.steps"),
     "train.dynamic_batch_enable": (False, "it trains on one row for each episode, and drops the others"),
     "data.max_samples": (int(1e8), "environments never run out of tasks; use --gem.steps and --gem.eval_episodes"),
-    "data.max_images_per_prompt": (0, "images are not supported"),
     "reward.remote_url": (None, "environments give the rewards"),
     "reward.model_name_or_path": (None, "environments give the rewards"),
     "reward.normalize_enable": (False, "there is no reward model"),
@@ -125,8 +125,27 @@ def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
-    settings.check_pictures("and this adapter passes no pictures to OpenRLHF's engines and workers. Train it with TRL")
+    _check_pictures(settings, args)
     return settings
+
+
+def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
+    most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
+    if not most:
+        settings.check_pictures(
+            "and --data.max_images_per_prompt is 0. Set it to the number of pictures that a prompt may show, and use a "
+            "vision-language model"
+        )
+        return
+    written = f"--data.max_images_per_prompt {most}"
+    if PictureIds.of(model) is None:
+        raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
+    if advantage_spec(settings.advantage).needs_values:
+        raise SettingsError(
+            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures"
+        )
+    if args.ds.packing_samples:
+        raise SettingsError(f"{written}: OpenRLHF cannot pack rows with pictures. Leave --ds.packing_samples out")
 
 
 def _read(args: SimpleNamespace, name: str) -> Any:

@@ -16,11 +16,13 @@ from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 from gem_core.advantages import advantages_and_returns
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
+from gem_core.rollout import PictureReader
 from gem_core.training.recording import report_update
 from gem_core.training.results import episode_ids
 from gem_core.training.rows import Row, cut_rows
 from gem_core.training.turn_table import TurnTable
 from gem_openrlhf.averages import safe_averages
+from gem_openrlhf.pictures import training_inputs
 from gem_openrlhf.rows import EpisodeRows
 
 
@@ -155,8 +157,13 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
                 one.returns[torch.from_numpy(first) == 0] = torch.nan
 
 
-def row_experience(row: Row) -> Experience:
-    """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it."""
+def row_experience(row: Row, pictures: PictureReader | None = None) -> Experience:
+    """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it.
+
+    Args:
+        row: the row.
+        pictures: reads pictures for the model; `None` for a model that reads text only.
+    """
     reward = torch.tensor([sum(turn.reward for turn in row.turns)], dtype=torch.float64)
     ids: Any = torch.tensor([row.ids.tolist()])
     present: Any = torch.ones_like(ids)
@@ -170,7 +177,7 @@ def row_experience(row: Row) -> Experience:
         prompts=[""],
         labels=[""],
         images=[None],
-        mm_train_inputs=[None],
+        mm_train_inputs=[training_inputs(row, pictures)],
         rewards=reward,
         scores=reward,
         response_length=mask.sum(1),

@@ -24,6 +24,7 @@ from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
 from gem_core.training.report import curve_at_the_end
 from gem_openrlhf.checks import check, check_agent, check_flags
+from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
 
@@ -132,6 +133,7 @@ def _prepare(
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
+    shown = PictureIds.of(args.actor.model_name_or_path) if args.data.max_images_per_prompt else None
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
     at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(
@@ -141,6 +143,7 @@ def _prepare(
         batch=batch,
         count=settings.steps * batch,
         concurrent=settings.concurrent("train", math.ceil(batch * args.rollout.n_samples_per_prompt / engines)),
+        pictures=shown,
     )
     if args.eval.steps > 0:
         args.eval.dataset = str(folder / "eval.jsonl")
@@ -151,5 +154,6 @@ def _prepare(
             batch=settings.eval_episodes,
             count=settings.eval_episodes,
             concurrent=settings.concurrent("eval", math.ceil(at_once / engines)),
+            pictures=shown,
         )
     return args

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any
 
 from gem_core.episode import Completion, TokenIds
+from gem_core.rollout import pictures_in
+from gem_openrlhf.pictures import media
+
+NEVER = -100.0
+"""What is added to the logit of an id that is never sampled; vLLM allows no less."""
 
 
 class EnginePolicy:
@@ -16,19 +21,22 @@ class EnginePolicy:
         engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
         version: returns the version of the engine's weights.
+        never: token ids that are never sampled, such as one that stands for a picture.
     """
 
-    def __init__(self, engine: Any, sampling: Any, version: Callable[[], int]) -> None:
+    def __init__(self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()) -> None:
         self._engine = engine
         self._version = version
         self._sampling = copy(sampling)
         # OpenRLHF forbids an end of turn as the first token, but trains with probabilities that ignore this rule.
         self._sampling.min_tokens = 0
+        if never:
+            self._sampling.logit_bias = dict.fromkeys(sorted(never), NEVER)
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt. If the weights change meanwhile, its version is the older one."""
         version = self._version()
-        output = (await self._engine.generate(prompt.tolist(), self._sampling)).outputs[0]
+        output = (await self._engine.generate(prompt.tolist(), self._sampling, **media(pictures_in(prompt)))).outputs[0]
         ids = list(output.token_ids)
         logprobs = None
         if output.logprobs is not None:

@@ -12,6 +12,7 @@ from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.training.settings import Split
 from gem_core.vector import Task, TaskTable
+from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings
 
 PROMPT, LABEL = "prompt", "label"
@@ -26,6 +27,8 @@ class TaskLabel(msgspec.Struct, frozen=True):
     max_concurrent: int
     """Number of episodes that one engine plays at a time."""
     settings: GemSettings
+    pictures: PictureIds | None = None
+    """Of the model; `None` for one that reads text only."""
 
     @classmethod
     def decode(cls, label: str) -> TaskLabel:
@@ -43,7 +46,16 @@ class TaskLabel(msgspec.Struct, frozen=True):
             ) from error
 
 
-def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, count: int, concurrent: int) -> None:
+def write_tasks(
+    path: Path,
+    settings: GemSettings,
+    split: Split,
+    *,
+    batch: int,
+    count: int,
+    concurrent: int,
+    pictures: PictureIds | None = None,
+) -> None:
     """Write tasks in the order of play: batch by batch, in random order within each.
 
     Args:
@@ -53,12 +65,13 @@ def write_tasks(path: Path, settings: GemSettings, split: Split, *, batch: int, 
         batch: number of tasks per batch; environments share a batch by their weights.
         count: number of tasks.
         concurrent: number of episodes that one engine plays at a time.
+        pictures: ids of the model; `None` for one that reads text only.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for task in _tasks(settings, split, batch, count):
             name = f"{task.env_id} {split} {task.number}"
-            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings)).decode()
+            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, pictures)).decode()
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 
 

@@ -18,6 +18,7 @@ from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
+from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 from gem_openrlhf.settings import TrainerSettings
@@ -54,6 +55,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._report: RunReport | None = None
         self._announced = False
         self._version = 0
+        shown = PictureIds.of(self.args.actor.model_name_or_path) if self.args.data.max_images_per_prompt else None
+        self._pictures = shown.reader(self.tokenizer) if shown else None
 
     def init_checkpoint_states(self) -> dict[str, Any]:
         """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
@@ -78,7 +81,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if rows:
             self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
             self._version = global_step + 1
-            status, _ = super().train_step([row_experience(row) for row in rows], global_step)
+            status, _ = super().train_step([row_experience(row, self._pictures) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
         status.update(result_metrics(results, global_step))
         self._announce(status)

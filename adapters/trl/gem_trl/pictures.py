@@ -15,11 +15,9 @@ from transformers import ProcessorMixin
 from gem_core.episode import TokenIds
 from gem_core.errors import SettingsError
 from gem_core.rollout import Patches, PictureReader, pictures_in
+from gem_core.training import pictures
 from gem_core.training.rows import Row
 
-PLACEHOLDER = "image_token_id"
-"""Where a model's configuration has the id that stands for a picture."""
-_RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 _FIELDS = ("pixel_values", "image_grid_thw", "mm_token_type_ids")
 
 
@@ -42,16 +40,14 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
         SettingsError: a model that reads text only.
         TemplateError: an image processor of another kind.
     """
-    if image_processor is None:
-        return None
-    placeholder = getattr(config, PLACEHOLDER, None)
-    if placeholder is None:
+    reader = pictures.reader_of(config, image_processor)
+    if reader is None and image_processor is not None:
         raise SettingsError(
             f"{type(image_processor).__name__} was given, and a model of the type {config.model_type!r} reads text "
-            f"only: its configuration has no {PLACEHOLDER}. Use a vision-language model, or leave image_processor out"
+            f"only: its configuration has no {pictures.PLACEHOLDER}. Use a vision-language model, or leave "
+            "image_processor out"
         )
-    reserved = (getattr(config, name, None) for name in _RESERVED)
-    return PictureReader(image_processor, placeholder, [one for one in reserved if one is not None])
+    return reader
 
 
 def prompt_fields(reader: PictureReader, prompts: Sequence[TokenIds], placeholders: int) -> dict[str, Any]:

@@ -35,6 +35,7 @@ FIXED = {
     "data.gen_batch_size": (None, "a batch is played as a whole"),
     "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),
     "data.val_max_samples": (-1, "see gem.eval_episodes"),
+    "data.mm_processor_kwargs": ({}, "pictures have as many ids as the image processor's own configuration says"),
     "data.filter_overlong_prompts": (False, "episodes that exceed the context end truncated"),
     "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
     "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),
@@ -89,7 +90,11 @@ def check(config: DictConfig) -> GemSettings:
         raise SettingsError(f"{reason} {SILENT}")
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
-    settings.check_pictures("and this adapter passes no pictures to verl's servers and workers. Train it with TRL")
+    if advantage_spec(settings.advantage).needs_values:
+        settings.check_pictures(
+            f"and algorithm.adv_estimator={settings.advantage} needs a critic, which verl makes of models of text. Use "
+            "an estimator without one"
+        )
     return settings
 
 

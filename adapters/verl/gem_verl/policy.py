@@ -10,8 +10,9 @@ from typing import Any
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.episode import TokenIds
-from gem_core.rollout import Completion
+from gem_core.rollout import Completion, pictures_in
 from gem_core.seeding import derive_seed
+from gem_verl.pictures import images_of
 
 ABORTED = ("aborted", "abort")
 """What servers of verl report if a weight update ended a request."""
@@ -19,6 +20,10 @@ ABORTED = ("aborted", "abort")
 RETRY_SECONDS = 0.1
 """How long to wait after a request that was aborted before its first token. Servers hold later requests until they have
 the new weights, but an engine may say so by aborting them."""
+
+
+NEVER = -100.0
+"""What is added to the logit of an id that is never sampled; vLLM allows no less."""
 
 
 class ServerPolicy:
@@ -33,6 +38,7 @@ class ServerPolicy:
         ends: token ids that end a turn.
         episode: name of the episode.
         seed: seed for engines that take a seed per request; `None` for no seed.
+        never: token ids that are never sampled, such as one that stands for a picture.
     """
 
     def __init__(
@@ -44,9 +50,11 @@ class ServerPolicy:
         ends: Collection[int],
         episode: str,
         seed: int | None,
+        never: Collection[int] = (),
     ) -> None:
         self._client = client
-        self._sampling = {**sampling, "max_tokens": max_tokens}
+        biases = {"logit_bias": dict.fromkeys(sorted(never), NEVER)} if never else {}
+        self._sampling = {**sampling, "max_tokens": max_tokens, **biases}
         self._ends = ends
         self._episode = episode
         self._seed = seed
@@ -58,7 +66,8 @@ class ServerPolicy:
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
-        before = prompt.tolist()
+        before, images = prompt.tolist(), images_of(pictures_in(prompt))
+        shown: dict[str, Any] = {"image_data": images} if images else {}
         limit = self._sampling["max_tokens"]
         ids: list[int] = []
         logprobs: list[float] = []
@@ -67,7 +76,10 @@ class ServerPolicy:
         while True:
             rest = {"max_tokens": limit - len(ids), **self._seeded(len(ids))}
             output = await self._client.generate(
-                request_id=self._episode, prompt_ids=[*before, *ids], sampling_params={**self._sampling, **rest}
+                request_id=self._episode,
+                prompt_ids=[*before, *ids],
+                sampling_params={**self._sampling, **rest},
+                **shown,
             )
             new, version = list(output.token_ids), int(output.extra_fields["global_steps"])
             ids += new

@@ -14,6 +14,7 @@ from gem_core.rollout import Episode
 from gem_core.training.results import EpisodeResult, episode_ids
 from gem_core.training.rows import Row, RowKind, rows_of
 from gem_core.training.turn_table import TurnTable
+from gem_verl.pictures import NO_TEXT, images_of
 
 RESULT = "gem"
 """Key of the encoded `EpisodeResult` in `reward_extra_info`, which verl keeps in training and validation."""
@@ -36,6 +37,8 @@ class TurnOutput(AgentLoopOutput):
     def as_dict(self) -> dict[str, Any]:
         """verl's fields, with one reward per token in place of one per row."""
         fields = super().as_dict()
+        for name in ("multi_modal_data", "mm_processor_kwargs"):  # verl has used them, and would store them
+            del fields[name]
         fields["rm_scores"] = torch.tensor(fields.pop("token_rewards"), dtype=torch.float32)
         return fields
 
@@ -64,6 +67,8 @@ def episode_rows(
             token_rewards=_token_rewards(row),
             reward_score=summary.total_reward,
             num_turns=summary.turns,
+            multi_modal_data={"images": images_of(one.uri for one in row.pictures)} if row.pictures else {},
+            mm_processor_kwargs=NO_TEXT,
             metrics=metrics,
             extra_fields={**fields, TURNS: row.turns, AGENT: agent, "reward_extra_info": info},
         )

@@ -12,7 +12,7 @@ from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner
+from gem_core.rollout import EpisodeRunner, PictureReader
 from gem_core.training.playing import build_runner
 from gem_core.training.settings import Split
 from gem_core.training.shared_runners import SharedRunners
@@ -22,13 +22,16 @@ RUNNERS = SharedRunners()
 """The runners of this process."""
 
 
-async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+async def shared_runner(
+    config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None
+) -> EpisodeRunner:
     """The runner of this process for training or for validation.
 
     Args:
         config: verl's whole configuration.
         split: `train` or `eval`.
         tokenizer: the tokenizer of the policy.
+        pictures: reads pictures for the policy; `None` for a model that reads text only.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -36,10 +39,10 @@ async def shared_runner(config: DictConfig, split: Split, tokenizer: Any) -> Epi
     """
     if not RUNNERS:
         manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
-    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer))
+    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
 
 
-def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
+def build(config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
     settings = GemSettings.of(config.gem)
     return build_runner(
@@ -48,6 +51,7 @@ def build(config: DictConfig, split: Split, tokenizer: Any) -> EpisodeRunner:
         tokenizer,
         settings.rollout(settings.max_response_tokens, _context_limit(config)),
         settings.concurrent(split, _share_of_batch(config, settings, split)),
+        pictures,
     )
 
 

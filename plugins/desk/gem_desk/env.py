@@ -1,4 +1,4 @@
-"""The desk: an agent between a customer and a database."""
+"""The desk of our own shop."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.errors import EnvError, EnvKwargsError
-from gem_core.partner import Heard, Partner, PartnerSetting
-from gem_core.registry import find_partner
-from gem_core.tools.calls import Call, Form, find_call, written
-from gem_core.tools.env import listed
-from gem_desk.customer import GOODBYE, Customer
+from gem_core.errors import EnvError
+from gem_core.partner import PartnerSetting
+from gem_core.tool import Function, ToolResult
+from gem_core.tools.calls import Call, Form, written
+from gem_desk.customer import Customer
+from gem_desk.desk import SCRIPT, Desk
 from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called
-from gem_desk.model_customer import ModelCustomer
+from gem_desk.model_customer import role_of
 from gem_desk.scoring import Facts
 from gem_desk.shop import Record, Shop
 
 SPLITS = ("train", "test", "hard")
-SCRIPT = "script"
-"""The customer that each task brings along."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def policy() -> str:
     return importlib.resources.files("gem_desk").joinpath("policy.txt").read_text(encoding="utf-8")
 
 
-class Retail(Env):
+class Retail(Desk):
     """The service desk of a shop: a customer reveals a wish bit by bit, and the agent looks things up, changes the
     database by calls, and replies. The idea is tau-bench's; shop, policy, customers and tasks are ours.
 
@@ -107,8 +104,6 @@ class Retail(Env):
         EnvKwargsError, NotFoundError: no such customer.
     """
 
-    takes_task = True
-
     def __init__(
         self,
         split: str = "train",
@@ -118,78 +113,64 @@ class Retail(Env):
     ) -> None:
         if split not in SPLITS:
             raise EnvError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
-        if form not in get_args(Form):
-            raise EnvError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
-        if max_turns < 1:
-            raise EnvError(f"max_turns must be at least 1, not {max_turns}")
-        self.split, self.max_turns = split, max_turns
-        self.form: Form = form
-        self._partner = None if customer == SCRIPT else _partner(customer)
+        super().__init__(max_turns, form, customer)
+        self.split = split
 
     @property
     def num_tasks(self) -> int:
         """Tasks of the split."""
         return len(tasks()[self.split])
 
-    def reset(
-        self, seed: int | None = None, *, task: int | None = None, heard: Sequence[str] = (), **options: Any
-    ) -> ResetResult:
-        """Open the shop, and let a customer in.
-
-        Args:
-            seed: draws the task where no number is given.
-            task: task `task % num_tasks` of the split.
-            heard: what a model as the customer said, for a replay; see `gem_core.partner`.
-
-        Raises:
-            EnvKwargsError: a number below 0.
-            EnvError: a model as the customer gave no answer.
-        """
-        super().reset(seed=seed)
-        if task is not None and task < 0:
-            raise EnvKwargsError(f"task must be a number from 0, not {task}")
-        rows = tasks()[self.split]
-        self.place = self.rng.randrange(len(rows)) if task is None else task % len(rows)
-        self.turn = 0
-        self.shop = Shop()
-        self._heard = Heard(heard)
-        self.customer = self._customer()
-        self.replies: list[str] = []
-        self.identified = False
-        self.messages = [f"customer: {self.customer.opening}"]
-        info: Info = {"task_name": self.task.name, **self._heard.shown()}
-        if self.form == "native":
-            info["tools"] = [function.schema for function in FUNCTIONS]
-        return f"{self._rules()}\nThe customer says: {self.customer.opening}\n", info
-
     @property
     def task(self) -> Task:
         """The task of this episode."""
         return tasks()[self.split][self.place]
 
-    def step(self, action: str) -> StepResult:
-        """Make a call, or reply. Raises `EnvError` where a model as the customer gave no answer."""
-        observation, reward, terminated, truncated, info = self._played(action)
-        return observation, reward, terminated, truncated, {**info, **self._heard.taken()}
+    @property
+    def task_name(self) -> str:
+        """Its name."""
+        return self.task.name
 
-    def close(self) -> None:
-        """Part from the model, if it was the customer."""
-        if self._partner is not None:
-            self._partner.close()
+    @property
+    def functions(self) -> Sequence[Function]:
+        """What can be done to the shop."""
+        return FUNCTIONS
 
-    def _customer(self) -> Customer | ModelCustomer:
-        if self._partner is None:
-            return Customer.of(self.task.customer)
-        return ModelCustomer(self.task.customer, self._partner, f"{self.rng.getrandbits(64):016x}", self._heard)
+    @property
+    def policy(self) -> str:
+        """The rules of the shop."""
+        return policy()
 
-    def _played(self, action: str) -> StepResult:
-        self.turn += 1
-        call = find_call(action, FUNCTIONS, self.form)
-        if call is not None:
-            return self._call(call, action)
-        if not action.strip():
-            return self._result("The customer waits.\n", {"invalid_action": True})
-        return self._reply(action)
+    def open(self) -> None:
+        """Open the shop."""
+        self.shop = Shop()
+        self.identified = False
+
+    def scripted(self) -> Customer:
+        """Reveals the wish bit by bit."""
+        return Customer.of(self.task.customer)
+
+    def role(self) -> tuple[str, str]:
+        """The script as a role."""
+        return role_of(self.task.customer), self.task.customer["opening"]
+
+    def call(self, call: Call) -> ToolResult:
+        """Carry out a call, and note whom it found."""
+        result = called(self.shop, call)
+        if call.function == FIND and not result.error:
+            self.identified |= json.loads(result.text)["id"] == self.task.customer_id
+        return result
+
+    def ends(self, call: Call) -> bool:
+        """Handing over ends the conversation."""
+        return call.function == TRANSFER
+
+    def verdict(self) -> dict[str, bool]:
+        """The final database, the facts, and who was identified."""
+        right = self.shop.data == self.task.wanted()
+        told = self.task.facts.told(self.replies)
+        success = right and told and self.identified
+        return {"success": success, "database_right": right, "facts_told": told, "identified": self.identified}
 
     def sample_random_action(self) -> str:
         """A call that reads, or a question to the customer."""
@@ -201,47 +182,3 @@ class Retail(Env):
             return written(by_name["get_order"], {"order_id": order}, self.form)
         product = self.rng.choice([*self.shop.data["products"]])
         return written(by_name["get_product"], {"product_id": product}, self.form)
-
-    def render(self) -> str:
-        """The conversation so far."""
-        return "\n".join(self.messages)
-
-    def _rules(self) -> str:
-        if self.form == "native":
-            return policy()
-        return "\n".join([policy(), *listed(FUNCTIONS), f"There are {self.max_turns} turns.", ""])
-
-    def _call(self, call: Call, action: str) -> StepResult:
-        result = called(self.shop, call)
-        if call.function == FIND and not result.error:
-            self.identified |= json.loads(result.text)["id"] == self.task.customer_id
-        self.messages += [f"agent calls {call.function}", f"desk: {result.text}"]
-        info: Info = {"use_tool": True, "tool_type": call.function, "parsed_action": action[: call.end]}
-        info |= {"tool_error": result.text} if result.error else {}
-        if call.function == TRANSFER and not result.error:
-            return self._end(result.text, info)
-        return self._result(f"{result.text}\n", info)
-
-    def _reply(self, reply: str) -> StepResult:
-        self.replies.append(reply)
-        answer = self.customer.answer(reply)
-        self.messages += [f"agent: {reply}", f"customer: {GOODBYE if answer is None else answer}"]
-        if answer is None:
-            return self._end(f"The customer says: {GOODBYE}", {})
-        return self._result(f"The customer says: {answer}\n", {})
-
-    def _end(self, observation: str, info: Info) -> StepResult:
-        right = self.shop.data == self.task.wanted()
-        told = self.task.facts.told(self.replies)
-        success = right and told and self.identified
-        info |= {"success": success, "database_right": right, "facts_told": told, "identified": self.identified}
-        return observation, float(success), True, False, info
-
-    def _result(self, observation: str, info: Info) -> StepResult:
-        return observation, 0.0, False, self.turn >= self.max_turns, {**info, "success": False}
-
-
-def _partner(customer: PartnerSetting) -> Partner:
-    if isinstance(customer, str) and ":" not in customer:
-        raise EnvKwargsError(f"customer must be {SCRIPT!r}, or a model such as 'model:qwen', not {customer!r}")
-    return find_partner(customer)

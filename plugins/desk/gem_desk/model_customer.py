@@ -24,11 +24,18 @@ Your wish, and what you know:
 """
 
 
+def role_of(script: Mapping[str, Any]) -> str:
+    """The role of a model that has the wish of a script; see `gem_desk.customer.Customer.of`."""
+    known = [script["opening"], *(detail["says"] for detail in script["details"])]
+    return _ROLE + "\n".join(f"- {one}" for one in known)
+
+
 class ModelCustomer:
-    """Has the wish of a script, and words of its own.
+    """Has a wish, and words of its own.
 
     Args:
-        script: of the task; see `gem_desk.customer.Customer.of`.
+        role: the wish and how to behave. It says that `END` ends the conversation.
+        opening: the first words where the model has none.
         partner: the model.
         episode, heard: as for `Conversation`.
 
@@ -36,11 +43,9 @@ class ModelCustomer:
         EnvError: the model gave no answer.
     """
 
-    def __init__(self, script: Mapping[str, Any], partner: Partner, episode: str, heard: Heard) -> None:
-        known = [script["opening"], *(detail["says"] for detail in script["details"])]
-        role = _ROLE + "\n".join(f"- {one}" for one in known)
+    def __init__(self, role: str, opening: str, partner: Partner, episode: str, heard: Heard) -> None:
         self._conversation = Conversation(partner, episode, heard, role)
-        self.opening = self._conversation.ask(GREETING).replace(END, "").strip() or script["opening"]
+        self.opening = self._conversation.ask(GREETING).replace(END, "").strip() or opening
 
     def answer(self, reply: str) -> str | None:
         """The answer to a reply; `None` means that the customer has left. Raises `EnvError` without an answer."""

@@ -14,6 +14,7 @@ _TAGS = ("desk", "multi-turn", "tools", "bundled")
 
 @hookimpl
 def gem_envs() -> Iterable[EnvSpec]:
-    """The shop's desk: all tasks for training, and the two other splits under ids of their own."""
+    """The shop's desk: all tasks for training, and the two other splits under ids of their own; tau-bench's desks."""
     for variant, split in (("", "train"), ("-test", "test"), ("-hard", "hard")):
         yield EnvSpec(f"desk:Retail-v0{variant}", "gem_desk.env:Retail", {"split": split}, _TAGS)
+    yield EnvSpec("desk:TauBench", "gem_desk.tau_bench:TauBench", tags=("desk", "multi-turn", "tools", "clone"))

@@ -70,6 +70,11 @@ class Encyclopedia:
         return found
 
 
+def can_be_boxed(title: str) -> bool:
+    """Whether a move to this title can be written."""
+    return title == title.strip() and bool(title) and not re.search(r"[{}\n]", title)
+
+
 @functools.lru_cache(maxsize=8)
 def encyclopedia(path: str | None) -> Encyclopedia:
     """The pages of a file, or the bundled ones for `None`; read once per process.

@@ -7,8 +7,9 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
-from gem_games.encyclopedia import Page, encyclopedia
+from gem_games.encyclopedia import Page
 from gem_games.game import boxed
+from gem_games.page_source import PageSource, page_source
 
 BACK = "<PREV_PAGE>"
 """The move to the page before."""
@@ -44,19 +45,21 @@ class WikiGame(Env):
     | on the last turn: back, no box, a page left at once | as above | truncated |
 
     Start and target are two different pages, and a way within `max_turns` leads from one to the other. The bundled
-    encyclopedia has 390 pages of our own, from each of which every other one is at most nine links away.
+    encyclopedia has 390 pages of our own, from each of which every other one is at most nine links away. In a Kiwix
+    file and in a wiki, the target is where a random walk of up to five links ends, so the shortest way is not known.
 
     Rules, rewards and endings are GEM's, with two differences. GEM draws pages that may be out of reach. Its
-    `eidetic` keeps the links of earlier episodes; here a reset forgets them. GEM reads pages from a Kiwix server
-    or from MediaWiki, which this class does not.
+    `eidetic` keeps the links of earlier episodes; here a reset forgets them.
 
     Args:
         max_turns: the limit.
         variant: see above.
-        pages: a text file of other pages, one in a line: `Title: text with [Links]`. `None` means the bundled ones.
+        pages: where other pages are (docs/wiki_game.md): a text file with one in a line, `Title: text with [Links]`; a
+            Kiwix file, whose name ends in `.zim`; or the address of a wiki's `api.php`. `None` means the bundled ones.
 
     Raises:
-        EnvError: fewer than one turn, no such variant, or a file that cannot be used.
+        EnvError: fewer than one turn, no such variant, or pages that cannot be used. On a reset or a step: a wiki gave
+            no answer.
     """
 
     def __init__(self, max_turns: int = 10, variant: str = "noregrets", pages: str | None = None) -> None:
@@ -70,35 +73,31 @@ class WikiGame(Env):
         """Draw start and target.
 
         Raises:
-            EnvError: no page leads to another one, or the file of pages cannot be used.
+            EnvError: no page leads to another one, or the pages cannot be used.
         """
         super().reset(seed=seed)
         self.turn = 0
-        start, self.target = self._drawn()
+        start, self.target = self._source.drawn(self.rng, self.max_turns)
         self.visited = [start]
         self.went_back = False
         self.seen = dict.fromkeys(self.page.links)
         return self._rules(), {"suffix": self.board()}
 
-    def _drawn(self) -> tuple[str, str]:
-        titles = encyclopedia(self.pages).titles
-        for start in self.rng.sample(titles, len(titles)):
-            near = encyclopedia(self.pages).distances(start)
-            if goals := [title for title in titles if 0 < near.get(title, 0) <= self.max_turns]:
-                return start, self.rng.choice(goals)
-        raise EnvError(f"no page of {self.pages!r} leads to another one; give pages with links")
+    @property
+    def _source(self) -> PageSource:
+        return page_source(self.pages)
 
     @property
     def page(self) -> Page:
         """The present page."""
-        return encyclopedia(self.pages).pages[self.visited[-1]]
+        return self._source.page(self.visited[-1])
 
     def choices(self) -> tuple[str, ...]:
         """The titles that may be moved to now."""
         return tuple(self.seen) if self.variant == "eidetic" else self.page.links
 
     def _rules(self) -> str:
-        target = encyclopedia(self.pages).pages[self.target]
+        target = self._source.page(self.target)
         example = self.rng.choice(self.choices())
         return (
             f"Follow links from the page {self.visited[0]} to the page {self.target} in at most {self.max_turns} "
@@ -156,14 +155,15 @@ class WikiGame(Env):
         return self._result(f"You are back at {self.page.title}.", STEP_REWARD)
 
     def _visit(self, title: str) -> StepResult:
-        if title != self.target and not encyclopedia(self.pages).pages[title].links:
-            return self._dead_end(title)
-        self.visited.append(title)
+        page = self._source.page(title)  # of another title where this one redirects
+        if page.title != self.target and not page.links:
+            return self._dead_end(page.title)
+        self.visited.append(page.title)
         self.went_back = False
-        self.seen |= dict.fromkeys(self.page.links)
-        if title == self.target:
-            return self._result(f"{title} is the target.", 1.0, ended=True, success=True)
-        return self._unless_last(f"You are at {title}.", STEP_REWARD)
+        self.seen |= dict.fromkeys(page.links)
+        if page.title == self.target:
+            return self._result(f"{page.title} is the target.", 1.0, ended=True, success=True)
+        return self._unless_last(f"You are at {page.title}.", STEP_REWARD)
 
     def _dead_end(self, title: str) -> StepResult:
         if self.variant in ("noregrets", "eidetic"):

@@ -105,7 +105,7 @@ class ScienceWorld(Env):
         self._variation = self.rng.choice(choices) if self._only is None else self._only
         self._commands = []
         self._paid = 0.0
-        self._world = None
+        self._begin()
         room = self._call("freeActionLook")
         forms = json.loads(self._call("getPossibleActionsWithIDs"))
         commands = ", ".join(sorted({each["action_example"] for each in forms}))
@@ -167,18 +167,19 @@ class ScienceWorld(Env):
 
     def _call(self, name: str, *arguments: Any) -> Any:
         # A fork must not play in the simulation of its parent.
-        world = self._world if self._world is not None and self._world.owner == os.getpid() else self._begun()
+        world = self._world if self._world is not None and self._world.owner == os.getpid() else self._begin()
         try:
             return world.call(name, *arguments)
         except Exception:
             self._world = None
             raise
 
-    def _begun(self) -> World:
-        """A simulation in which all commands of the episode were given."""
-        world = simulator().world()
+    def _begin(self) -> World:
+        """Make a simulation in which all commands of the episode were given."""
+        # That of the episode before, where there is one: ScienceWorld makes the house anew whenever it loads a task.
+        world = self._world if self._world is not None and self._world.usable else simulator().world()
+        self._world = None
         world.call("load", self._name, self._variation, self._simplifications, False)
-        world.call("reset")
         for command in self._commands:
             world.call("step", command)
         self._world = world

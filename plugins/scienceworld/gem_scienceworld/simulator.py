@@ -123,7 +123,10 @@ class Simulator:
 
 
 class World:
-    """A simulation in a Java process, of about 10 MB, which ends with the last reference to this object."""
+    """A simulation in a Java process, of about 10 MB, which ends with the last reference to this object.
+
+    It can load one task after another.
+    """
 
     def __init__(self, simulator: Simulator, gateway: Any, made: Any) -> None:
         self._simulator = simulator
@@ -131,6 +134,11 @@ class World:
         self.owner = os.getpid()
         """The process that made it."""
         weakref.finalize(self, _freed, simulator, gateway, made)
+
+    @property
+    def usable(self) -> bool:
+        """Whether this process made it, and its Java process is there."""
+        return self.owner == os.getpid() and self._simulator.running
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a method of the simulation. Raises `EnvError` as `Simulator.call`."""

@@ -2,7 +2,7 @@
 
 A file with `FROM` a plain distribution, `WORKDIR`, `ENV`, `COPY` and `ADD` of local files, and instructions without an
 effect on files, says no more than which files lie where. The programs are then those of this machine instead of the
-image's. Anything else needs Docker, which this package does not use.
+image's. Anything else needs a container.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _BASES = re.compile(r"^(?:docker\.io/)?(?:library/)?(?:debian|ubuntu|python)(?::
 """Images that bring nothing but a system."""
 _BENCH = re.compile(r"^ghcr\.io/laude-institute/t-bench/(?:ubuntu|debian|python)[\w.-]*(?::[\w.-]+)?$")
 _WITHOUT_EFFECT = {"CMD", "ENTRYPOINT", "LABEL", "MAINTAINER", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK"}
+CONTAINERS = "Docker or podman for it. Give backend='docker' or 'podman'"
+"""What a task needs that the sandbox cannot start."""
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 
 
@@ -53,7 +55,7 @@ def read(path: Path, name: str) -> Start:
         if instruction == "FROM":
             image = rest.split()[0]
             if not is_plain(image):
-                raise TaskRefused(f"{name}: it needs the image {image!r}, and Docker is not used here")
+                raise TaskRefused(f"{name}: it needs the image {image!r}, and {CONTAINERS}")
         elif instruction == "WORKDIR":
             start.folder = posixpath.join(start.folder, _filled(rest, start))
             start.files.setdefault(start.folder, Entry(is_folder=True, mode=0o755))
@@ -62,9 +64,7 @@ def read(path: Path, name: str) -> Start:
         elif instruction in ("COPY", "ADD"):
             start.files |= _copied(path.parent, rest, start, name)
         elif instruction not in _WITHOUT_EFFECT:
-            raise TaskRefused(
-                f"{name}: it needs an image build ({instruction} {rest[:60]!r}), and Docker is not used here"
-            )
+            raise TaskRefused(f"{name}: it needs an image build ({instruction} {rest[:60]!r}), and {CONTAINERS}")
     return start
 
 
@@ -92,7 +92,7 @@ def _variables(rest: str, name: str) -> dict[str, str]:
 def _copied(beside: Path, rest: str, start: Start, name: str) -> dict[str, Entry]:
     words = [_filled(word, start) for word in rest.split()]
     if any(word.startswith(("--", "http:", "https:", "[", "git@")) for word in words):
-        raise TaskRefused(f"{name}: it needs an image build (COPY {rest[:60]!r}), and Docker is not used here")
+        raise TaskRefused(f"{name}: it needs an image build (COPY {rest[:60]!r}), and {CONTAINERS}")
     *sources, target = words
     place = posixpath.normpath(posixpath.join(start.folder, target))
     found: dict[str, Entry] = {}

@@ -16,10 +16,11 @@ from gem_core.tools.calls import Form
 from gem_sandbox import Limits, LocalSandbox, LocalShell, Ran
 from gem_terminal import actions
 from gem_terminal.actions import Command, Finish, Unclear
+from gem_terminal.container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
 from gem_terminal.errors import TaskRefused
-from gem_terminal.formats import read_tasks
+from gem_terminal.formats import Where, read_tasks
 from gem_terminal.task import Task
-from gem_terminal.verification import SYSTEM_PATH, verify
+from gem_terminal.verification import SYSTEM_PATH, verify, verify_there
 
 _AT_ONE_TIME = 256
 """Commands of all environments of a process. Many of them wait for something, so they are more than there are cores."""
@@ -46,7 +47,7 @@ class TerminalEnv(Env):
     | a command ended the whole shell, by its memory for example: no tests are run | 0 | terminated |
 
     Commands share one shell. A command that takes too long is ended alone. At the end all processes are ended, and the
-    tests run in another root that holds the files which were left (docs/terminal.md).
+    tests run in another root that holds the files which were left, or in the same container (docs/terminal.md).
 
     | `info` key | type | meaning |
     | --- | --- | --- |
@@ -62,12 +63,14 @@ class TerminalEnv(Env):
         max_turns: commands of an episode.
         timeout: seconds for a command that asks for no other time; and no command gets more than ten times that.
         output: bytes of a command's output that are shown: the first half and the last.
-        memory, disk, processes: limits of a shell; see `gem_sandbox.Limits`.
-        backend: `auto`, `bubblewrap` or `namespaces`; see `gem_sandbox.LocalSandbox`.
+        memory, disk, processes: limits of a shell; see `gem_sandbox.Limits`. Containers have no limit of `disk`.
+        backend: `auto`, `bubblewrap` or `namespaces` (see `gem_sandbox.LocalSandbox`); or `docker` or `podman`: a
+            container for each episode, from the task's Dockerfile or image (docs/terminal.md).
+        network: of containers, as `--network` of Docker takes it: `none`, or for example `bridge`.
 
     Raises:
         EnvError: a value that cannot be; no task can run here, or none has a name that is asked for. On a reset or a
-            step: there is no sandbox, or the machine has no room.
+            step: there is no sandbox, no container can be started, or the machine has no room.
     """
 
     takes_task = True
@@ -90,19 +93,25 @@ class TerminalEnv(Env):
         disk: int = 64 << 20,
         processes: int = 64,
         backend: str = "auto",
+        network: str = NO_NETWORK,
     ) -> None:
         if form not in get_args(Form):
             raise EnvError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
         if type(max_turns) is not int or max_turns < 1:
             raise EnvError(f"max_turns must be a number of turns, at least 1, not {max_turns!r}")
-        self.tasks = _chosen(os.fspath(tasks), only)
+        self._engine = Engine(backend, network) if backend in PROGRAMS else None
+        if self._engine is None and network != NO_NETWORK:
+            raise EnvError(f"network={network!r} needs backend='docker' or 'podman': the sandbox has no network")
+        where = Where(containers=self._engine is not None, network=network != NO_NETWORK)
+        self.tasks = _chosen(os.fspath(tasks), only, where)
         self.form: Form = form
         self.max_turns = max_turns
         self._limits = Limits(
             wall=timeout, cpu=max(600.0, timeout), memory=memory, processes=processes, disk=disk, output=output
         )
-        self._sandbox = LocalSandbox(backend=backend, concurrency=_AT_ONE_TIME)
-        self._shell: LocalShell | None = None
+        sandbox = "auto" if self._engine is not None else backend  # it starts nothing before it is used
+        self._sandbox = LocalSandbox(backend=sandbox, concurrency=_AT_ONE_TIME)
+        self._shell: LocalShell | ContainerShell | None = None
         self._next = 0
         self._ran: list[Command] = []
         """The commands of this episode, from which a copy gets its shell."""
@@ -176,22 +185,30 @@ class TerminalEnv(Env):
         return (self._next - 1) % len(self.tasks)
 
     def _rules(self) -> str:
+        folder = f", in {self.task.folder}" if self.task.folder else ""
+        network = " There is no network." if self._engine is None or self._engine.network == NO_NETWORK else ""
         return (
-            f"You are in a terminal, in {self.task.folder}. There is no network. {_RULES[self.form]} A command may "
+            f"You are in a terminal{folder}.{network} {_RULES[self.form]} A command may "
             f"take {self._limits.wall:g} seconds unless you ask for more, and you have {self.max_turns} turns."
         )
 
-    def _open(self) -> LocalShell:
+    def _open(self) -> LocalShell | ContainerShell:
         """The episode's shell, in the state that its commands have left."""
         if self._shell is None:
-            path = f"/usr/local/bin:{SYSTEM_PATH}"
-            self._shell = self._sandbox.shell(
-                limits=self._limits, folder=self.task.folder, variables={"PATH": path, **self.task.variables}
-            )
-            self._shell.put(self.task.start)
+            self._shell = self._started()
+            if self.task.start:
+                self._shell.put(self.task.start)
             for command in self._ran:
                 self._shell.run(command.text, seconds=self._seconds(command))
         return self._shell
+
+    def _started(self) -> LocalShell | ContainerShell:
+        task = self.task
+        if self._engine is not None and task.image is not None:
+            image = self._engine.image(task.image)
+            return ContainerShell(self._engine, image, self._limits, task.folder, task.variables)
+        path = f"/usr/local/bin:{SYSTEM_PATH}"
+        return self._sandbox.shell(limits=self._limits, folder=task.folder, variables={"PATH": path, **task.variables})
 
     def _fresh(self) -> LocalShell:
         """A shell for the tests, with room for their files beside those that were left."""
@@ -228,8 +245,11 @@ class TerminalEnv(Env):
         return f"{text}\nYour {used} used up.", 0.0, False, True, {**info, "success": False}
 
     def _finished(self, info: Info) -> StepResult:
-        verdict = verify(self.task, self._open(), self._fresh)
-        self._shell = None
+        shell, self._shell = self._open(), None
+        if isinstance(shell, ContainerShell):
+            verdict = verify_there(self.task, shell)
+        else:
+            verdict = verify(self.task, shell, self._fresh)
         info["success"] = verdict.reward >= 1.0
         if verdict.problem is not None:
             info["test_problem"] = verdict.problem
@@ -248,8 +268,8 @@ class TerminalEnv(Env):
 
 
 @functools.lru_cache(maxsize=32)
-def _read(folder: str) -> tuple[Mapping[str, Task], Mapping[str, str]]:
-    runnable, refused = read_tasks(_path(folder))
+def _read(folder: str, where: Where) -> tuple[Mapping[str, Task], Mapping[str, str]]:
+    runnable, refused = read_tasks(_path(folder), where)
     return {task.name: task for task in runnable}, refused
 
 
@@ -264,8 +284,8 @@ def _path(folder: str) -> Path:
     return Path(spec.origin).parent / rest
 
 
-def _chosen(folder: str, only: Sequence[str] | None) -> tuple[Task, ...]:
-    known, refused = _read(folder)
+def _chosen(folder: str, only: Sequence[str] | None, where: Where) -> tuple[Task, ...]:
+    known, refused = _read(folder, where)
     if isinstance(only, str):
         raise EnvError(f"only is a list of names of tasks, not {only!r}")
     for name in only or ():

@@ -26,11 +26,23 @@ import yaml
 from gem_sandbox import Entry
 from gem_terminal import dockerfile, needs
 from gem_terminal.errors import TaskRefused
-from gem_terminal.task import TESTS, WORK, Rule, Task, files_below
+from gem_terminal.task import TESTS, WORK, Image, Rule, Task, files_below
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
 _LONGEST = 86_400.0
+
+
+class Where(NamedTuple):
+    """Where tasks are to run."""
+
+    containers: bool
+    """In containers, and not in the sandbox."""
+    network: bool
+    """Whether there is a network."""
+
+
+SANDBOX = Where(containers=False, network=False)
 
 
 class Tasks(NamedTuple):
@@ -42,8 +54,12 @@ class Tasks(NamedTuple):
     """Why the others cannot run here, by their names."""
 
 
-def read_tasks(folder: Path) -> Tasks:
+def read_tasks(folder: Path, where: Where = SANDBOX) -> Tasks:
     """The task in a folder, or all tasks in the folders right below it.
+
+    Args:
+        folder: of a task, or of tasks.
+        where: they are to run.
 
     Raises:
         TaskRefused: there is no task.
@@ -57,20 +73,24 @@ def read_tasks(folder: Path) -> Tasks:
     refused: dict[str, str] = {}
     for one in folders:
         try:
-            runnable.append(read_task(one))
+            runnable.append(read_task(one, where))
         except TaskRefused as error:
             refused[one.name] = str(error)
     return Tasks(tuple(runnable), refused)
 
 
-def read_task(folder: Path) -> Task:
+def read_task(folder: Path, where: Where = SANDBOX) -> Task:
     """The task in a folder.
+
+    Args:
+        folder: of the task.
+        where: it is to run.
 
     Raises:
         TaskRefused: it cannot run here, or the folder holds none.
     """
     try:
-        return _harbor(folder) if (folder / _HARBOR).is_file() else _terminal_bench(folder)
+        return _harbor(folder, where) if (folder / _HARBOR).is_file() else _terminal_bench(folder, where)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # of TOML and of texts: ValueError
         raise TaskRefused(f"{folder.name}: it cannot be read: {error}") from error
 
@@ -79,18 +99,19 @@ def _is_task(folder: Path) -> bool:
     return (folder / _HARBOR).is_file() or (folder / _BENCH).is_file()
 
 
-def _harbor(folder: Path) -> Task:
+def _harbor(folder: Path, where: Where) -> Task:
     name = folder.name
     settings: dict[str, Any] = _toml.loads((folder / _HARBOR).read_text(encoding="utf-8"))
     agent, verifier, environment = (_table(settings, key, name) for key in ("agent", "verifier", "environment"))
     if settings.get("steps"):
         raise TaskRefused(f"{name}: it has several steps, which this package does not run")
-    image = environment.get("docker_image")
-    if image is not None and not dockerfile.is_plain(str(image)):
-        raise TaskRefused(f"{name}: it needs the image {image!r}, and Docker is not used here")
+    named = environment.get("docker_image")
+    if named is not None and not where.containers and not dockerfile.is_plain(str(named)):
+        raise TaskRefused(f"{name}: it needs the image {named!r}, and {dockerfile.CONTAINERS}")
     script = folder / "tests" / "test.sh"
-    _check(folder, [script], folder / "environment")
-    start = _start(folder / "environment", name)
+    _check(folder, [script], folder / "environment", where)
+    image = _image(folder / "environment", named, name) if where.containers else None
+    start = dockerfile.Start("") if image else _start(folder / "environment", name)
     links = {path: Entry(target=target) for path, target in _texts(environment.get("links")).items()}
     rule: Rule = "exit code" if verifier.get("reward") == "exit code" else "reward file"
     return Task(
@@ -105,10 +126,11 @@ def _harbor(folder: Path) -> Task:
         str(environment.get("workdir") or start.folder),
         {**start.variables, **_texts(environment.get("env"))},
         _text(folder / "solution" / "solve.sh"),
+        image,
     )
 
 
-def _terminal_bench(folder: Path) -> Task:
+def _terminal_bench(folder: Path, where: Where) -> Task:
     name = folder.name
     settings = yaml.safe_load((folder / _BENCH).read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
@@ -119,8 +141,10 @@ def _terminal_bench(folder: Path) -> Task:
     if settings.get("run_tests_in_same_shell"):
         raise TaskRefused(f"{name}: its tests run in the shell of the policy, and here they never do")
     script = folder / "run-tests.sh"
-    _check(folder, [script, *sorted(folder.glob("tests/*.sh"))], folder)
-    start = dockerfile.read(folder / "Dockerfile", name) if (folder / "Dockerfile").is_file() else dockerfile.Start()
+    _check(folder, [script, *sorted(folder.glob("tests/*.sh"))], folder, where)
+    image = _image(folder, None, name) if where.containers else None
+    built = (folder / "Dockerfile").is_file() and not image
+    start = dockerfile.read(folder / "Dockerfile", name) if built else dockerfile.Start("" if image else WORK)
     own = {f"{TESTS}/run-tests.sh": dockerfile.entry_of(script)}
     return Task(
         name,
@@ -134,6 +158,7 @@ def _terminal_bench(folder: Path) -> Task:
         start.folder,
         {**start.variables, "TEST_DIR": TESTS},
         _text(folder / "solution.sh"),
+        image,
     )
 
 
@@ -150,7 +175,16 @@ def _start(folder: Path, name: str) -> dockerfile.Start:
     return dockerfile.Start(files=files_below(folder, WORK) if folder.is_dir() else {})
 
 
-def _check(folder: Path, scripts: list[Path], environment: Path) -> None:
+def _image(context: Path, named: Any, name: str) -> Image:
+    """What the containers of a task are made of."""
+    if (context / "Dockerfile").is_file():
+        return Image(context=context.resolve())
+    if named is None:
+        raise TaskRefused(f"{name}: it has no Dockerfile and names no image. Leave out backend=... to run it")
+    return Image(name=str(named))
+
+
+def _check(folder: Path, scripts: list[Path], environment: Path, where: Where) -> None:
     """Raises `TaskRefused` for what can be seen to need more than there is."""
     name = folder.name
     if missing := next((path for path in scripts if not path.is_file()), None):
@@ -160,8 +194,8 @@ def _check(folder: Path, scripts: list[Path], environment: Path) -> None:
             content = yaml.safe_load(compose.read_text(encoding="utf-8"))
             services = _table(cast("dict[str, Any]", content or {}), "services", name)
             if len(services) > 1:
-                raise TaskRefused(f"{name}: it needs {len(services)} containers, and Docker is not used here")
-    if problem := needs.problem_of(scripts, folder):
+                raise TaskRefused(f"{name}: it needs {len(services)} containers, and this package runs one")
+    if problem := needs.problem_of(scripts, folder, own_programs=where.containers, network=where.network):
         raise TaskRefused(f"{name}: {problem}")
 
 

@@ -12,7 +12,7 @@ _NETWORK = re.compile(r"(?:^|[\s;&|(`])(apt-get|apt|apk|curl|wget|uvx|uv|pip3?|n
 _PYTEST = re.compile(r"(?:^|[\s;&|(`])(?:pytest|python3?\s+-m\s+pytest)\b")
 
 
-def network(script: str) -> str | None:
+def needing_network(script: str) -> str | None:
     """The first program of a shell script that works with the network, or `None`."""
     found = next((match for line in _lines(script) if (match := _NETWORK.search(f"{line} "))), None)
     return found[1] if found else None
@@ -24,19 +24,23 @@ def missing_program(script: str) -> str | None:
     return "pytest" if needed and shutil.which("pytest", path=_PATH) is None else None
 
 
-def problem_of(scripts: Iterable[Path], folder: Path) -> str | None:
+def problem_of(
+    scripts: Iterable[Path], folder: Path, *, own_programs: bool = False, network: bool = False
+) -> str | None:
     """Why the tests of a task cannot run here, or `None`.
 
     Args:
         scripts: shell scripts that are run.
         folder: of the task.
+        own_programs: they run with the programs of an image, not with this machine's.
+        network: there is one.
     """
     for path in scripts:
         text = path.read_text(encoding="utf-8", errors="replace")
         name = path.relative_to(folder).as_posix()
-        if program := network(text):
-            return f"{name} runs {program!r}, which needs the network, and there is none in the sandbox"
-        if program := missing_program(text):
+        if not network and (program := needing_network(text)):
+            return f"{name} runs {program!r}, which needs the network, and there is none"
+        if not own_programs and (program := missing_program(text)):
             return f"{name} runs {program!r}, which the system does not have. Install it for the system's Python"
     return None
 

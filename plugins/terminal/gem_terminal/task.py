@@ -19,6 +19,16 @@ WORK = "/app"
 
 
 @dataclass(frozen=True)
+class Image:
+    """What a container of a task is made of: one of the two."""
+
+    name: str | None = None
+    """An image that the engine has or gets from a registry."""
+    context: Path | None = None
+    """A folder with a Dockerfile."""
+
+
+@dataclass(frozen=True)
 class Task:
     """A task, read from its folder."""
 
@@ -41,6 +51,8 @@ class Task:
     """Environment variables of commands and tests."""
     solution: str | None = None
     """A shell script that solves it, where the folder has one. Never shown."""
+    image: Image | None = None
+    """What it runs in, where it was read for containers. `start` is empty then."""
 
 
 def files_below(folder: Path, place: str) -> dict[str, Entry]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from gem_sandbox import Entry, LocalShell, Ran, ShellError
+from gem_terminal.container import ContainerShell
 from gem_terminal.task import TESTS, Task
 
 _LOGS = "/logs/verifier"
@@ -51,15 +52,35 @@ def verify(task: Task, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Ve
         shell.close()
         with fresh() as tests:
             tests.put(left)
-            folders = {TESTS: Entry(is_folder=True, mode=0o700), _LOGS: Entry(is_folder=True, mode=0o755)}
-            tests.put({**folders, **task.tests})
-            ran = tests.run(f"bash --norc --noprofile {task.script}", seconds=task.test_seconds)
-            return _verdict(task, tests, ran)
+            return _tested(task, tests)
     except ShellError as error:
         return Verdict(0.0, str(error))
 
 
-def _verdict(task: Task, tests: LocalShell, ran: Ran) -> Verdict:
+def verify_there(task: Task, shell: ContainerShell) -> Verdict:
+    """Run the tests in the container of the episode, as Harbor does.
+
+    Args:
+        task: what was to be done.
+        shell: the episode's; it is closed.
+    """
+    try:
+        shell.settle()
+        shell.run(f"rm -rf {TESTS} {_LOGS}", seconds=task.test_seconds)
+        return _tested(task, shell)
+    except ShellError as error:
+        return Verdict(0.0, str(error))
+    finally:
+        shell.close()
+
+
+def _tested(task: Task, shell: LocalShell | ContainerShell) -> Verdict:
+    folders = {TESTS: Entry(is_folder=True, mode=0o700), _LOGS: Entry(is_folder=True, mode=0o755)}
+    shell.put({**folders, **task.tests})
+    return _verdict(task, shell, shell.run(f"bash --norc --noprofile {task.script}", seconds=task.test_seconds))
+
+
+def _verdict(task: Task, tests: LocalShell | ContainerShell, ran: Ran) -> Verdict:
     if ran.ending != "exit":
         return Verdict(0.0, f"the tests did not end: {ran.ending}")
     if task.rule == "exit code":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem_core.errors import EnvError, described
 from gem_core.match import Match, MatchStep
+from gem_textarena.candidates import BLOCKING, CANDIDATES
 from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
 from gem_textarena.moves import read_move, tidy
 from gem_textarena.names import game_of, match_names
@@ -21,6 +23,7 @@ class TextArenaMatch(Match):
     | allowed | 0 | continues |
     | not allowed, or none | 0 | the same player again, `info["invalid_action"]`; the second in a row loses |
     | the last one | 1 for the winner and -1 for the other, 0 for a draw | terminated |
+    | leaves the other player no allowed move | 1, and -1 for the other | terminated |
 
     A player sees what the game tells it, and the latest board. `info["success"]` says who won.
 
@@ -65,16 +68,18 @@ class TextArenaMatch(Match):
         move = read_move(action)
         with drawing_from(self._draws):
             ended, _ = self._game.step(f"[{move}]")
-        state = self._game.state
-        account = state.game_info[self.agents.index(agent)]
         info: dict[str, Any] = {"parsed_action": f"[{move}]"} if move else {}
-        if account["invalid_move"] or (not ended and state.error_count > 0):
+        state, player = self._game.state, self.agents.index(agent)
+        if _was_invalid(self._game, player, ended):
             info["invalid_action"] = True
+        elif not ended and self._is_blocked():
+            ended, loser = True, state.current_player_id
+            state.set_winner(1 - loser, reason=f"Player {loser} has no allowed move.")
         news = self._news()
         if not ended:
             return MatchStep(observations=news, infos={agent: {"success": False, **info}})
         rewards = {each: float(state.rewards[number]) for number, each in enumerate(self.agents)}
-        reason = tidy(account["reason"])
+        reason = tidy(state.game_info[player]["reason"])
         return MatchStep(
             observations={each: "\n".join(filter(None, [news.get(each, ""), reason])) for each in self.agents},
             rewards=rewards,
@@ -86,10 +91,25 @@ class TextArenaMatch(Match):
 
     def random_action(self, agent: str, rng: random.Random) -> str:
         """A move that is allowed now."""
-        return f"[{rng.choice(_MOVES[game_of(self._name)](self._game))}]"
+        game_class(self._name)  # in a process that got this match by pickle
+        candidates = [*CANDIDATES[game_of(self._name)](self._game, rng)]
+        now, draws = pickle.dumps(self._game), random.Random(0)
+        while True:
+            move = candidates.pop(rng.randrange(len(candidates)))
+            if not candidates or _allows(pickle.loads(now), draws, move):
+                return f"[{move}]"
+
+    def _is_blocked(self) -> bool:
+        """Whether the next player could only lose by invalid moves."""
+        if game_of(self._name) not in BLOCKING:
+            return False
+        candidates = CANDIDATES[game_of(self._name)](self._game, random.Random(0))
+        now, draws = pickle.dumps(self._game), random.Random(0)
+        return not any(_allows(pickle.loads(now), draws, move) for move in candidates)
 
     def _news(self) -> dict[str, str]:
         """What the game has told each player since the last turn, but for earlier boards and players' own words."""
+        self._game.state.logs.clear()  # all that was ever told, which nobody reads and every copy would contain
         return {each: self._told(self._game.state.observations, number) for number, each in enumerate(self.agents)}
 
     @staticmethod
@@ -101,37 +121,14 @@ class TextArenaMatch(Match):
         return "\n".join(filter(None, map(tidy, [*texts, *boards[-1:]])))
 
 
-def _free(game: Any) -> list[int]:
-    board = game.state.game_state["board"]
-    return [cell for cell in range(9) if not board[cell // 3][cell % 3]]
+def _allows(game: Any, draws: random.Random, move: str) -> bool:
+    """Whether a copy of a game takes a move, whatever it draws after it."""
+    player: int = game.state.current_player_id
+    with drawing_from(draws):
+        ended, _ = game.step(f"[{move}]")
+    return not _was_invalid(game, player, ended)
 
 
-def _cells(game: Any) -> list[str]:
-    return [str(cell) for cell in _free(game)]
-
-
-def _marks(game: Any) -> list[str]:
-    return [f"{mark} {cell}" for cell in _free(game) for mark in "XO"]
-
-
-def _columns(game: Any) -> list[str]:
-    return [f"col {column}" for column, cell in enumerate(game.state.game_state["board"][0]) if cell == "."]
-
-
-def _piles(game: Any) -> list[str]:
-    piles = game.state.game_state["piles"]
-    return [f"{pile} {count}" for pile, size in enumerate(piles) for count in range(1, size + 1)]
-
-
-def _hands(game: Any) -> list[str]:
-    return ["rock", "paper", "scissors"]
-
-
-_MOVES: Mapping[str, Callable[[Any], Sequence[str]]] = {
-    "ConnectFour": _columns,
-    "IteratedRockPaperScissors": _hands,
-    "Nim": _piles,
-    "TicTacToe": _cells,
-    "WildTicTacToe": _marks,
-}
-"""The moves that are allowed now, by the part of an id before `-v0`."""
+def _was_invalid(game: Any, player: int, ended: bool) -> bool:
+    """Whether a game refused the move that a player has just made."""
+    return game.state.game_info[player]["invalid_move"] or (not ended and game.state.error_count > 0)

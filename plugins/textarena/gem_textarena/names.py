@@ -35,10 +35,33 @@ IDS: Mapping[str, tuple[str, ...]] = {
 
 
 MATCHES: Mapping[str, tuple[str, ...]] = {
+    "Alquerque": ("",),
+    "Battleship": ("", "standard", "large", "extreme"),
+    "Breakthrough": ("tiny", "small", "", "large", "blind", "long"),
+    "Briscola": ("",),
+    "Chopsticks": ("", "medium", "long"),
+    "ColonelBlotto": ("small", "", "large", "extreme"),
     "ConnectFour": ("", "blind", "large"),
+    "Crusade": ("",),
+    "GameOfPureStrategy": ("",),
+    "GermanWhist": ("",),
+    "Golf": ("", "medium"),
+    "HighSociety": ("",),
+    "IndianPoker": ("short", "", "medium", "long", "extreme"),
+    "IteratedMatchingPennies": ("",),
     "IteratedRockPaperScissors": ("",),
+    "IteratedTwoThirdsAverage": ("",),
+    "KuhnPoker": ("", "short", "medium", "long", "extreme"),
+    "LiarsDice": ("small", "", "large"),
+    "LinesOfAction": ("",),
+    "MemoryGame": ("", "medium", "hard"),
     "Nim": ("", "medium", "large"),
+    "Othello": ("tiny", "small", "", "big", "huge", "hard"),
+    "PigDice": ("", "short", "long", "50", "100", "150", "200", "250", "300", "350", "400", "450", "500"),
+    "QuantumTicTacToe": ("",),
+    "SimpleTak": ("", "medium", "large", "extreme"),
     "TicTacToe": ("",),
+    "UltimateTicTacToe": ("",),
     "WildTicTacToe": ("",),
 }
 """The same for games of two players."""
@@ -63,26 +86,28 @@ def game_of(name: str) -> str:
     return name.partition("-v0")[0]
 
 
-_WORDS = "needs NLTK's word lists, which are a download; `gem-core list game:` shows word games that need none"
-_MODEL = "asks a hosted model"
-_SEVERAL = f"is for several players, and of such games only {', '.join(MATCHES)} are here"
 _ABSENT = {
-    _WORDS: "Hangman WordLadder WordSearch Wordle",
-    _MODEL: "GuessWho TwentyQuestions",
-    "needs packages that TextArena does not install": "BabyAiText",
-    "cannot be imported from TextArena 0.7.4, whose source of it has a syntax error": "Klondike",
-    "cannot be imported on Python 3.10 and 3.11": "UltimateTexasHoldem",
-    _SEVERAL: (
-        "Alquerque Battleship Breakthrough Briscola CharacterConclave Checkers Chess Chopsticks Codenames "
-        "ColonelBlotto Crusade Debate DontSayIt GameOfPureStrategy GermanWhist Golf HighSociety "
-        "IndianPoker IteratedMatchingPennies IteratedPrisonersDilemma "
-        "IteratedStagHunt IteratedTwoThirdsAverage IteratedUltimatumGame KuhnPoker LetterAuction LiarsDice "
-        "LinesOfAction MarketEntryGame MemoryGame NewRecruit Othello PigDice Poker PublicGoodsGame "
-        "QuantumTicTacToe ReverseTicTacToe SantoriniBaseFixed ScenarioPlanning ScorableGames SecretMafia "
-        "SettlersOfCatan SimpleBlindAuction SimpleNegotiation SimpleTak Snake SpellingBee SpiteAndMalice "
-        "Stratego Surround Taboo Tak ThreePlayerGOPS ThreePlayerIPD ThreePlayerTicTacToe "
-        "TruthAndDeception TwoDollar UltimateTicTacToe UsedCar UsedCarNegotiation WordChains"
+    "needs NLTK's word lists, which are a download; `gem-core list game:` shows word games that need none": (
+        "Codenames DontSayIt Hangman LetterAuction SpellingBee WordChains WordLadder WordSearch Wordle"
     ),
+    "asks a hosted model": "Debate GuessWho ScenarioPlanning TwentyQuestions",
+    "needs packages that TextArena does not install": "BabyAiText",
+    "needs files that TextArena does not install": "ScorableGames UsedCar UsedCarNegotiation",
+    "cannot be imported from TextArena 0.7.4, whose source of it has a syntax error": "Klondike",
+    "cannot be imported on Python 3.10 and 3.11": (
+        "Checkers Chess IteratedStagHunt ReverseTicTacToe UltimateTexasHoldem"
+    ),
+    "is for three players or more": (
+        "CharacterConclave SecretMafia SettlersOfCatan Taboo ThreePlayerGOPS ThreePlayerIPD ThreePlayerTicTacToe"
+    ),
+    "is played by talking, and of an action here only the move reaches the other player": (
+        "IteratedPrisonersDilemma IteratedUltimatumGame MarketEntryGame NewRecruit PublicGoodsGame SimpleBlindAuction "
+        "SimpleNegotiation TruthAndDeception TwoDollar"
+    ),
+    "shows each player the pieces of the other": "Stratego",
+    "has no end, or a wrong one, after a second invalid move": "Poker SantoriniBaseFixed",
+    "does not say which moves are invalid": "Snake Surround",
+    "has moves that are no line of printable ASCII or contain brackets": "SpiteAndMalice Tak",
 }
 ABSENT: Mapping[str, str] = {game: reason for reason, games in _ABSENT.items() for game in games.split()}
 """Why a game of TextArena is not here, as the end of a sentence."""

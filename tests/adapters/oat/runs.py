@@ -15,6 +15,7 @@ import torch
 from oat.args import default_args_validation
 from oat.interface import get_program
 from oat.types import TransitionData
+from oat.utils.deepspeed import DeepspeedStrategy
 
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
@@ -236,3 +237,14 @@ def train(
         stop_recording()
     run.sampled = engine.SAMPLED[before:]
     return run
+
+
+def train_with_sgd(args: GemOatArgs, rate: float = 1.0, **options: Any) -> Run:
+    """Train as `train` does, with plain SGD and this learning rate."""
+    args.zero_stage = 0  # DeepSpeed supports ZeRO with Adam only
+    before = DeepspeedStrategy.create_optimizer
+    DeepspeedStrategy.create_optimizer = lambda self, net, **_: torch.optim.SGD(net.parameters(), lr=rate)
+    try:
+        return train(args, **options)
+    finally:
+        DeepspeedStrategy.create_optimizer = before

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from runs import Run, WatchedLearner, arguments, train
+from runs import Run, WatchedLearner, arguments, train, train_with_sgd
 from training_run import token_logprobs
 from transformers import AutoModelForCausalLM
 from waiting import SECONDS, wait_until
@@ -57,6 +57,15 @@ class Patient(Env):
         return "go"
 
 
+class Sending(WatchedLearner):
+    """Sends its first weights when all episodes of the second batch wait for them."""
+
+    def _broadcast_to_vllm(self) -> None:
+        wait_until(lambda: Patient.waiting == 12)
+        super()._broadcast_to_vllm()
+        Patient.sent.set()
+
+
 @pytest.fixture(autouse=True)
 def _patient() -> None:
     gem_core.register("test:Patient-v0", Patient)
@@ -89,12 +98,6 @@ def test_every_episode_that_is_played_is_trained_on_in_order(ahead: Run) -> None
 
 
 def test_weights_change_between_the_turns_of_an_episode_and_each_turn_has_its_version(model: Path) -> None:
-    class Sending(WatchedLearner):
-        def _broadcast_to_vllm(self) -> None:
-            wait_until(lambda: Patient.waiting == 12)
-            super()._broadcast_to_vllm()
-            Patient.sent.set()
-
     run = train(arguments(model, env=["test:Patient-v0"], vector_backend="thread", **AHEAD), kind=Sending)
     ids = {one.summary.id for one in run.learner.batches_of[1]}
     second = [one for one in run.episodes if one.id in ids]
@@ -114,6 +117,72 @@ def test_a_version_is_one_set_of_weights(ahead: Run) -> None:
             with torch.no_grad():
                 wanted = token_logprobs(policy, ids)[len(one.prompt_ids(turn)) - 1 :]
             assert torch.allclose(torch.tensor(one.response_logprobs(turn)), wanted, atol=1e-4)
+
+
+class HeldAhead(ActorAhead):
+    """Begins the next step at once, too, but holds the engine before, until it has the weights that train on it."""
+
+    first, held = True, False
+
+    def _begin(self, prompts: tuple[Any, ...]) -> Any:
+        if not self.first:
+            self._actor.futures.hold().result()
+        self.first, self.held = False, not self.first
+        return super()._begin(prompts)
+
+
+class BoundOfNothing(WatchedLearner):
+    """Trains with the machinery of `max_staleness`, and a bound of 0."""
+
+    def _init(self, args: Any, actors: Any) -> None:
+        super()._init(args, actors)
+        (actor,) = actors
+        self._ahead = HeldAhead(actor, args.batches)
+        collector: Any = self.collector
+        collector.actors = [self._ahead]
+
+    def _at_actors(self, method: str, *arguments: Any) -> None:
+        if not (method == "hold" and self._ahead.held):
+            super()._at_actors(method, *arguments)
+        self._ahead.held = False
+
+
+def test_a_bound_of_0_equals_the_synchronous_run(model: Path) -> None:
+    runs = [
+        train_with_sgd(arguments(model, max_train=BATCHES * 12, seed=3), rate=20.0, kind=kind)
+        for kind in (WatchedLearner, BoundOfNothing)
+    ]
+    assert all(info["staleness/max"] == 0.0 for run in runs for info in run.learner.info)
+    ends = [run.learner.weights[BATCHES] for run in runs]
+    for name, one in ends[0].items():
+        torch.testing.assert_close(one, ends[1][name], atol=2e-5, rtol=0)
+    assert max((one - runs[0].learner.weights[0][name]).abs().max() for name, one in ends[0].items()) > 1e-2
+
+
+def test_the_loss_of_each_token_has_the_truncated_ratio(model: Path) -> None:
+    """Oat's correction of stale tokens, from the formula, by the weights after a step of SGD."""
+    limit, rate = 1.05, 20.0
+    sizes = {"max_staleness": 1, "max_train": 24, "tis_c": limit}
+    args = arguments(model, env=["test:Patient-v0"], vector_backend="thread", **sizes)
+    run = train_with_sgd(args, rate=rate, kind=Sending)
+    step = 1  # the first turns of its batch are stale, the second ones are not
+    assert 0.0 < run.learner.info[step]["staleness/mean"] < 1.0
+    policy = AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32)
+    policy.load_state_dict(run.learner.weights[step], strict=False)
+    total, weights = torch.zeros(()), []
+    for one in run.batches[step]:
+        ids = (*one.before, *one.ids)
+        for loss in run.learner.losses[step][ids]:
+            weights.append((torch.tensor(loss.logprobs) - torch.tensor(loss.sampled)).exp().clamp(max=limit))
+            logprobs = token_logprobs(policy, torch.tensor(ids))[len(one.before) - 1 :]
+            total = total + (one.advantage * weights[-1] * logprobs).sum()
+    (-total / (12 * 6)).backward()  # episodes, and the token limit of a response
+    assert torch.cat(weights).min() < 0.95
+    assert torch.cat(weights).max() == pytest.approx(limit)
+    for name, parameter in policy.named_parameters():
+        if parameter.grad is not None:
+            moved = (run.learner.weights[step][name] - run.learner.weights[step + 1][name]) / rate
+            torch.testing.assert_close(moved, parameter.grad, atol=2e-5, rtol=0)
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ import pytest
 import torch
 from babble import Babble
 from brute_force import expected, gae, returns_to_go
-from oat.utils.deepspeed import DeepspeedStrategy
-from runs import GAMMA, Run, WatchedLearner, arguments, train
+from runs import GAMMA, Run, WatchedLearner, arguments, train, train_with_sgd
 from same_tasks import LIMITED, assert_first_batch, assert_two_at_once
 from training_run import token_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -69,22 +68,12 @@ def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path):
 
 @pytest.fixture(scope="module")
 def plain(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return _train_with_sgd(model, eval_steps=2, **recorded(tmp_path_factory))
+    return train_with_sgd(arguments(model, eval_steps=2, **recorded(tmp_path_factory)))
 
 
 def recorded(folders: pytest.TempPathFactory) -> dict[str, str]:
     """The settings of a run that is recorded."""
     return {"record": "full", "record_folder": str(folders.mktemp("records"))}
-
-
-def _train_with_sgd(model: Path, **changes: Any) -> Run:
-    args = arguments(model, zero_stage=0, **changes)  # DeepSpeed supports ZeRO with Adam only
-    before = DeepspeedStrategy.create_optimizer
-    DeepspeedStrategy.create_optimizer = lambda self, net, **_: torch.optim.SGD(net.parameters(), lr=1.0)
-    try:
-        return train(args)
-    finally:
-        DeepspeedStrategy.create_optimizer = before
 
 
 def test_sampled_ids_are_trained_ids(plain: Run):
@@ -131,7 +120,7 @@ def test_a_step_is_the_policy_gradient(plain: Run, model: Path):
 
 
 def test_a_kl_penalty_is_subtracted_from_its_turn(model: Path):
-    run = _train_with_sgd(model, kl_penalty_coef=0.5, max_train=24)
+    run = train_with_sgd(arguments(model, kl_penalty_coef=0.5, max_train=24))
     reference, policy = (AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32) for _ in range(2))
     policy.load_state_dict(run.learner.weights[1], strict=False)
     episodes = turns_of(run, 1)
@@ -378,6 +367,18 @@ def test_records_lack_turns_that_the_loss_leaves_out(model: Path, tmp_path: Path
         assert one.trained is not None
         assert [number is None for number in one.trained.advantages] == [turn.truncated for turn in one.episode.turns]
     assert any(turn.truncated for one in episodes for turn in one.episode.turns)
+
+
+def test_summaries_are_trained_as_they_were_sampled(model: Path):
+    envs = {"env": ["test:Babble-v0", "test:Wander-v0"], "env_weights": [3.0, 1.0]}
+    run = train(arguments(model, **envs, compaction="policy", max_model_len=640, max_train=12))
+    assert_trained(
+        run, 0, expected("rebn", [[reward for *_, reward in one] for one in turns_of(run, 0)], [0] * 12, GAMMA)
+    )
+    long = [one for one in run.training_episodes if one.env_id == "test:Wander-v0"]
+    assert len(long) == 3
+    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
+    assert Counter((one.before, one.ids) for one in run.batches[0]) == Counter(run.sampled)
 
 
 # -- what a run leaves behind ------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import torch
 
 sys.path.append(str(Path(__file__).parents[1]))
 import babble
+import glance
 import pairs_match
 
 FIELDS = ["sequences", "action_mask", "advantages", "returns", "values", "action_log_probs", "rollout_log_probs"]
@@ -102,6 +103,7 @@ def watch_closing() -> None:
 
 
 babble.register()
+glance.register()
 pairs_match.register()
 watch_closing()
 if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf.workers" in sys.modules:

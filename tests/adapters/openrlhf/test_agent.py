@@ -26,6 +26,7 @@ from gem_core.seeding import derive_seed
 from gem_core.training.recording import stop_recording
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
+from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT, EpisodeRows
 from gem_openrlhf.settings import GemSettings, parse
 from gem_openrlhf.tasks import Split, write_tasks
@@ -88,9 +89,11 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
     return run
 
 
-def written(folder: Path, settings: GemSettings, split: Split, count: int, batch: int) -> list[str]:
+def written(
+    folder: Path, settings: GemSettings, split: Split, count: int, batch: int, pictures: PictureIds | None = None
+) -> list[str]:
     path = folder / f"{split}.jsonl"
-    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8)
+    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, pictures=pictures)
     return [json.loads(line)["label"] for line in path.open("rb")]
 
 

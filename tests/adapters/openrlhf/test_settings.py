@@ -62,7 +62,6 @@ def test_accepted(checked):
         (["--vllm.num_engines", "0"], "--vllm.num_engines 0"),
         (["--gem.eval_episodes", "0"], "--gem.eval_episodes 0"),
         (["--train.dynamic_batch_enable"], "drops the others"),
-        (["--data.max_images_per_prompt", "2"], "images are not supported"),
         (
             ["--rollout.batch_size", "64", "--train.batch_size", "64", "--train.micro_batch_size", "24"],
             "--train.batch_size 64 is not a multiple of --train.micro_batch_size 24 times 1 data-parallel GPUs",
@@ -122,7 +121,7 @@ def test_accepted(checked):
         (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
         (["--reward.model_name_or_path", "x"], "environments give the rewards"),
         (["--reward.normalize_enable"], "no reward model"),
-        (["--gem.env", "visual:Count-v0-easy"], "shows pictures, and this adapter passes no pictures to OpenRLHF"),
+        (["--gem.env", "visual:Count-v0-easy"], "shows pictures, and --data.max_images_per_prompt is 0"),
     ],
 )
 def test_refused(checked, flags, says):

@@ -26,6 +26,7 @@ from gem_roll.worker import TurnActorWorker
 
 FOLDER = Path(os.environ["GEM_SPY"])
 TENSORS = ["input_ids", "attention_mask", "response_mask", "advantages", "infer_logprobs", "old_log_probs"]
+TENSORS += ["train_infer_is_weight"]
 
 
 class SpiedActorWorker(TurnActorWorker):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pairs_match
 import pytest
@@ -20,7 +22,7 @@ from hostile_run import (
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import first_batch_of
-from training_run import SECONDS, assert_policy_gradient, token_logprobs
+from training_run import SECONDS, assert_gradient, assert_policy_gradient, token_logprobs
 from transformers import AutoModelForCausalLM
 
 from gem_core.records import open_records
@@ -221,12 +223,18 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_pa
 # -- sampling ahead ----------------------------------------------------------------------------------------------------
 
 
+RATE, LARGEST_WEIGHT = 0.05, 1.05
 AHEAD = [
-    "gem.env=[test:Babble-v0,test:Chatty-v0]",
+    "gem.env=[test:Babble-v0,test:Chatty-v0,test:Wander-v0]",
+    "++gem.env_weights=[5,4,1]",
     "++gem.max_staleness=2",
+    "++gem.compaction=policy",
+    "sequence_length=640",  # a request for a summary has 300 tokens
     "++actor_train.worker_cls=roll_spy.SgdActorWorker",
-    "actor_train.training_args.learning_rate=0.05",
+    f"actor_train.training_args.learning_rate={RATE}",
     "++max_grad_norm=1e9",
+    "++train_infer_correction.is_weight.enabled=true",
+    f"++train_infer_correction.is_weight.upper_bound={LARGEST_WEIGHT}",
     "rollout_batch_size=10",
     "++train_env_manager.num_env_groups=5",
 ]
@@ -287,6 +295,45 @@ def test_a_version_is_one_set_of_weights(ahead: Run, model: Path):
                     compared[version] += tokens
                 at, sampled = at + tokens, sampled[tokens:]
     assert len(compared) > 1
+
+
+def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run):
+    """ROLL's correction of stale tokens, from the formula and by the weights after a step of SGD."""
+    stale = [step for step, line in enumerate(ahead.metrics) if line["staleness/max"]]
+    weights = torch.cat([token_weights(ahead.batches[step]) for step in stale])
+    assert weights.min() < 0.95
+    assert weights.max() == pytest.approx(LARGEST_WEIGHT)
+    step = next(step for step in stale if step > 1)  # ROLL does not save step 0
+    batch = ahead.batches[step]
+    rows = int(batch["response_mask"].any(-1).sum())
+    assert_gradient(ahead.saved(step - 1), ahead.saved(step), weighted_rows(batch), rows, RATE)
+
+
+def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
+    long = [one for one in ahead.episodes if one.env_id == "test:Wander-v0"]
+    assert len(long) == 5
+    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
+    played = Counter(
+        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one in ahead.episodes for turn in one.turns
+    )
+    trained = Counter((one.before, one.ids) for batch in ahead.batches for one in trained_responses(batch))
+    assert trained == played
+
+
+def token_weights(batch: dict[str, Any]) -> torch.Tensor:
+    """The weight of each trained token in the loss, asserted to be that of the formula."""
+    mask = batch["response_mask"][:, 1:].bool()
+    wanted = (batch["old_log_probs"] - batch["infer_logprobs"])[mask].exp().clamp(max=LARGEST_WEIGHT)
+    torch.testing.assert_close(batch["train_infer_is_weight"][mask], wanted, atol=1e-5, rtol=0)
+    return wanted
+
+
+def weighted_rows(batch: dict[str, Any]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each row with the advantages of its trained tokens times their weights."""
+    numbers = batch["advantages"] * batch["train_infer_is_weight"] * batch["response_mask"][:, 1:]
+    for ids, attention, row in zip(batch["input_ids"], batch["attention_mask"], numbers, strict=True):
+        length = int(attention.sum())
+        yield ids[:length], torch.cat([torch.zeros(1), row[: length - 1]])
 
 
 # -- the records of both ---------------------------------------------------------------------------------------------

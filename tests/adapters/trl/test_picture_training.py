@@ -4,51 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import glance
 import pytest
 import torch
 from spy import SpyTrainer
 
-import gem_core
-from gem_core.env import Env
 from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError, TemplateError
 from gem_core.rollout import Episode, PicturePrompt, PictureReader, pictures_in
 from gem_core.training.rows import rows_of
 from gem_tiny import tiny_image_processor, tiny_model, tiny_tokenizer, tiny_vision_model
 
-Image = pytest.importorskip("PIL.Image")
-
-ENV = "test:Glance-v0"
-CHANGES = {"env": ENV, "max_completion_length": 3, "optim": "sgd", "learning_rate": 0.1, "max_grad_norm": 1e9}
-
-
-class Glance(Env):
-    """Two turns with none, one or two pictures each, and rewards that are drawn."""
-
-    def reset(self, seed: int | None = None, **options: Any):
-        super().reset(seed=seed)
-        self.turn = 0
-        return "look at it", {"images": self._drawn()}
-
-    def step(self, action: str):
-        self.turn += 1
-        done = self.turn == 2
-        return "go on", self.rng.random(), done, False, {"images": [] if done else self._drawn(), "success": done}
-
-    def sample_random_action(self) -> str:
-        return self.rng.choice(["left", "right", "up"])
-
-    def _drawn(self) -> list[Any]:
-        return [self._picture() for _ in range(self.rng.randint(0, 2))]
-
-    def _picture(self) -> Any:
-        image = Image.new("RGB", (56, 56), "white")
-        left, top = self.rng.randint(0, 40), self.rng.randint(0, 40)
-        image.paste((self.rng.randint(0, 255), 0, 0), (left, top, left + 12, top + 12))
-        return image
-
-
-gem_core.register(ENV, Glance)
+CHANGES = {"env": glance.ENV, "max_completion_length": 3, "optim": "sgd", "learning_rate": 0.1, "max_grad_norm": 1e9}
 
 
 class Watch(SpyTrainer):
@@ -65,7 +32,8 @@ class Watch(SpyTrainer):
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    return tiny_tokenizer([ENV], episodes=20, pictures=True)
+    glance.register()
+    return tiny_tokenizer([glance.ENV], episodes=20, pictures=True)
 
 
 @pytest.fixture
@@ -189,6 +157,6 @@ def test_a_model_of_text_refuses_pictures_before_the_first_batch(settings, token
 
 
 def test_a_model_of_text_refuses_pictures_that_nobody_announced(settings, tokenizer):
-    run = Watch(tiny_model(tokenizer), settings(**CHANGES), tokenizer)
+    run = Watch(tiny_model(tokenizer), settings(**{**CHANGES, "env": glance.UNANNOUNCED}), tokenizer)
     with pytest.raises(TemplateError, match="this model reads text only"):
         run.train()

@@ -245,23 +245,8 @@ def test_same_seed_same_run(trainer):
     assert records[0] == records[1]
 
 
-class Wander(Babble):
-    """Episodes of 24 turns."""
-
-    def reset(self, seed=None, **options):
-        opening = super().reset(seed=seed)
-        self.turns_left = 24
-        return opening
-
-
-@pytest.fixture
-def wander() -> str:
-    gem_core.register("test:Wander-v0", Wander)
-    return "test:Wander-v0"
-
-
-def test_summaries_and_what_follows_them_are_trained_as_they_were_sampled(trainer, wander):
-    run = trainer(cls=SpyTrainer, env=wander, compaction="policy", max_context_tokens=250)
+def test_summaries_and_what_follows_them_are_trained_as_they_were_sampled(trainer):
+    run = trainer(cls=SpyTrainer, env="test:Wander-v0", compaction="policy", max_context_tokens=250)
     run.train()
     [batch] = run.batches
     assert all(len(one.turns) > 24 and one.summary().compactions for one in batch.episodes)

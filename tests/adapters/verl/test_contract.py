@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils.dataset.rl_dataset import get_dataset_class
+from verl.utils.tokenizer import tokenizer
 from verl.workers import engine_workers
 from verl.workers.engine.fsdp import transformer_impl
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -33,6 +35,7 @@ from verl.workers.rollout.replica import TokenOutput
 from verl.workers.utils import losses
 
 from gem_verl.loop import EnvironmentLoop
+from gem_verl.pictures import NO_TEXT
 from gem_verl.tasks import EnvTasks
 from gem_verl.trainer import TurnTrainer
 
@@ -134,6 +137,33 @@ def test_a_loop_is_built_with_these_arguments():
     assert own["kwargs"].kind is inspect.Parameter.VAR_KEYWORD, "for the other arguments"
     assert not inspect.isabstract(EnvironmentLoop)
     assert AgentLoopBase.__abstractmethods__ == {"run"}
+
+
+def test_a_processor_knows_the_configuration_of_its_model():
+    says(AgentLoopWorker._run_agent_loop, "processor=self.processor")
+    says(tokenizer.hf_processor, "processor.config = config")
+    says(PPOTrainer._setup, "self._init_tokenizer()", "create_resource_pool()")
+    says(PPOTrainer._init_tokenizer, "self.processor = model_config.processor")
+
+
+def test_pictures_of_a_row_are_cut_by_the_processor_and_its_ids_stay():
+    says(WORKER._agent_loop_postprocess, "self._compute_multi_modal_inputs(output, input_ids)", "output.as_dict()")
+    cut = AgentLoopWorker._compute_multi_modal_inputs
+    says(cut, 'images = multi_modal_data.get("images")', "text=[current_text]", "if output.mm_processor_kwargs is not")
+    says(cut, 'multi_modal_inputs.pop("input_ids", None)')
+    said = tokenizer.build_multimodal_processor_inputs(
+        lambda **given: given, text=["decoded"], images=["image"], mm_processor_kwargs=NO_TEXT
+    )
+    assert said == {"text": [""], "images": ["image"], "videos": None, "return_tensors": "pt"}
+
+
+def test_servers_take_pictures_and_biases():
+    assert inspect.signature(LLMServerClient.generate).parameters["image_data"].default is None
+    path = Path(inspect.getfile(LLMServerClient)).with_name("vllm_rollout") / "vllm_async_server.py"
+    text = path.read_text()  # without vLLM it cannot be imported
+    assert 'multi_modal_data["image"] = image_data' in text
+    assert "SamplingParams(max_tokens=max_tokens, **sampling_params)" in text
+    assert "prompt_ids = qwen2_5_vl_dedup_image_tokens(prompt_ids, self.model_config.processor)" in text
 
 
 def test_a_loop_gets_session_and_step():

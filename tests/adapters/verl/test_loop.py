@@ -122,7 +122,12 @@ def play(configure: Callable[..., DictConfig], words: Any) -> Callable[..., list
 
 
 def play_rows(
-    config: DictConfig, tokenizer: Any, client: Any, rows: Sequence[dict[str, Any]], sessions: int = 1
+    config: DictConfig,
+    tokenizer: Any,
+    client: Any,
+    rows: Sequence[dict[str, Any]],
+    sessions: int = 1,
+    processor: Any = None,
 ) -> list[list[AgentLoopOutput]]:
     async def one(row: dict[str, Any], session: int) -> list[AgentLoopOutput]:
         # As `AgentLoopWorker._run_agent_loop`.
@@ -131,7 +136,7 @@ def play_rows(
             trainer_config=DictConfigWrap(config=config),
             server_manager=client,
             tokenizer=tokenizer,
-            processor=None,
+            processor=processor,
             hf_model_type="qwen3",
             dataset_cls=EnvTasks,
             data_config=DictConfigWrap(config.data),

@@ -31,6 +31,7 @@ from gem_verl.settings import GemSettings
 TURN = "gem.row=turn"
 TWO = "gem.env=[test:Babble-v0,game:Corridor-v0]"
 ACTOR = "actor_rollout_ref.actor"
+GAE = "algorithm.adv_estimator=gae"
 
 
 @pytest.fixture
@@ -129,8 +130,9 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 slots"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
-        (["gem.env=visual:Count-v0-easy"], "shows pictures, and this adapter passes no pictures to verl"),
-        (["gem.eval_env=visual:Count-v0-easy"], "visual:Count-v0-easy shows pictures"),
+        (["gem.env=visual:Count-v0-easy", GAE], "shows pictures, and algorithm.adv_estimator=gae needs a critic"),
+        (["gem.eval_env=visual:Count-v0-easy", GAE], "visual:Count-v0-easy shows pictures"),
+        (["+data.mm_processor_kwargs.max_pixels=784"], "data.mm_processor_kwargs"),
         ([TWO, "gem.env_weights=[inf,1]"], "above 0"),
         # wrappers and modules
         (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),

@@ -23,7 +23,7 @@ from hostile_run import (
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
-from training_run import SECONDS, Response, assert_policy_gradient
+from training_run import SECONDS, assert_gradient, assert_policy_gradient
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
@@ -275,8 +275,11 @@ def test_rows_of_whole_episodes_train_on_sampled_ids(critic: Run):
 
 
 AHEAD = [
-    *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
+    "gem.env=[test:Babble-v0,test:Wander-v0]",
+    "gem.env_weights=[15,1]",
     "gem.max_staleness=2",
+    "gem.compaction=policy",
+    "data.max_response_length=512",  # a request for a summary has 300 tokens
     *SGD,
     "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
     "algorithm.rollout_correction.rollout_is=token",
@@ -339,16 +342,25 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path)
     step = stale[0]
     batch = ahead.batches[step - 1]
     before, after = (folder / f"global_step_{number}" / "actor" / "huggingface" for number in (step - 1, step))
-    assert_policy_gradient(before, after, [*weighted_tokens(batch)], 16 * 6)
+    assert_gradient(before, after, weighted_rows(batch), 16 * 6)
 
 
-def weighted_tokens(batch: dict[str, Any]) -> Iterator[Response]:
-    """Every trained token, with the weight in its advantage."""
-    columns = [batch[name] for name in ("prompts", "responses", "response_mask", "advantages", "rollout_is_weights")]
-    for prompt, ids, *numbers in zip(*(([one.tolist() for one in column]) for column in columns), strict=True):
-        for at, (mask, advantage, weight) in enumerate(zip(*numbers, strict=True)):
-            if mask:
-                yield Response((*prompt, *ids[:at]), (ids[at],), advantage * weight, 0.0)
+def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
+    long = [one for one in ahead.episodes if one.env_id == "test:Wander-v0"]
+    assert len(long) == 5
+    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
+    played = Counter(
+        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one in ahead.episodes for turn in one.turns
+    )
+    trained = Counter((one.before, one.ids) for batch in ahead.batches for one in trained_responses(batch))
+    assert trained == played
+
+
+def weighted_rows(batch: dict[str, Any]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each row with the advantages of its trained tokens times their weights."""
+    names = ("prompts", "responses", "response_mask", "advantages", "rollout_is_weights")
+    for prompt, ids, mask, advantages, weights in zip(*(batch[name] for name in names), strict=True):
+        yield torch.cat([prompt, ids]), torch.cat([torch.zeros(len(prompt)), advantages * weights * mask])
 
 
 # -- the records of both ---------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 sys.path.append(str(Path(__file__).parents[1]))
 import babble
+import glance
 import pairs_match
 
 from gem_verl.storage import read
@@ -64,6 +65,7 @@ def _watch_updates() -> None:
 
 
 babble.register()
+glance.register()
 pairs_match.register()
 _watch_sampling()
 _watch_updates()

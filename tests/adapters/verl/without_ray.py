@@ -85,11 +85,12 @@ def _column(values: list[Any]) -> Any:
     return torch.stack(values) if values[0].dim() == 0 else torch.nested.as_nested_tensor(values, layout=torch.jagged)
 
 
-def agent_worker() -> Any:
-    """verl's agent worker without the parts that its constructor loads."""
+def agent_worker(processor: Any = None, tokenizer: Any = None) -> Any:
+    """verl's agent worker without the parts that its constructor loads, except for these."""
     cls = AgentLoopWorkerTQ.__ray_metadata__.modified_class
     worker = object.__new__(cls)
-    worker.reward_loop_worker_handles = worker.processor = None
+    worker.reward_loop_worker_handles = None
+    worker.processor, worker.tokenizer = processor, tokenizer
     worker.distillation_enabled = False
     return worker
 
@@ -103,11 +104,19 @@ def trainer(config: DictConfig, tokenizer: Any, ranks: int = 1) -> TurnTrainer:
     return made
 
 
-def hand_over(queue: MemoryQueue, outputs: Sequence[Any], uid: str, session: int, **row: Any) -> list[str]:
+def hand_over(
+    queue: MemoryQueue,
+    outputs: Sequence[Any],
+    uid: str,
+    session: int,
+    processor: Any = None,
+    tokenizer: Any = None,
+    **row: Any,
+) -> list[str]:
     """Process the output of an agent loop as verl does. Returns the keys of the stored rows."""
     before = {*queue.rows}
     fields = {"raw_prompt": [], "global_steps": 1, **row, "uid": uid, "session_id": session}
-    asyncio.run(agent_worker()._agent_loop_postprocess([*outputs], False, **fields))
+    asyncio.run(agent_worker(processor, tokenizer)._agent_loop_postprocess([*outputs], False, **fields))
     return [key for key in queue.rows if key not in before]
 
 

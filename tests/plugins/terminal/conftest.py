@@ -1,8 +1,9 @@
-"""A terminal for a module's tests."""
+"""What tests of a module share: a terminal, and a container engine."""
 
 from collections.abc import Iterator
 
 import pytest
+from containers_here import engine as engine
 from sandbox_here import LONG, needs_a_sandbox
 
 import gem_core

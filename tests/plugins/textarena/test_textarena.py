@@ -76,8 +76,8 @@ def test_listing_the_ids_imports_no_textarena() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Othello-v0", "several players"),
-        ("Chess-v0-raw", "several players"),
+        ("Taboo-v0", "three players or more"),
+        ("Chess-v0-raw", "3.10 and 3.11"),
         ("Wordle-v0-long", "NLTK"),
         ("TwentyQuestions-v0", "hosted model"),
         ("Klondike-v0", "cannot be imported"),

@@ -20,6 +20,8 @@ from gem_core.vector import make_vec
 from gem_textarena.names import MATCHES, match_names
 
 ONE_EACH = [f"{game}-v0" for game in MATCHES]
+CHECKED = ["ConnectFour-v0", "IteratedRockPaperScissors-v0", "KuhnPoker-v0", "LiarsDice-v0", "WildTicTacToe-v0"]
+"""Boards, hidden moves, hidden cards, another of TextArena's states; `contract.py` checks all ids."""
 
 
 def opened(name: str, /, **kwargs: Any) -> Env:
@@ -33,27 +35,68 @@ def played_out(env: Env, seed: int) -> list[Any]:
     return turns
 
 
-@pytest.mark.parametrize("name", match_names())
+@pytest.mark.parametrize("name", CHECKED)
 def test_two_players_keep_the_contract(name: str) -> None:
     check_env(f"textarena:{name}")
 
 
-@pytest.mark.parametrize("name", ONE_EACH)
+@pytest.mark.parametrize("name", CHECKED[:2])
 def test_against_an_opponent_a_match_keeps_the_contract(name: str) -> None:
     check_env(f"textarena:{name}", opponents={"player 1": "random"})
 
 
-@pytest.mark.parametrize("name", match_names())
-def test_random_play_is_valid_and_ends_with_rewards_of_both(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*match_names()} - {*ONE_EACH}))
+def test_every_variant_is_played(name: str) -> None:
     env = opened(name)
-    for seed in range(4):
-        _, *turns = played_out(env, seed)
+    env.reset(seed=0)
+    for _ in range(4):
+        *_, info = env.step(env.sample_random_action())
+        assert not info.get("invalid_action")
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_random_play_is_valid_and_ends_with_rewards_of_both(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    env = opened(name)
+    for seed in range(2):
+        opening, *turns = played_out(env, seed)
+        assert turns == played_out(env, seed)[1:]
+        assert all(each[0] == each[0].strip("\n") for each in (opening, *turns))
         assert not any(turn[4].get("invalid_action") for turn in turns)
         *_, (observation, reward, terminated, truncated, info) = turns
         assert (terminated, truncated) == (True, False)
         assert reward + sum(info["agent_rewards"].values()) == 0.0
         assert info["success"] == (reward == 1.0)
         assert observation
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_the_second_unreadable_action_in_a_row_loses(name: str) -> None:
+    env = opened(name)
+    _, info = env.reset(seed=0)
+    _, *first, told = env.step("I wonder.")
+    assert (first, told["invalid_action"], told["agent"]) == ([0.0, False, False], True, info["agent"])
+    _, reward, terminated, _, told = env.step("[]")
+    assert (reward, terminated, told["invalid_action"], [*told["agent_rewards"].values()]) == (-1.0, True, True, [1.0])
+
+
+@pytest.mark.parametrize("name", ["IndianPoker-v0-extreme", "QuantumTicTacToe-v0", "UltimateTicTacToe-v0"])
+def test_a_player_without_a_move_loses(name: str) -> None:
+    env = opened(name)
+    ends = (played_out(env, seed)[-1] for seed in range(100))
+    observation, reward, *_, info = next(end for end in ends if "has no allowed move" in end[0])
+    loser = f"player {observation.rpartition('Player ')[2][0]}"
+    assert info["agent_rewards"].get(loser, reward) == -1.0
+    assert not info.get("invalid_action")
+
+
+def test_nobody_sees_another_s_cards() -> None:
+    env = opened("KuhnPoker-v0")
+    seen = [env.reset(seed=1)[0], env.step("[check]")[0]]
+    cards = [text.partition("Your card is: ")[2][:3] for text in seen]
+    assert {*cards} < {"'J'", "'Q'", "'K'"}
+    assert cards[0] != cards[1]
+    assert all(cards[1 - number] not in seen[number] for number in (0, 1))
 
 
 def test_players_see_the_board_and_each_other_s_moves() -> None:

@@ -116,6 +116,13 @@ def _float32_in_vllm(module: Any) -> None:
     module.EngineArgs.create_engine_config = configuration
 
 
+def _no_videos(module: Any) -> None:
+    """The processor's part for videos needs torchvision."""
+    from gem_cpu.pictures import leave_out_videos
+
+    leave_out_videos(module)
+
+
 SWAPS: dict[str, Change] = {
     "openrlhf": _devices,
     "vllm.distributed.device_communicators.pynccl": _transport,
@@ -123,6 +130,7 @@ SWAPS: dict[str, Change] = {
     "openrlhf.utils.utils": _float32,
     "openrlhf.utils.deepspeed.deepspeed_utils": _float32_in_deepspeed,
     "vllm.engine.arg_utils": _float32_in_vllm,
+    "transformers.models.qwen2_vl.processing_qwen2_vl": _no_videos,
     "deepspeed.comm.torch": _no_shared_memory_operator,
     "deepspeed.runtime.engine": _torch_adam,
 }

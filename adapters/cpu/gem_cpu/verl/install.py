@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForTokenClassification, PretrainedConfig, PreTrainedModel
+from transformers.models.qwen2_vl import processing_qwen2_vl
 from verl.plugin.platform import PlatformRegistry
 from verl.utils import distributed, model
 from verl.workers.rollout import base
 from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
 
+from gem_cpu.pictures import leave_out_videos
 from gem_cpu.verl.platform import PlatformCPU
 
 
@@ -53,6 +55,7 @@ def _unpinned(tensor: torch.Tensor, *_: Any) -> torch.Tensor:
 PlatformRegistry.register("cpu")(PlatformCPU)
 _plain_gloo()
 _value_model_without_flash_attention()
+leave_out_videos(processing_qwen2_vl)
 torch.Tensor.pin_memory = _unpinned  # pyright: ignore[reportAttributeAccessIssue]
 RolloutReplicaRegistry.register("transformers", _replica)
 base._ROLLOUT_REGISTRY[("transformers", "async")] = "gem_cpu.verl.replica.WeightSender"

@@ -14,8 +14,8 @@ from typing import Any
 
 import ray
 import torch
-from transformers import AutoModelForCausalLM
 from verl.utils.config import omega_conf_to_dataclass
+from verl.utils.model import get_hf_auto_model_class
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
@@ -23,6 +23,8 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from gem_cpu.batching import Batcher, seed_from
 from gem_cpu.sampling import Engine, Request, Response
 
+LEAST_BIAS = -100.0
+"""Of a logit. In vLLM an id with it is all but never sampled, and here never."""
 # The values that switch off what this server does not implement; verl sends these keys with each request.
 SWITCHED_OFF = {"top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}
 
@@ -70,9 +72,11 @@ class Server:
         torch.set_num_threads(1)
         self._config = config
         model: HFModelConfig = omega_conf_to_dataclass(model_config, dataclass_type=HFModelConfig)
-        self._context = config.max_model_len or model.hf_config.max_position_embeddings
+        self._context = config.max_model_len or model.hf_config.get_text_config().max_position_embeddings
         # As with verl's vLLM (load_format "dummy"), weights come from the trainer, not from a file.
-        network = AutoModelForCausalLM.from_config(model.hf_config, dtype=torch.float32)
+        auto_class: Any = get_hf_auto_model_class(model.hf_config)
+        network = auto_class.from_config(model.hf_config, dtype=torch.float32)
+        self._processor = model.processor
         self._engine = Engine(network, _end_tokens(model))
         self._global_steps: int | None = None
         self._batcher = Batcher(self._generate)
@@ -87,16 +91,22 @@ class Server:
         await self._batcher.run(self._load, weights, global_steps)
 
     async def generate(
-        self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **extra: Any
+        self,
+        prompt_ids: list[int],
+        sampling_params: dict[str, Any],
+        request_id: str,
+        image_data: list[Any] | None = None,
+        **extra: Any,
     ) -> TokenOutput:
         """Generate as verl's vLLM server does, with the same defaults, limits and result fields."""
         given = {name: value for name, value in extra.items() if value is not None}
         if given:
-            raise NotImplementedError(f"the transformers rollout takes text only; it got {sorted(given)}")
+            raise NotImplementedError(f"the transformers rollout takes text and images; it got {sorted(given)}")
         await self._admitting.wait()
         params = dict(sampling_params)
         with_log_probs = params.pop("logprobs", False)
-        request = self._request(list(prompt_ids), params, request_id)
+        pictures = await self._batcher.run(self._read, image_data) if image_data else {}
+        request = self._request(list(prompt_ids), params, request_id, pictures)
         response, global_steps = await self._batcher.ask(request)
         return TokenOutput(
             token_ids=response.token_ids,
@@ -106,7 +116,9 @@ class Server:
             extra_fields={"global_steps": global_steps},
         )
 
-    def _request(self, prompt: list[int], params: dict[str, Any], request_id: str) -> Request:
+    def _request(
+        self, prompt: list[int], params: dict[str, Any], request_id: str, pictures: dict[str, torch.Tensor]
+    ) -> Request:
         room = self._context - len(prompt)
         if room < 1:
             raise ValueError(f"a prompt of {len(prompt)} tokens leaves no room in a context of {self._context}")
@@ -115,6 +127,9 @@ class Server:
         limit = params.pop("max_tokens", params.pop("max_new_tokens", default))
         temperature = float(params.pop("temperature", 1.0))
         seed, ignore_eos = params.pop("seed", None), params.pop("ignore_eos", config.ignore_eos)
+        biases = params.pop("logit_bias", {})
+        if set(biases.values()) - {LEAST_BIAS}:
+            raise NotImplementedError(f"the transformers rollout has no bias but {LEAST_BIAS}; it got {biases}")
         for name, value in SWITCHED_OFF.items():
             if params.pop(name, value) != value:
                 raise NotImplementedError(f"the transformers rollout samples with {name}={value} only")
@@ -123,7 +138,12 @@ class Server:
         if seed is None:
             # The prompt is part of the seed because with full_determinism all turns of an episode share a request id.
             seed = seed_from(config.seed, request_id, self._global_steps, prompt)
-        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos)
+        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), pictures)
+
+    def _read(self, images: list[Any]) -> dict[str, torch.Tensor]:
+        """Cut pictures into patches, as vLLM does with the same processor."""
+        made = self._processor.image_processor(images=images, return_tensors="pt")
+        return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
 
     # These two run on the thread, one after the other, so the number of steps matches the weights in use.
     def _load(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:

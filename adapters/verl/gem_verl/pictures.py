@@ -1,0 +1,53 @@
+"""Pictures through verl: to its servers, and into its rows.
+
+verl cuts the pictures of a row into patches itself, with the image processor that made their ids here. It takes no ids
+from its processor, so those of a row stay as they were sampled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+from gem_core.picture import Picture
+from gem_core.rollout import PictureReader
+from gem_core.training import pictures
+from gem_verl.settings import GemSettings
+
+NO_TEXT: dict[str, Any] = {"text": [""]}
+"""Arguments for verl's processor, which would get the decoded row. A text with the name of a placeholder would ask for
+one more picture, and verl would drop the episode."""
+
+
+@functools.cache
+def reader_of(processor: Any) -> PictureReader | None:
+    """What reads pictures for a model; `None` for a model that reads text only, or pictures in another way.
+
+    Args:
+        processor: verl's, which knows the model's configuration; `None` for a model without one.
+    """
+    return pictures.reader_of(getattr(processor, "config", None), pictures.image_processor_of(processor))
+
+
+def images_of(uris: Iterable[str]) -> list[Any]:
+    """Pictures as verl takes them, as PIL images."""
+    return [Picture(uri).image() for uri in uris]
+
+
+def check_pictures(settings: GemSettings, processor: Any, model: str) -> None:
+    """Refuse environments that show pictures to a model that cannot read them.
+
+    Args:
+        settings: the section `gem`.
+        processor: verl's.
+        model: its path.
+
+    Raises:
+        SettingsError: an environment has the tag `images`, and verl found no image processor of the Qwen-VL kind.
+    """
+    if reader_of(processor) is None:
+        settings.check_pictures(
+            f"and verl found no image processor for {model} that cuts them into patches as Qwen-VL models read them. "
+            "Use a model with one; transformers loads it only where torchvision is installed"
+        )

@@ -1,0 +1,47 @@
+"""An environment that shows pictures, some of them beside each other, and gives uneven rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PIL import Image
+
+import gem_core
+
+ENV = "test:Glance-v0"
+UNANNOUNCED = "test:Peek-v0"
+"""The same without the tag that environments with pictures have."""
+
+
+class Glance(gem_core.Env):
+    """Two turns with none, one or two pictures each, and rewards that are drawn."""
+
+    text = "look at it"
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turn = 0
+        return self.text, {"images": self._drawn()}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.turn += 1
+        done = self.turn == 2
+        return "go on", self.rng.random(), done, False, {"images": [] if done else self._drawn(), "success": done}
+
+    def sample_random_action(self) -> str:
+        return self.rng.choice(["left", "right", "up"])
+
+    def _drawn(self) -> list[Any]:
+        return [self._picture() for _ in range(self.rng.randint(0, 2))]
+
+    def _picture(self) -> Any:
+        image = Image.new("RGB", (56, 56), "white")
+        left, top = self.rng.randint(0, 40), self.rng.randint(0, 40)
+        image.paste((self.rng.randint(0, 255), 0, 0), (left, top, left + 12, top + 12))
+        return image
+
+
+def register() -> None:
+    """Register both ids in this process."""
+    gem_core.register(ENV, Glance, tags=("images",))
+    gem_core.register(UNANNOUNCED, Glance)
