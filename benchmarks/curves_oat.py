@@ -1,5 +1,5 @@
-"""One run of `curves.py` in Oat, on the CPU; the settings come as JSON. The whole program in Python 3.10, otherwise the
-lighter form."""
+"""One run of `curves.py` or `recipes.frameworks` in Oat, on the CPU; the settings come as JSON. The whole program in
+Python 3.10, otherwise the lighter form."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ def main(settings: dict[str, Any]) -> None:
         "--save_path": f"{settings['folder']}/oat",
     }
     sys.argv[1:] = [*flags, "--collocate", *(str(part) for pair in values.items() for part in pair)]
+    if modules := settings.get("modules"):
+        sys.argv += ["--modules", *modules]
     run(get_default_args(GemOatArgs))
 
 

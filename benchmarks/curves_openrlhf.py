@@ -1,4 +1,4 @@
-"""One run of `curves.py` in OpenRLHF, on the CPU; the settings come as JSON."""
+"""One run of `curves.py` or `recipes.frameworks` in OpenRLHF, on the CPU; the settings come as JSON."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def main(settings: dict[str, Any]) -> None:
         "--ckpt.output_dir": f"{settings['folder']}/model",
     }
     flags = [part for name, value in values.items() for part in (name, str(value))]
+    if modules := settings.get("modules"):
+        flags += ["--gem.modules", *modules]
     with cpu.on_cpu() as needed:
         from gem_openrlhf import launch
 

@@ -1,4 +1,5 @@
-"""One run of `curves.py` in ROLL, on the CPU; the settings come as JSON. `ROLL_HOME` is the clone of ROLL."""
+"""One run of `curves.py` or `recipes.frameworks` in ROLL, on the CPU; the settings come as JSON. `ROLL_HOME` is the clone
+of ROLL."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ CONFIG = runpy.run_path(str(Path(__file__).parents[1] / "examples/roll_guess_the
 def main(settings: dict[str, Any]) -> None:
     values = {
         "gem.env": settings["env"],
+        "+gem.modules": json.dumps(settings.get("modules", [])),
         "gem.advantage": settings["advantage"],
         "+gem.seed": settings["seed"],
         "gem.report": settings["folder"],

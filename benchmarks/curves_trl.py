@@ -1,4 +1,4 @@
-"""One run of `curves.py` in TRL; the settings come as JSON."""
+"""One run of `curves.py` or `recipes.frameworks` in TRL; the settings come as JSON."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def train(
     args = TurnGRPOConfig(
         settings["folder"],
         env=settings["env"],
+        modules=settings.get("modules", []),
         advantage=settings["advantage"],
         gamma=settings["gamma"],
         per_device_train_batch_size=settings["episodes"],

@@ -1,4 +1,4 @@
-"""One run of `curves.py` in verl, on the CPU; the settings come as JSON."""
+"""One run of `curves.py` or `recipes.frameworks` in verl, on the CPU; the settings come as JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gem_cpu import verl as cpu
 def main(settings: dict[str, Any]) -> None:
     flags = [
         f"gem.env={settings['env']}",
+        f"gem.modules={json.dumps(settings.get('modules', []))}",
         f"gem.max_response_tokens={settings['response_tokens']}",
         f"gem.report={settings['folder']}",
         f"gem.seed={settings['seed']}",

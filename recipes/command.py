@@ -34,7 +34,7 @@ def _dispatch(study: Study, options: argparse.Namespace) -> None:
         (DOCS / "recipes" / f"{study.name}.md").write_text(study.page(folder, DOCS / "img/recipes"))
         print(f"Wrote docs/recipes/{study.name}.md")
     elif options.short:
-        play_all([study.short], folder, metric=study.metric)
+        play_all(study, [study.short], folder)
     elif options.repeat:
         _repeat(study, options.repeat, folder, options.seed or [CHECK_SEED])
     else:
@@ -53,9 +53,9 @@ def _play(study: Study, options: argparse.Namespace, folder: Path) -> None:
             raise RecipeError(
                 "a run on GPUs needs a group of processes. Next: torchrun instead of --ray, as the page says"
             )
-        play_over_ray(left, folder, address=options.ray, metric=study.metric)
+        play_over_ray(study, left, folder, address=options.ray)
     else:
-        play_all(left[: options.at_most], folder, metric=study.metric)
+        play_all(study, left[: options.at_most], folder)
 
 
 def _chosen(runs: Sequence[Run], options: argparse.Namespace) -> list[Run]:
@@ -84,9 +84,7 @@ def _repeat(study: Study, spelled: str, folder: Path, seeds: Sequence[int]) -> N
     low, high = prediction_interval(known)
     print(f"{len(known)} runs: a new one is expected between {low:.3f} and {high:.3f} (95 %)", flush=True)
     for seed in seeds:
-        (result,) = play_all(
-            [replace(runs[0], seed=seed)], CACHE.parent / f"{study.name}-repeated", metric=study.metric
-        )
+        (result,) = play_all(study, [replace(runs[0], seed=seed)], CACHE.parent / f"{study.name}-repeated")
         value = result.end(study.metric)
         print(f"seed {seed}: {value:.3f}, {'inside' if low <= value <= high else 'OUTSIDE'}")
 

@@ -31,6 +31,17 @@ DEVIATIONS = 4
 def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
     """A tiny model, its tokenizer, and the success of the random play that it read.
 
+    Raises:
+        RecipeError: the random play succeeds more often than `model.chance`.
+    """
+    folder, success = saved(model, seed, cache)
+    weights = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return weights, AutoTokenizer.from_pretrained(folder), success
+
+
+def saved(model: WarmStart, seed: int, cache: Path) -> tuple[Path, float]:
+    """The folder of a tiny model and its tokenizer, and the success of the random play that it read.
+
     Warm starts are kept in `cache`, by their settings and the commit that made them.
 
     Raises:
@@ -45,8 +56,7 @@ def policy(model: WarmStart, seed: int, cache: Path) -> tuple[Any, Any, float]:
             (Path(draft) / "play.json").write_text(json.dumps(checked(model)))
             _build(model, seed, Path(draft) / "weights")
             _publish(Path(draft), folder)
-    weights = AutoModelForCausalLM.from_pretrained(folder / "weights", dtype=torch.float32)
-    return weights, AutoTokenizer.from_pretrained(folder / "weights"), json.loads((folder / "play.json").read_text())
+    return folder / "weights", json.loads((folder / "play.json").read_text())
 
 
 def checked(model: WarmStart) -> float:
@@ -82,7 +92,7 @@ def _build(model: WarmStart, seed: int, folder: Path) -> None:
     tokenizer = tiny_tokenizer(model.env, digits=model.digits, **options)
     weights = tiny_model(tokenizer, hidden=model.hidden, seed=seed)
     if model.steps:
-        warm_start(weights, tokenizer, model.env, steps=model.steps, **options)
+        warm_start(weights, tokenizer, model.env, steps=model.steps, episodes=model.episodes, **options)
     for part in (weights, tokenizer):
         part.save_pretrained(folder)
 

@@ -66,8 +66,11 @@ def curve(values: Sequence[float]) -> list[float]:
 
 
 def declared(run: Run) -> dict[str, Any]:
-    """A run as JSON."""
-    return json.loads(json.dumps(asdict(run)))
+    """A run as JSON. What a model leaves open is left out, so that older results stay those of their runs."""
+    settings = json.loads(json.dumps(asdict(run)))
+    if isinstance(settings["model"], dict) and settings["model"]["episodes"] is None:
+        del settings["model"]["episodes"]
+    return settings
 
 
 def write(folder: Path, result: Result) -> Path:

@@ -59,6 +59,8 @@ class WarmStart:
     """Whether each digit is a token. Otherwise a number is one."""
     hidden: int = 64
     """Width of the model."""
+    episodes: int | None = None
+    """How many episodes it reads again and again, for slow environments. By default every step has new ones."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Study:
     """Draws the figures from a folder of results into a folder, and returns the page."""
     metric: str = "episode/success"
     """What the check of a repeated cell compares: the mean of this metric over the last fifth of a run."""
+    player: str = "recipes.training"
+    """The module whose `play` trains a run, after its `prepare`. It is imported by the process that trains."""
 
     @property
     def folder(self) -> Path:

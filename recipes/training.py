@@ -91,7 +91,9 @@ class _MeterCallback(TrainerCallback):
         self.means: list[dict[str, float]] = []
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
-        self.means.append(self._meter.take())
+        # Of several updates on one batch, only the first one has played.
+        if means := self._meter.take():
+            self.means.append(means)
 
 
 def _result(

@@ -1,12 +1,15 @@
-"""A compact view of GuessTheNumber."""
+"""A compact view of GuessTheNumber, and random play that reads it now and then."""
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult, Wrapper
 
+POSSIBLE = 1 / 3
+"""The share of random guesses that the hints leave possible, besides those that are so by chance."""
 HINT = re.compile(r"(higher|lower) than (\d+)")
 
 
@@ -41,3 +44,23 @@ class Bounds(Wrapper):
 
     def _shown(self) -> str:
         return f"{self._low:02d} {self._high:02d}\n"
+
+
+class SomePossible(Bounds):
+    """`Bounds`, whose random guesses are possible ones, evenly drawn, in `POSSIBLE` of the turns.
+
+    A model that has read only blind guesses has to find out by rare rewards that the two numbers which it is shown have
+    to do with its guesses. Which possible guess is better, the play does not show.
+    """
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Begin an episode."""
+        # Not the seed itself, from which the game has drawn its number.
+        self._draw = random.Random(f"possible {seed}")
+        return super().reset(seed=seed, **options)
+
+    def sample_random_action(self) -> str:
+        """A possible number, or any that was not guessed."""
+        if self._draw.random() < POSSIBLE:
+            return f"\\boxed{{{self._draw.randint(self._low, self._high)}}}"
+        return self.env.sample_random_action()

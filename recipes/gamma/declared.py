@@ -1,6 +1,6 @@
 """The study `gamma`: every environment, model, discount, lever, budget and seed.
 
-A number from 1 to 50, and 50 guesses. The optimum is bisection, 243/50 = 4.86 guesses on average.
+A number from 1 to 50, and 20 guesses. The optimum is bisection, 243/50 = 4.86 guesses on average.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ GAMMAS = (0.9, 0.5, 1.0, 0.99, 0.8, 0.95, 0.999)
 """In the order in which their runs are worth their time."""
 CHOSEN_GAMMA = 0.9
 """The discount of the runs that compare levers."""
-NUMBERS = 50
-LIMIT = 50
+LIMIT = 20
+"""Guesses of an episode. Bisection needs at most 6, so the limit bites only who has not learned."""
 
 PAID_FOR_NEARNESS = "game:GuessTheNumber-v0-hard"
 ENV = "game:GuessTheNumber-v1-hard"
 """Without a reward for a near last guess."""
 BOUNDS = "recipes.gamma.bounds:Bounds"
+SOME_POSSIBLE = "recipes.gamma.bounds:SomePossible"
+MINIBATCHES = 4
+"""Updates on each batch, with an equal share of its turns each."""
 
 RECIPE: Mapping[str, Any] = {
     **TINY,
@@ -32,45 +35,48 @@ RECIPE: Mapping[str, Any] = {
     "history": 1,
     "row": "turn",
     "advantage": "rebn",
-    "per_device_train_batch_size": 128,
+    "per_device_train_batch_size": 64 // MINIBATCHES,
+    "steps_per_generation": MINIBATCHES,
     "max_completion_length": 5,
-    "learning_rate": 1e-3,
-    "entropy_coef": 0.01,
-    "max_steps": 150,
+    "learning_rate": 5e-4,
+    "entropy_coef": 0.002,
+    "max_steps": 100 * MINIBATCHES,
     "measure": "guesses",
 }
 LEVERS: Mapping[str, Mapping[str, Any]] = {
     "nearness-pays": {"env": [PAID_FOR_NEARNESS]},
-    "limit-of-12": {"env_kwargs": {"max_turns": 12}},
-    "batches-of-32": {"per_device_train_batch_size": 32},
+    "blind-warm-start": {},
+    "one-update": {"per_device_train_batch_size": 64, "steps_per_generation": 1, "max_steps": 100},
     "numbers-are-tokens": {},
-    "full-history": {"wrappers": [], "history": None, "row": "episode", "max_steps": 50},
 }
 """What differs from the recipe in the runs that compare levers."""
-WARM_START_STEPS = 400
-CHANCE = 0.8
-"""Of finding the number among 50 with 40 different guesses at random, after which play is given up."""
+WARM_START_STEPS = 300
+BLIND_CHANCE = LIMIT / 50
+"""Of finding the number with `LIMIT` different guesses."""
+CHANCE = 0.95
+"""The same where a third of the guesses are possible ones."""
 
 
-def _model(settings: Mapping[str, Any], digits: bool) -> WarmStart:
+def _model(settings: Mapping[str, Any], *, digits: bool = True, blind: bool = False) -> WarmStart:
     return WarmStart(
         env=tuple(settings["env"]),
         steps=WARM_START_STEPS,
-        chance=CHANCE,
+        chance=BLIND_CHANCE if blind else CHANCE,
         env_kwargs=settings["env_kwargs"],
-        wrappers=tuple(settings["wrappers"]),
+        wrappers=(BOUNDS if blind else SOME_POSSIBLE,),
         digits=digits,
     )
 
 
 def _discounted(gamma: float, seed: int) -> Run:
     settings = {**RECIPE, "gamma": gamma}
-    return Run(f"gamma-{gamma:g}", "guess50", seed, settings, _model(settings, True))
+    return Run(f"gamma-{gamma:g}", "guess50", seed, settings, _model(settings))
 
 
 def _changed(lever: str, seed: int) -> Run:
     settings = {**RECIPE, "gamma": CHOSEN_GAMMA, **LEVERS[lever]}
-    return Run(lever, "levers", seed, settings, _model(settings, lever != "numbers-are-tokens"))
+    model = _model(settings, digits=lever != "numbers-are-tokens", blind=lever == "blind-warm-start")
+    return Run(lever, "levers", seed, settings, model)
 
 
 def _on_a_cpu() -> Iterator[Run]:
@@ -92,14 +98,9 @@ def _runs(profile: str) -> list[Run]:
 
 
 def _short() -> Run:
-    settings = {
-        **RECIPE,
-        "gamma": CHOSEN_GAMMA,
-        "env_kwargs": {"max_turns": 4},
-        "max_steps": 2,
-        "per_device_train_batch_size": 16,
-    }
-    model = WarmStart((ENV,), 20, 0.1, settings["env_kwargs"], (BOUNDS,), digits=True)
+    batch = {"per_device_train_batch_size": 8, "steps_per_generation": 2, "max_steps": 4}
+    settings = {**RECIPE, **batch, "gamma": CHOSEN_GAMMA, "env_kwargs": {"max_turns": 4}}
+    model = WarmStart((ENV,), 20, 0.2, settings["env_kwargs"], (SOME_POSSIBLE,), digits=True)
     return Run("gamma-0.9", "guess50", 0, settings, model, "short")
 
 

@@ -21,15 +21,22 @@ LEAST = 3
 INTRODUCTION = """
 Figure 5a of [GEM](https://arxiv.org/abs/2510.01051) says that a smaller gamma finds a number from 1 to 50 in fewer
 guesses, because only a discount makes a late success worth less than an early one. Here a tiny model plays that game
-with 50 guesses and ReBN. `recipes/gamma/declared.py` says everything else.
+with 20 guesses and ReBN. `recipes/gamma/declared.py` says everything else.
 
 An episode counts its guesses, and 50 if it does not find the number. Format errors end an episode and are counted
 apart. Bisection needs 243/50 = 4.86 guesses on average, the optimum. *Possible* is the share of guesses that the hints
 leave possible. *Off the middle* is how far these lie from the middle of what is left, in halves of its width: 0 for
 bisection, about a half for possible guesses at random, 1 at the edge. Intervals are 95 %, bootstrapped over runs.
 
-The recipe: the observation is the smallest and the largest number that the hints leave (`recipes/gamma/bounds.py`),
-each digit is a token, and a near last guess pays nothing (`game:GuessTheNumber-v1-hard`).
+The recipe, by what each part is for:
+
+- The observation is the smallest and the largest number that the hints leave (`recipes/gamma/bounds.py`), so a turn is
+  a row of its own, and an update is cheap.
+- Each digit is a token. `numbers-are-tokens` has a token for each number.
+- The warm start reads random play in which a third of the guesses are possible ones, evenly drawn. It shows that the
+  two numbers have to do with the guess, and not which possible guess is better. `blind-warm-start` reads blind guesses.
+- A near last guess pays nothing (`game:GuessTheNumber-v1-hard`). `nearness-pays` has the game that pays it.
+- Four updates on each batch of 64 episodes, clipped as in PPO. `one-update` has one.
 """
 
 

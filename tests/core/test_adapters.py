@@ -50,7 +50,8 @@ def test_a_missing_framework_says_what_to_install() -> None:
 
 
 def test_what_an_extra_needs_first_comes_first() -> None:
-    assert remedy(replace(SPEC, before=("--no-deps torch",))) == f"pip install --no-deps torch && {install_line('gymlab')}"
+    built = replace(SPEC, before=("--no-deps torch",))
+    assert remedy(built) == f"pip install --no-deps torch && {install_line('gymlab')}"
 
 
 def test_an_extra_for_another_python_says_so() -> None:

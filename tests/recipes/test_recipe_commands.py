@@ -24,4 +24,6 @@ def test_arguments_are_those_of_the_recipe(command: Command) -> None:
 
 
 def test_the_pages_name_every_study() -> None:
-    assert {command.program for command in FOUND} >= {"recipes.algorithms", "recipes.gamma", "recipes.transfer"}
+    assert {command.program for command in FOUND} >= {
+        f"recipes.{name}" for name in ("algorithms", "gamma", "transfer", "tools", "frameworks")
+    }

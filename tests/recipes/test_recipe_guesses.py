@@ -6,7 +6,7 @@ import pytest
 
 from gem_core import make
 from gem_core.episode import Episode, StopReason, Turn
-from recipes.gamma.bounds import Bounds
+from recipes.gamma.bounds import POSSIBLE, Bounds, SomePossible
 from recipes.measures import FAILED_GUESSES, guesses
 
 
@@ -58,3 +58,25 @@ def test_guesses_at_the_edge_are_far_from_the_middle() -> None:
     numbers = guesses(played(lambda observation: f"\\boxed{{{int(observation.split()[0])}}}", seed=8))
     assert numbers["guesses/possible"] == 1
     assert numbers["guesses/from_middle"] > 0.9
+
+
+def test_a_third_of_random_guesses_is_possible_and_these_are_not_the_middle() -> None:
+    env = SomePossible(make("game:GuessTheNumber-v1-hard", max_turns=3))
+    possible: list[float] = []
+    middles: list[bool] = []
+    for seed in range(400):
+        observation, _ = env.reset(seed=seed)
+        for _ in range(2):  # in the first turn, every number is possible
+            low, high = map(int, observation.split())
+            action = env.sample_random_action()
+            guess = int(action.removeprefix("\\boxed{").removesuffix("}"))
+            if high - low < 49:
+                # Of blind guesses, a share is possible by chance.
+                possible.append((low <= guess <= high) - (1 - POSSIBLE) * (high - low + 1) / 50)
+                middles.append(abs(2 * guess - low - high) <= 1)
+            observation, _, terminated, *_ = env.step(action)
+            if terminated:
+                break
+    assert len(possible) > 300
+    assert sum(possible) / len(possible) == pytest.approx(POSSIBLE, abs=0.1)
+    assert sum(middles) / len(middles) < 0.15

@@ -13,11 +13,13 @@ from gem_core import make
 from recipes.actions import OtherAnswers
 from recipes.algorithms.declared import CHOSEN, RATES, STUDY, TASKS
 from recipes.command import main
+from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.policies import checked
 from recipes.results import RecipeError, Result, curve, declared, is_of, read, write
 from recipes.running import missing
 from recipes.statistics import improvement, interquartile_mean, mean, prediction_interval, profile
+from recipes.tools.declared import STUDY as TOOLS
 from recipes.transfer.declared import STUDY as TRANSFER
 
 RUN = STUDY.short
@@ -146,7 +148,7 @@ def test_the_declared_learning_rates_are_the_best_of_the_tuning_runs() -> None:
 
 
 def test_names_of_runs_are_unique_and_committed_results_are_those_of_declared_runs() -> None:
-    for study in (STUDY, GAMMA, TRANSFER):
+    for study in (STUDY, GAMMA, TRANSFER, TOOLS, FRAMEWORKS):
         for kind in ("cpu", "gpu"):
             names = [run.name for run in study.runs(kind)]
             assert len(names) == len(set(names)), study.name

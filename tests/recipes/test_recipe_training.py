@@ -9,12 +9,16 @@ import pytest
 from recipes.algorithms.declared import STUDY as ALGORITHMS
 from recipes.algorithms.declared import TASKS
 from recipes.command import DOCS, main
+from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
 from recipes.results import declared, read
 from recipes.study import Study
+from recipes.tools.declared import STUDY as TOOLS
 from recipes.transfer.declared import STUDY as TRANSFER
 
-STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER)}
+STUDIES = {study.name: study for study in (ALGORITHMS, GAMMA, TRANSFER, TOOLS)}
+"""Those that TRL plays in this process."""
+PAGES = {**STUDIES, FRAMEWORKS.name: FRAMEWORKS}
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
@@ -25,7 +29,9 @@ def test_a_short_run_leaves_its_result(
     main(study, ["--short", "--results", str(tmp_path / "results")])
     (result,) = read(tmp_path / "results", phase="short")
     assert result.run == declared(study.short)
-    assert result.updates == study.short.settings["max_steps"]
+    # A batch of several updates is one point of a curve.
+    settings = study.short.settings
+    assert result.updates == settings["max_steps"] // settings.get("steps_per_generation", 1)
     assert len(result.curves[study.metric]) == result.updates
     assert result.totals["rollout/episodes"] == 16 * result.updates
     assert result.totals["rollout/turns"] >= result.totals["rollout/episodes"]
@@ -39,7 +45,7 @@ def test_a_short_run_leaves_its_result(
     assert result.name in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+@pytest.mark.parametrize("study", PAGES.values(), ids=PAGES)
 def test_a_page_shows_the_committed_results(study: Study, tmp_path: Path) -> None:
     text = study.page(study.results("cpu"), tmp_path)
     assert text == (DOCS / "recipes" / f"{study.name}.md").read_text(), (

@@ -11,7 +11,8 @@ folder `tau_bench/envs/<domain>` of the clone with
 | `wiki.md` | the policy |
 
 Reading a domain runs the code of the clone, in this process. What tau-bench needs beyond these parts is not loaded: its
-users and its agents, and the libraries for models that these import.
+users and its agents, and the libraries for models that these import. A function that imports something of the clone
+only when it is called does not find it.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def _tasks(module: ModuleType, split: str) -> list[Reference]:
 
 def _task(task: Any, name: str) -> Reference:
     actions = tuple((action.name, action.kwargs) for action in task.actions)
-    return Reference(name, task.instruction, actions, tuple(task.outputs))
+    return Reference(name, task.instruction, actions, tuple(map(str, task.outputs)))
 
 
 def _digest(data: Data) -> str:

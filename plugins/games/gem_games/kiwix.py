@@ -63,7 +63,10 @@ class KiwixFile:
 
     def _title_of(self, target: str, path: str) -> str | None:
         """The title of the page that a link leads to, or `None` where it leads to no page of this file."""
-        parts = urlsplit(target)
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            return None
         if parts.scheme or parts.netloc or not parts.path:
             return None
         place = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path))).lstrip("/")

@@ -49,7 +49,10 @@ class MediaWiki:
         asked = {"list": "allpages", "apnamespace": "0", "apfilterredir": "nonredirects", "aplimit": "50"}
         for start in ({"apfrom": letters}, {}):
             answer = self._ask({"action": "query", **asked, **start})
-            titles = [page["title"] for page in answer.get("query", {}).get("allpages", ())]
+            try:
+                titles = [page["title"] for page in answer["query"]["allpages"]]
+            except (KeyError, TypeError) as error:
+                raise self._unexpected("its articles", error) from error
             if found := [title for title in titles if can_be_boxed(title)]:
                 return rng.choice(found)
         raise EnvError(f"the wiki {self.name} has no articles")
@@ -67,7 +70,7 @@ class MediaWiki:
             links = sorted({link for link in self._links(name) if link != name})
             return Page(name, PageText(html).text, tuple(links))
         except (KeyError, TypeError, AttributeError) as error:
-            raise EnvError(f"an unexpected answer of {self.name} about {title!r}: {error!r}. {_CHECK}") from error
+            raise self._unexpected(repr(title), error) from error
 
     def _links(self, title: str) -> Iterator[str]:
         """Titles of the articles that a page links to. Redirects are followed, and pages that do not exist left out."""
@@ -117,6 +120,9 @@ class MediaWiki:
         if error.get("code") not in _BUSY:
             raise EnvError(f"the wiki {self.name} says {error.get('code')}: {str(error.get('info'))[:200]}")
         return None, str(error.get("code")), pause
+
+    def _unexpected(self, asked: str, error: Exception) -> EnvError:
+        return EnvError(f"an unexpected answer of {self.name} about {asked}: {error!r}. {_CHECK}")
 
     def _read(self, text: bytes) -> dict[str, Any]:
         try:

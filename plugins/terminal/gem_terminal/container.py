@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from gem_core.errors import EnvError
 from gem_sandbox import Entry, Limits, Ran, ShellError
@@ -149,14 +150,21 @@ class ContainerShell:
             raise ShellError(f"the container could not be written to: {_said(done)}")
 
     def take(self, *roots: str) -> dict[str, Entry]:
-        """Read all files below folders. Raises `ShellError` where there is no such folder."""
+        """Read all files below folders.
+
+        Raises:
+            ShellError: there is no such folder, or the files are larger than `disk`.
+        """
         self._check()
         found: dict[str, Entry] = {}
         for root in roots:
-            done = self._engine.run(["cp", f"{self._name}:{root}/.", "-"])
-            if done.returncode:
-                raise ShellError(f"the container could not be read from: {_said(done)}")
-            found |= _unpacked(done.stdout, root)
+            with _started(self._engine, ["cp", f"{self._name}:{root}/.", "-"]) as client:
+                assert client.stdout is not None
+                archive = _read(client.stdout, self._limits.disk)
+                client.stdout.close()  # what writes more than that ends
+            if client.returncode:
+                raise ShellError(f"{root} could not be read from the container, or is too large")
+            found |= _unpacked(archive, root)
         return found
 
     def settle(self) -> None:
@@ -205,7 +213,7 @@ class ContainerShell:
 
     def _end_keeper(self) -> str:
         """End the container, and say what its client wrote to its errors."""
-        _end(self._keeper, _OTHER_SECONDS)
+        _end(self._keeper)
         assert self._keeper.stderr is not None
         with self._keeper.stderr as errors:
             return errors.read().decode(errors="replace").strip()[-500:]
@@ -275,13 +283,13 @@ def _started(engine: Engine, arguments: Sequence[str], errors: int = subprocess.
         raise EnvError(f"there is no program {engine.program!r}. Next: install it, or leave out backend=...") from error
 
 
-def _end(process: subprocess.Popen[bytes], seconds: float = _GRACE) -> int:
+def _end(process: subprocess.Popen[bytes]) -> int:
     """End the input of a client of the engine, and return its exit code; below 0 where it had to be killed."""
     with contextlib.suppress(BrokenPipeError):
         if process.stdin is not None:
             process.stdin.close()
     try:
-        process.wait(seconds)
+        process.wait(_GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -303,6 +311,16 @@ def _ready(file: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(file, select.POLLIN)
     return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+def _read(file: IO[bytes], most: int) -> bytes:
+    """What comes from a client until its end, or more than `most` bytes of it."""
+    chunks: list[bytes] = []
+    size = 0
+    while size <= most and (chunk := file.read(1 << 16)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
 
 
 def _packed(entries: Mapping[str, Entry]) -> bytes:

@@ -93,9 +93,7 @@ def _knights(game: Any, rng: random.Random) -> Sequence[str]:
 
 def _lines(game: Any, rng: random.Random) -> Sequence[str]:
     moves: list[str] = []
-    for (row, column), (down, right) in product(
-        _squares(game.state.game_state["board"], "OX"[_player(game)]), _AROUND
-    ):
+    for (row, column), (down, right) in product(_squares(game.state.game_state["board"], "OX"[_player(game)]), _AROUND):
         far = game._count_pieces_on_line(row, column, down, right)
         target, to = row + far * down, column + far * right
         if target in range(8) and to in range(8):

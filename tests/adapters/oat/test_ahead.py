@@ -161,7 +161,7 @@ def test_a_bound_of_0_equals_the_synchronous_run(model: Path) -> None:
 
 def test_the_loss_of_each_token_has_the_truncated_ratio(model: Path) -> None:
     """Oat's correction of stale tokens, from the formula, by the weights after a step of SGD."""
-    limit, rate = 1.05, 20.0
+    limit, rate = 0.98, 20.0  # tokens of the newest weights have the ratio 1, so some are surely truncated
     sizes = {"max_staleness": 1, "max_train": 24, "tis_c": limit}
     args = arguments(model, env=["test:Patient-v0"], vector_backend="thread", **sizes)
     run = train_with_sgd(args, rate=rate, kind=Sending)

@@ -30,6 +30,8 @@ FLAGS = [
     *("--actor.num_gpus_per_node", "2"),
     *("--vllm.num_engines", "2"),
     *("--algo.kl.init_coef", "0"),
+    *("--algo.advantage.is_correction_level", "token"),  # the spy needs the log-probabilities of vLLM
+    *("--algo.advantage.is_correction_mode", "clip"),
     *("--rollout.batch_size", "16"),
     *("--rollout.micro_batch_size", "4"),
     *("--rollout.max_new_tokens", "6"),
@@ -55,7 +57,7 @@ def test_it_trains_and_plays_on_both_nodes(model_folder: Path, tmp_path: Path):
     run = launch(Run, command, tmp_path, {"PYTHONPATH": python_path(Path(__file__).parent)})
     assert run.code == 0, run.output[-3000:]
     assert len(run.metrics) == STEPS
-    engines, actors = (noted_nodes(tmp_path, name) for name in ("RolloutRayActor", "TurnPolicyActor"))
+    engines, actors = (noted_nodes(tmp_path, name) for name in ("RolloutRayActor", "PolicyModelActor"))
     print(f"{len(engines)} engines on {len({*engines})} nodes, {len(actors)} actors on {len({*actors})} nodes")
     assert (len(engines), len(actors)) == (2, 2)
     assert len({*engines, *actors}) == 2

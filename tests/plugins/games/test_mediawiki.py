@@ -192,10 +192,12 @@ def test_a_wiki_that_does_not_answer_is_an_error(wiki: Wiki, monkeypatch: pytest
     ],
 )
 def test_what_is_no_wiki_is_refused_at_once(wiki: Wiki, trouble: tuple[int, dict[str, str], bytes], said: str) -> None:
-    wiki.troubles += [trouble]
+    wiki.troubles += [trouble] * 2
     with pytest.raises(EnvError, match=said):
         MediaWiki(wiki.address).page(BOOK.titles[0])
     assert len(wiki.asked) == 1
+    with pytest.raises(EnvError, match=said):
+        MediaWiki(wiki.address).title(random.Random(0))
 
 
 def test_a_wiki_that_is_gone_is_an_error_of_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ BOOK = encyclopedia(None)
 PAGE = """<html><head><title>x</title><style>p {{}}</style></head><body><script>var p = 1;</script>
 <table><tr><td><p>A box.</p></td></tr></table><p>{text}</p>
 <a href="https://elsewhere.example/Sea">out</a> <a href="#top">top</a> <a href="mailto:a@b.example">mail</a>
-<a href="no%20such%20page">red</a> <a href="../style.css">style</a> {links}</body></html>"""
+<a href="//[">bad</a> <a href="no%20such%20page">red</a> <a href="../style.css">style</a> {links}</body></html>"""
 
 
 class Entry(Item):

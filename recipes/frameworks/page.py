@@ -1,0 +1,104 @@
+"""The page of the study, from its results."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from recipes import pages
+from recipes.figures import draw_curves, grouped
+from recipes.results import Result, read
+from recipes.statistics import difference, mean
+
+METRIC = "episode/success"
+LEAST = 3
+"""Runs that a cell needs for an interval."""
+INTRODUCTION = """
+Does an agent learn alike in TRL, verl, OpenRLHF, Oat and ROLL? The weights of a seed, its tasks, the estimator (ReBN),
+batches of 64 episodes, one update for each, and AdamW with a constant rate are the same. What differs: which responses
+are sampled, the engines, releases of torch and transformers, and the scale of the loss, as
+[the benchmark](../benchmarks.md#the-same-learning-in-five-frameworks) says. No run has an entropy
+bonus, which Oat lacks.
+`recipes/frameworks/declared.py` says everything else.
+
+Tasks: a corridor of 7 cells that pays 0.1 for each step towards its goal (`recipes/frameworks/corridor.py`), for 25
+updates, and GuessTheNumber-v0-easy for 120. A score is the mean success over all updates of a run, the area under its
+curve. Intervals are 95 %: bootstraps over runs, and Welch's interval for a difference of two frameworks.
+
+The frameworks exclude each other. The command starts each run in the environment that the framework's nox session has
+left in `.nox/` (`GEM_PYTHON_VERL=PYTHON` names another one), and waits until all its processes have ended. Oat runs
+whole in the environment of `nox -s oat_full`, and otherwise with stand-ins for vLLM and Launchpad. ROLL needs
+`ROLL_HOME`. CPU seconds are those of all processes of a run, start-up included.
+"""
+
+
+def page(results: Path, figures: Path) -> str:
+    """Draw the figures, and return the page."""
+    from recipes.frameworks.declared import FRAMEWORKS, STUDY
+
+    there = read(results)
+    by_task = grouped(there, FRAMEWORKS)
+    parts = [
+        pages.heading("frameworks", "Five frameworks"),
+        INTRODUCTION,
+        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
+    ]
+    if by_task:
+        draw_curves(by_task, METRIC, figures / "frameworks_curves.png", label="success")
+        parts.append("![Success over updates](../img/recipes/frameworks_curves.png)\n")
+    for task, cells in by_task.items():
+        parts.append(f"## {task}\n\n{_table(cells)}\n{_differences(cells)}")
+    parts.append(_again())
+    return "\n".join(parts)
+
+
+def _table(cells: Mapping[str, Sequence[Result]]) -> str:
+    head = ["", "runs", "score", "first tenth", "last fifth", "turns", "CPU s"]
+    return pages.table(head, [[cell, str(len(runs)), *_row(runs)] for cell, runs in cells.items()])
+
+
+def _row(runs: Sequence[Result]) -> list[str]:
+    return [
+        _shown([run.area(METRIC) for run in runs]),
+        _shown([run.start(METRIC) for run in runs]),
+        _shown([run.end(METRIC) for run in runs]),
+        f"{np.mean([run.totals['rollout/turns'] for run in runs]):.0f}",
+        f"{np.mean([run.cpu_seconds for run in runs]):.0f}",
+    ]
+
+
+def _shown(numbers: Sequence[float]) -> str:
+    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
+
+
+def _differences(cells: Mapping[str, Sequence[Result]]) -> str:
+    """The difference of the scores of each pair."""
+    scores = {cell: [run.area(METRIC) for run in runs] for cell, runs in cells.items() if len(runs) >= LEAST}
+    if len(scores) < 2:
+        return f"Fewer than two frameworks have {LEAST} runs, so no difference is shown.\n"
+    rows: list[list[str]] = []
+    for one, other in itertools.combinations(scores, 2):
+        gap = difference(scores[one], scores[other])
+        apart = "no" if gap.low <= 0 <= gap.high else "yes"
+        rows.append([f"{one} - {other}", f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]", apart])
+    return pages.table(["difference of the scores", "", "zero is outside"], rows)
+
+
+def _again() -> str:
+    return """## Run it again
+
+In the environment of `nox -s trl`, with those of the frameworks that are wanted (`nox -s verl -- --collect-only`):
+
+```bash
+python -m recipes.frameworks  # the runs without a result, one by one; it may be stopped at any time
+python -m recipes.frameworks --task dense-corridor --cell trl verl --seed 0 1 2
+python -m recipes.frameworks --repeat dense-corridor/trl  # one cell with a new seed, compared
+python -m recipes.frameworks --write-page  # this page and its figures, from the results
+```
+
+A run that fails leaves what it printed in `runs/recipes/models/`, and the message names the file. For GPUs the study
+declares no runs: the examples of the frameworks have their settings. [Recipes](index.md) explains the parts.
+"""

@@ -1,0 +1,76 @@
+"""The study `tools`: every environment, reward, budget and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from recipes.study import PAPER, TINY, Run, Study, WarmStart
+from recipes.tools.calculation import CALCULATION
+from recipes.tools.page import page
+
+SEEDS = (0, 1, 2, 3, 4)
+MODULE = "recipes.tools.calculation"
+CELLS: Mapping[str, list[str]] = {
+    "no-tool": [],
+    "tool": [f"{MODULE}:with_python"],
+    "paid-tool": [f"{MODULE}:with_paid_python"],
+}
+"""The wrappers of each cell. Each is evaluated before and after its training."""
+RECIPE: Mapping[str, Any] = {
+    **TINY,
+    "modules": [MODULE],
+    "env": [CALCULATION],
+    "advantage": "rebn",
+    "gamma": 0.9,
+    "per_device_train_batch_size": 64,
+    "max_completion_length": 18,
+    "learning_rate": 1e-3,
+    "max_steps": 40,
+    "measure": "tools",
+    "eval_env": [CALCULATION],
+    "eval_episodes": 256,
+    "per_device_eval_batch_size": 64,
+}
+CHANCE = 5 / 72
+"""Half of the episodes begin with a program. Half of these then answer with one of three numbers, one of which is right
+if the operator was, a third of the time; the others try two operators, and answer with one of four."""
+# The same weights in every cell, also without the tool: only what a cell offers and pays differs.
+MODEL = WarmStart(
+    env=(CALCULATION,),
+    steps=400,
+    episodes=1000,  # a program takes 10 ms
+    chance=CHANCE,
+    wrappers=(f"{MODULE}:with_python", "recipes.tools.format:Format"),
+    digits=True,
+)
+
+
+def _run(cell: str, seed: int) -> Run:
+    return Run(cell, "calculation", seed, {**RECIPE, "wrappers": CELLS[cell]}, MODEL, evaluate=True)
+
+
+PAPER_CELLS: Mapping[str, list[str]] = {"no-tool": [], "tool": [f"{MODULE}:with_explained_python"]}
+
+
+def _on_gpus() -> Iterator[Run]:
+    for seed in SEEDS:
+        for cell, wrappers in PAPER_CELLS.items():
+            own = {"env": ["math:Orz57K"], "advantage": "rebn", "gamma": 1.0, "eval_env": ["eval:MATH500"]}
+            settings = {**PAPER, **own, "modules": [MODULE], "wrappers": wrappers, "measure": "tools"}
+            yield Run(cell, "math", seed, settings, "Qwen/Qwen3-4B-Base", evaluate=True)
+
+
+def _runs(profile: str) -> list[Run]:
+    return [_run(cell, seed) for seed in SEEDS for cell in CELLS] if profile == "cpu" else [*_on_gpus()]
+
+
+def _short() -> Run:
+    batch = {"per_device_train_batch_size": 16, "eval_episodes": 16, "per_device_eval_batch_size": 16}
+    settings = {**RECIPE, **batch, "wrappers": CELLS["tool"], "max_steps": 2}
+    model = replace(MODEL, steps=5, episodes=100)
+    return Run("tool", "calculation", 0, settings, model, "short", evaluate=True)
+
+
+STUDY = Study("tools", _runs, _short(), page)
