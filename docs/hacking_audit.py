@@ -51,6 +51,7 @@ _FEW = "few answers, one of them often right"
 _SMALL = "the answers are small numbers, one of them often right"
 _COPY = "in as many questions nothing has to be done"
 _GEM = "pays for progress, as GEM does; `success` does not count it"
+_RANDOM = "the opponent moves at random, so a fixed line of moves can win"
 _OTHERS = "some answers are right for more than one question"
 BOUNDS: dict[str, Bound] = {
     "rg:*-v0": Bound(1.0, 1.0, _PUBLISHED),
@@ -99,6 +100,13 @@ BOUNDS: dict[str, Bound] = {
     "rg:syllogism": Bound(0.75, 0.75, _YES),
     "rg:tower_of_hanoi": Bound(0.06, 0.05, _OTHERS),
     "rg:zebra_puzzles": Bound(0.35, 0.35, "one of four names"),
+    "visual:Compare-v0-easy": Bound(0.6, 0.6, "two answers"),
+    "visual:Maze-*": Bound(0.45, 0.45, "few moves, often solved by moves in turn"),
+    "visual:*": Bound(0.3, 0.3, _FEW),
+    "match:KuhnPoker-v0": Bound(0.85, 0.85, "the opponent passes at random, and a bet then wins"),
+    "match:IteratedDilemma-v0": Bound(0.7, 1.0, "to cooperate is the best answer to tit for tat"),
+    "match:Negotiation-v0": Bound(0.35, 0.3, "the opponent accepts what is fair to it, and few divisions there are"),
+    "textarena:*": Bound(1.0, 1.0, _RANDOM),
     "game:Corridor-v0": Bound(0.8, 0.9, "a game for tests: any long way through it passes the end"),
     "game:FifteenPuzzle-*-easy": Bound(0.5, 0.2, f"two rows, often solved by moves in turn; {_GEM}"),
     "game:FifteenPuzzle-*": Bound(0.3, 0.1, _GEM),
@@ -138,7 +146,7 @@ def shipped(namespaces: Sequence[str] = NAMESPACES) -> Iterator[tuple[str, bool]
 
 def _needs_data(spec: EnvSpec) -> bool:
     dataset = str(spec.kwargs.get("dataset", ""))
-    anything = spec.id.endswith(":Dataset") or "any-folder" in spec.tags
+    anything = spec.id.endswith(":Dataset") or not {"any-folder", "clone"}.isdisjoint(spec.tags)
     return anything or ("/" in dataset and not dataset.startswith("package:"))
 
 
@@ -194,7 +202,7 @@ def rows_of(text: str) -> dict[str, str]:
 
 def page(rows: Iterable[str], left_out: list[str]) -> str:
     """The page, as Markdown."""
-    slow = ", ".join(f"`{name}` {first} and {last}, of a task each" for name, ((first, _), (last, _)) in SLOW.items())
+    slow = ", ".join(f"`{name}` {first} and {last}" for name, ((first, _), (last, _)) in SLOW.items())
     return "\n".join([
         "# Hacking audit",
         "",
@@ -216,7 +224,8 @@ def page(rows: Iterable[str], left_out: list[str]) -> str:
         "",
         f"Not audited, as their data is not part of this package: {', '.join(f'`{env_id}`' for env_id in left_out)}.",
         "They have the classes of `math:Sample`, `qa:Sample`, `code:Sample`, `terminal:Tasks-v0` and",
-        "`postgres:Tasks-v0`. The other ids of `terminal:` and `postgres:` have some of the tasks of these.",
+        "`postgres:Tasks-v0`; `desk:TauBench` has the reward of tau-bench.",
+        "The other ids of `terminal:` and `postgres:` have some of the tasks of `Tasks-v0`.",
         "",
     ])  # fmt: skip
 
