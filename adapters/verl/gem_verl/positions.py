@@ -42,5 +42,6 @@ def tell_apart_in(workers: Iterable[Any]) -> None:
 
 def _replace(worker: Any) -> None:
     """Runs in a worker."""
-    for module in (base, engine_workers):
+    modules: list[Any] = [base, engine_workers]
+    for module in modules:
         module.maybe_fix_3d_position_ids = told_apart
