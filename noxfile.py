@@ -39,8 +39,8 @@ BROWSERS = ("chromium", "google-chrome")
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_GROUPS = ["test", "tokenizers", "servers"]
 CORE_PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
-# What `tests` runs besides Python 3.11. 3.12 has passed whenever both neighbors passed. Plugins have had no fault on 3.10
-# that the type checker, which assumes 3.10, or `test_import.py` misses.
+# What `tests` runs besides Python 3.11. 3.12 has passed whenever both neighbors passed. Plugins have had no fault on
+# 3.10 that the type checker, which assumes 3.10, or `test_import.py` misses.
 OTHER_PYTHONS = [("plugins", "3.13"), ("core", "3.10"), ("core", "3.13")]
 ADAPTER_PYTHON = "3.11"
 OAT_PYTHON = "3.10"  # the last version with wheels of Launchpad and Plasma
@@ -188,7 +188,7 @@ def hubs(session: nox.Session) -> None:
 def hubs_contract(session: nox.Session) -> None:
     """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
     python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
-    files = [f"tests/plugins/{hub}/contract.py" for hub in ("scienceworld", "textarena")]
+    files = [f"tests/plugins/{hub}/{hub}_contract.py" for hub in ("scienceworld", "textarena")]
     run(session, python, "-m", "pytest", *files, *session.posargs)
 
 

@@ -1,5 +1,7 @@
-"""One run of `curves.py` or `recipes.frameworks` in ROLL, on the CPU; the settings come as JSON. `ROLL_HOME` is the clone
-of ROLL."""
+"""One run of `curves.py` or `recipes.frameworks` in ROLL, on the CPU; the settings come as JSON.
+
+`ROLL_HOME` is the clone of ROLL.
+"""
 
 from __future__ import annotations
 

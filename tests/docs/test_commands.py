@@ -20,6 +20,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from gem_core.cli.app import app
+from gem_core.specs import AdapterSpec
+from gem_oat.plugin import OAT
+from gem_openrlhf.plugin import OPENRLHF
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
@@ -122,7 +125,7 @@ def check_other(command: Command) -> None:
 def check_pip(command: Command) -> None:
     assert command.words[1] == "install"
     for word in command.words[2:]:
-        if word in ("-e", "--editable"):
+        if word in ("-e", "--editable", "--no-build-isolation"):
             continue
         path, _, extras = word.rstrip("]").partition("[")
         if (path == "." and "gem-maze" not in command.block) or path == "gem-core":
@@ -131,6 +134,12 @@ def check_pip(command: Command) -> None:
             assert "new" in command.block, "no command of this block has made that folder"
         else:
             assert Requirement(word).name in known_distributions()
+
+
+@pytest.mark.parametrize("adapter", [OAT, OPENRLHF], ids=["oat", "openrlhf"])
+def test_the_page_of_a_framework_has_the_lines_of_its_hint(adapter: AdapterSpec) -> None:
+    lines = [*(f"pip install {each}" for each in adapter.before), f'pip install -e ".[{adapter.extra}]"']
+    assert "\n".join(lines) in (ROOT / "docs" / f"{adapter.id}.md").read_text()
 
 
 def check_extras(extras: list[str]) -> None:
@@ -148,7 +157,8 @@ def check_program(command: Command) -> None:
 
 @cache
 def known_distributions() -> set[str]:
-    needed = [*PROJECT["project"]["dependencies"], "nox"]
+    first = [word for adapter in (OAT, OPENRLHF) for line in adapter.before for word in line.split()]
+    needed = [*PROJECT["project"]["dependencies"], "nox", *(word for word in first if not word.startswith("--"))]
     for group in [*EXTRAS.values(), *PROJECT["dependency-groups"].values()]:
         needed += [one for one in group if isinstance(one, str)]
     return {Requirement(one).name for one in needed}

@@ -30,6 +30,7 @@ from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.liveness import Liveness
 from gem_verl.order import even_order
 from gem_verl.pictures import check_pictures
+from gem_verl.positions import tell_apart_in
 from gem_verl.rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
 from gem_verl.runner import RUNNERS
 from gem_verl.settings import GemSettings
@@ -86,6 +87,9 @@ class TurnTrainer(PPOTrainerSync):
     def init(self) -> None:
         """Load the models and start the workers."""
         super().init()
+        if hasattr(self.processor, "get_rope_index"):
+            groups = [self.actor_rollout_wg, *([self.ref_policy_wg] if self.use_reference_policy else [])]
+            tell_apart_in({one for group in groups for one in group.workers})
         self.actor_rollout_wg.update_actor = self._split_evenly(self.actor_rollout_wg.update_actor, "actor")
         if self.use_critic:
             self.critic_wg.train_mini_batch = self._split_evenly(self.critic_wg.train_mini_batch, "critic")

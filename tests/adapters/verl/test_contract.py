@@ -17,6 +17,7 @@ from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop import agent_loop
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker
+from verl.single_controller.ray import RayWorkerGroup
 from verl.trainer import main_ppo
 from verl.trainer.ppo import core_algos, padding_utils, ray_trainer
 from verl.trainer.ppo.metric_utils import process_validation_metrics
@@ -26,9 +27,11 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import get_dataset_class
 from verl.utils.tokenizer import tokenizer
 from verl.workers import engine_workers
+from verl.workers.engine import base
 from verl.workers.engine.fsdp import transformer_impl
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
@@ -155,6 +158,14 @@ def test_pictures_of_a_row_are_cut_by_the_processor_and_its_ids_stay():
         lambda **given: given, text=["decoded"], images=["image"], mm_processor_kwargs=NO_TEXT
     )
     assert said == {"text": [""], "images": ["image"], "videos": None, "return_tensors": "pt"}
+
+
+def test_workers_have_a_function_for_positions_on_several_axes():
+    for module in (base, engine_workers):
+        assert module.maybe_fix_3d_position_ids is tensordict_utils.maybe_fix_3d_position_ids
+    says(base.BaseEngine.infer_batch, "maybe_fix_3d_position_ids(data)", "self.forward_backward_batch(")
+    says(PPOTrainer._setup, "self.ref_policy_wg = ")
+    assert isinstance(RayWorkerGroup.workers, property)
 
 
 def test_servers_take_pictures_and_biases():

@@ -38,6 +38,7 @@ from gem_cpu.verl.replica import Server
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
 from gem_verl.pictures import reader_of
 from gem_verl.policy import ServerPolicy
+from gem_verl.positions import told_apart
 from gem_verl.tasks import EnvTasks
 
 
@@ -195,6 +196,29 @@ def test_models_that_read_no_pictures_are_refused_before_workers_start(configure
     made = trainer(configure(f"gem.env={glance.ENV}"), None)
     with pytest.raises(SettingsError, match=f"shows pictures, and verl found no image processor for {model_folder}"):
         made._init_tokenizer()
+
+
+@pytest.mark.parametrize("lengths", [[5, 5, 5], [5, 6, 7], [4, 4], [4], [7], [2, 2]])
+@pytest.mark.parametrize("pickled", [False, True])
+def test_positions_of_rows_of_one_length_stay_positions(lengths, pickled):
+    rows = [100 * number + torch.arange(4 * length).view(4, length) for number, length in enumerate(lengths)]
+    joined = torch.nested.as_nested_tensor(rows, layout=torch.jagged)  # as TransferQueue does
+    if pickled:  # where tensordict forgets which axis is ragged
+        joined = tu.nested_tensor_from_tensor_list(rows, ragged_idx=2)
+        joined._ragged_idx = 1
+    data = TensorDict({"position_ids": joined}, batch_size=[len(rows)])
+    told_apart(data)
+    for found, row in zip(data["position_ids"].unbind(), rows, strict=True):
+        assert torch.equal(found, row)
+
+
+def test_verl_takes_rows_of_one_length_for_others():
+    """Otherwise the adapter needs no function of its own."""
+    rows = [torch.arange(40).view(4, 10)] * 3
+    data = TensorDict({"position_ids": torch.nested.as_nested_tensor(rows, layout=torch.jagged)}, batch_size=[3])
+    tu.maybe_fix_3d_position_ids(data)
+    with pytest.raises(RuntimeError):
+        data["position_ids"].unbind()
 
 
 def test_a_response_that_is_continued_has_its_pictures_still():

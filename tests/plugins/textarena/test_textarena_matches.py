@@ -21,7 +21,7 @@ from gem_textarena.names import MATCHES, match_names
 
 ONE_EACH = [f"{game}-v0" for game in MATCHES]
 CHECKED = ["ConnectFour-v0", "IteratedRockPaperScissors-v0", "KuhnPoker-v0", "LiarsDice-v0", "WildTicTacToe-v0"]
-"""Boards, hidden moves, hidden cards, another of TextArena's states; `contract.py` checks all ids."""
+"""Boards, hidden moves, hidden cards, another of TextArena's states; `textarena_contract.py` checks all ids."""
 
 
 def opened(name: str, /, **kwargs: Any) -> Env:

@@ -1,0 +1,46 @@
+"""Positions of ids on several axes, as models of the Qwen-VL kind have them, in verl's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import ray
+from tensordict import TensorDict
+from verl.utils.tensordict_utils import nested_tensor_from_tensor_list
+from verl.workers import engine_workers
+from verl.workers.engine import base
+
+AXES = 4
+"""Of verl's positions: the place in the text, and three axes of a picture."""
+
+
+def told_apart(data: TensorDict) -> None:
+    """Make the positions of rows ragged along the ids; verl's `maybe_fix_3d_position_ids` does so unless all rows have
+    one length.
+
+    TransferQueue joins rows of one length along their axes instead. verl would take the axes for ids, and fail.
+
+    Args:
+        data: rows with `position_ids`, each of the shape (axes, ids); changed in place.
+    """
+    positions: Any = data.get("position_ids", None)
+    if positions is None or not positions.is_nested or positions.dim() != 3:
+        return
+    values = positions.values()
+    if len(values) == AXES and len(positions.offsets()) > 2:
+        positions._ragged_idx = 2
+    else:
+        rows = values.view(-1, AXES, values.shape[-1])
+        data["position_ids"] = nested_tensor_from_tensor_list([*rows], ragged_idx=2)
+
+
+def tell_apart_in(workers: Iterable[Any]) -> None:
+    """Let these workers of verl, Ray actors, use `told_apart`."""
+    ray.get([one.__ray_call__.remote(_replace) for one in workers])
+
+
+def _replace(worker: Any) -> None:
+    """Runs in a worker."""
+    for module in (base, engine_workers):
+        module.maybe_fix_3d_position_ids = told_apart
