@@ -21,7 +21,8 @@ WORDS = ["north", "south", "east", "west", "river", "stone", "light", "cloud"]
 class Babble(gem_core.Env):
     """Episodes of 1 to 4 turns; the reward depends on the seed, the turn and the action.
 
-    `info["at_once"]` counts the episodes of the class that are under way in this process, with this one.
+    Where `COUNT_AT_ONCE` is set, `info["at_once"]` counts the episodes of the class that are under way in this process,
+    with this one.
     """
 
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
@@ -34,7 +35,9 @@ class Babble(gem_core.Env):
         self.turns_left -= 1
         taste = zlib.crc32(action.encode("utf-8", "backslashreplace")) % 1000 / 1000
         over = self.turns_left == 0
-        info = {"success": taste > 0.5, "at_once": len(UNDER_WAY[type(self)])}
+        info = {"success": taste > 0.5}
+        if "COUNT_AT_ONCE" in os.environ:  # not always: runs that play at other widths are compared
+            info["at_once"] = len(UNDER_WAY[type(self)])
         if over:
             UNDER_WAY[type(self)].discard(self)
         return self._words(), taste + self.rng.uniform(-1, 1), over, False, info

@@ -98,7 +98,7 @@ AnyRun = TypeVar("AnyRun", bound=TrainingRun)
 def launch(kind: type[AnyRun], command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AnyRun:
     """Run a command to its end, and end all its processes."""
     with tempfile.TemporaryDirectory(prefix="t", ignore_cleanup_errors=True) as temporary:
-        environment = {**os.environ, **environment, "GEM_SPY": str(folder), "TMPDIR": temporary}
+        environment = {**os.environ, **environment, "GEM_SPY": str(folder), "COUNT_AT_ONCE": "1", "TMPDIR": temporary}
         with (folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

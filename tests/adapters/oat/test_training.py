@@ -56,7 +56,8 @@ def logprob(policy: Any, before: Sequence[int], ids: Sequence[int]) -> torch.Ten
     return token_logprobs(policy, torch.tensor([*before, *ids]))[len(before) - 1 :].sum()
 
 
-def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path):
+def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COUNT_AT_ONCE", "1")
     sizes = {"rollout_batch_size_per_device": 8, "train_batch_size": 8, "max_train": 8, "max_model_len": 1024}
     run = train(arguments(model, **LIMITED, **sizes))
     assert_first_batch((one.env_id, one.seed) for one in summaries(run, 0))

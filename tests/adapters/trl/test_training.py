@@ -38,7 +38,8 @@ def test_trained_ids_are_the_sampled_ids(bpe_trainer, row, history):
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
 
 
-def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(trainer):
+def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(trainer, monkeypatch):
+    monkeypatch.setenv("COUNT_AT_ONCE", "1")
     run = trainer(cls=SpyTrainer, **LIMITED)
     run.train()
     assert_first_batch((episode.env_id, episode.seed) for episode in run.batches[0].episodes)
