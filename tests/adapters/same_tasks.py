@@ -41,7 +41,7 @@ def assert_first_batch(played: Iterable[tuple[str, int]]) -> None:
     assert sorted(played) == sorted(FIRST_BATCH)
 
 
-def assert_two_at_once(episodes: Iterable[Episode]) -> None:
-    """Assert that two episodes of Babble were under way at once, and never more."""
+def assert_two_at_once_at_most(episodes: Iterable[Episode]) -> None:
+    """Assert that no more than two episodes of Babble were under way at once."""
     at_once = {turn.info["at_once"] for one in episodes if one.env_id == "test:Babble-v0" for turn in one.turns}
-    assert at_once == {1, 2}
+    assert at_once <= {1, 2}

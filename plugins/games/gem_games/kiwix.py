@@ -15,6 +15,7 @@ from gem_games.encyclopedia import Page, can_be_boxed
 from gem_games.page_text import PageText
 
 _TRIES = 1000
+_MOST_REDIRECTS = 10
 """Entries that are drawn until one is a page."""
 
 
@@ -86,7 +87,9 @@ class KiwixFile:
 
 
 def _followed(entry: Any) -> Any:
-    """The entry that a redirect leads to."""
-    while entry.is_redirect:
+    """The entry that a redirect leads to. Raises `EnvError` where redirects lead in a circle."""
+    for _ in range(_MOST_REDIRECTS):
+        if not entry.is_redirect:
+            return entry
         entry = entry.get_redirect_entry()
-    return entry
+    raise EnvError(f"redirects lead from {entry.path!r} to no page; the file is damaged")

@@ -20,7 +20,7 @@ from gem_games.encyclopedia import Page, can_be_boxed
 from gem_games.page_text import PageText
 
 SECONDS = 20.0
-"""Seconds that an answer may take."""
+"""Seconds that a wiki may send nothing."""
 ATTEMPTS = 4
 _LONGEST_WAIT = 30.0
 """Seconds between two attempts, whatever the wiki asks for."""
@@ -38,9 +38,18 @@ class MediaWiki:
 
     Args:
         name: the address of its `api.php`.
+
+    Raises:
+        EnvError: that is no address.
     """
 
     def __init__(self, name: str) -> None:
+        try:
+            host = urllib.parse.urlsplit(name).hostname
+        except ValueError:
+            host = None
+        if not host:
+            raise EnvError(f"{name!r} is no address. {_CHECK}")
         self.name = name
 
     def title(self, rng: random.Random) -> str:
@@ -117,6 +126,9 @@ class MediaWiki:
         error = answer.get("error")
         if error is None:
             return answer, "", None
+        if not isinstance(error, dict):
+            raise EnvError(f"the wiki {self.name} says {str(error)[:200]}")
+        error = cast("dict[str, Any]", error)
         if error.get("code") not in _BUSY:
             raise EnvError(f"the wiki {self.name} says {error.get('code')}: {str(error.get('info'))[:200]}")
         return None, str(error.get("code")), pause
@@ -140,4 +152,4 @@ _CHECK = "Give the address of the wiki's api.php, for example https://en.wikiped
 def _seconds(headers: Message) -> float | None:
     """What `Retry-After` says; a date counts as nothing."""
     asked = headers.get("Retry-After", "")
-    return float(asked) if asked.isdigit() else None
+    return float(asked) if asked.isascii() and asked.isdecimal() else None

@@ -35,8 +35,11 @@ class PageText(HTMLParser):
         """Note a link, or where a paragraph or something that is left out begins."""
         if tag == "a" and (target := dict(attrs).get("href")):
             self.targets.append(target)
-        elif tag == "p":
-            self._paragraph = True
+        elif tag in {"p", "br"}:
+            self._paragraph = self._paragraph or tag == "p"
+            self._texts.append(" ")
+        elif tag == "body":  # the end of a head need not be written
+            self._left_out = 0
         elif tag in _LEFT_OUT:
             self._left_out += 1
 

@@ -20,6 +20,8 @@ VARIANTS = ("noregrets", "oneback", "freenav", "eidetic")
 _MOVE = re.compile(r"\\boxed\{([^{}]+)\}")
 _COMPARED = 60
 """Characters of a wrong title that are compared with links."""
+_CHOICES_COMPARED = 100
+"""Links that they are compared with; a page of a wiki may have thousands."""
 
 
 class WikiGame(Env):
@@ -128,7 +130,7 @@ class WikiGame(Env):
         if title == BACK:
             return self._go_back()
         if title not in self.choices():
-            hint = near_matches(title[:_COMPARED], self.choices())
+            hint = near_matches(title[:_COMPARED], self.choices()[:_CHOICES_COMPARED])
             return self._unless_last(f"That is no link here.{hint}", INVALID_REWARD, invalid=True)
         return self._visit(title)
 

@@ -17,6 +17,7 @@ import select
 import shlex
 import subprocess
 import tarfile
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -63,9 +64,14 @@ class Engine:
         """The name of a task's image, which is built where it has a Dockerfile, once per process.
 
         Raises:
-            EnvError: it cannot be built.
+            EnvError: it cannot be built, or its name is none.
         """
-        return str(image.name) if image.context is None else _built(self, image.context)
+        if image.context is not None:
+            with _BUILDING:
+                return _built(self, image.context)
+        if image.name.startswith("-"):
+            raise EnvError(f"the image's name {image.name!r} begins with '-', so {self.program} takes it for an option")
+        return str(image.name)
 
     def run(
         self, arguments: Sequence[str], given: bytes = b"", seconds: float = _OTHER_SECONDS
@@ -79,6 +85,10 @@ class Engine:
             ) from error
         except subprocess.TimeoutExpired as error:
             raise EnvError(f"{self.program} {arguments[0]} took more than {seconds:g} seconds") from error
+
+
+_BUILDING = threading.Lock()
+"""Environments in threads start together, and their image is built once."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -119,7 +129,12 @@ class ContainerShell:
         assert self._keeper.stdout is not None
         if not _ready(self._keeper.stdout.fileno(), _OTHER_SECONDS) or not self._keeper.stdout.readline():
             said = self._end_keeper()
-            raise EnvError(f"{engine.program} cannot start a container of {image}: {said}")
+            with contextlib.suppress(EnvError):  # it may be there, though it has not begun
+                engine.run(["rm", "-f", self._name])
+            raise EnvError(
+                f"{engine.program} cannot start a container of {image}: {said}. "
+                f"Next: if it is not on this machine, {engine.program} pull {image}"
+            )
 
     def run(self, command: str, *, seconds: float | None = None) -> Ran:
         """Run a command of bash, as if it were typed; see `LocalShell.run`."""
@@ -240,7 +255,10 @@ class _Reading:
 
     def until(self, deadline: float) -> int | None:
         """The exit code; `None` if it does not come in time."""
-        while self.code is None and not self.ended and _ready(self._file, deadline - time.monotonic()):
+        while self.code is None and not self.ended:
+            left = deadline - time.monotonic()
+            if left <= 0 or not _ready(self._file, left):  # output without end is no reason to go on
+                break
             chunk = os.read(self._file, 1 << 16)
             self.ended = not chunk
             self._keep(chunk)
@@ -300,7 +318,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 def _send(shell: subprocess.Popen[bytes], text: str) -> None:
     assert shell.stdin is not None
-    rest = memoryview(text.encode("utf-8", "surrogateescape"))
+    rest = memoryview(text.encode("utf-8", "replace"))
     with contextlib.suppress(BrokenPipeError):  # its end is noticed later
         while rest:
             rest = rest[os.write(shell.stdin.fileno(), rest) :]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, get_args
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_core.tools.calls import Form
-from gem_sandbox import Limits, LocalSandbox, LocalShell, Ran
+from gem_sandbox import Limits, LocalSandbox, LocalShell, Ran, ShellError
 from gem_terminal import actions
 from gem_terminal.actions import Command, Finish, Unclear
 from gem_terminal.container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
@@ -225,7 +225,11 @@ class TerminalEnv(Env):
         return min(command.seconds or self._limits.wall, 10 * self._limits.wall, self.task.seconds)
 
     def _commanded(self, command: Command, info: Info) -> StepResult:
-        ran = self._open().run(command.text, seconds=self._seconds(command))
+        shell = self._open()
+        try:
+            ran = shell.run(command.text, seconds=self._seconds(command))
+        except ShellError as error:  # what ran in the background has ended it
+            return f"The terminal has ended: {error}", 0.0, True, False, {**info, "success": False}
         self._ran.append(command)
         self._spent += ran.seconds
         if ran.exit_code is not None:
@@ -263,7 +267,8 @@ class TerminalEnv(Env):
         elif ran.exit_code:
             parts.append(f"Exit code: {ran.exit_code}")
         if ran.new_shell:
-            parts.append(f"The shell has ended. The next command finds a new one in {self.task.folder}, and all files.")
+            place = f" in {self.task.folder}" if self.task.folder else ""
+            parts.append(f"The shell has ended. The next command finds a new one{place}, and all files.")
         return "\n".join(parts)
 
 

@@ -66,7 +66,9 @@ def verify_there(task: Task, shell: ContainerShell) -> Verdict:
     """
     try:
         shell.settle()
-        shell.run(f"rm -rf {TESTS} {_LOGS}", seconds=task.test_seconds)
+        emptied = shell.run(f"rm -rf {TESTS} {_LOGS}", seconds=task.test_seconds)
+        if emptied.exit_code != 0:  # what is left there could be a reward of the policy's own
+            return Verdict(0.0, f"{TESTS} and {_LOGS} could not be emptied: {emptied.output.strip()[:200]}")
         return _tested(task, shell)
     except ShellError as error:
         return Verdict(0.0, str(error))

@@ -18,6 +18,7 @@ from gem_core.testing import check_env
 from gem_games import mediawiki
 from gem_games.encyclopedia import encyclopedia
 from gem_games.mediawiki import ATTEMPTS, MediaWiki
+from gem_games.page_text import PageText
 from gem_games.wiki_game import WikiGame
 
 BOOK = encyclopedia(None)
@@ -206,3 +207,19 @@ def test_a_wiki_that_is_gone_is_an_error_of_the_reset(monkeypatch: pytest.Monkey
         address = server.address
     with pytest.raises(EnvError, match=r"gave no answer in 1 attempts: .*refused"):
         gem_core.make("game:WikiGame-v0-easy", pages=address).reset(seed=0)
+
+
+@pytest.mark.parametrize("address", ["http://[", "no address", "/w/api.php", ""])
+def test_what_is_no_address_is_refused_at_once(address: str) -> None:
+    with pytest.raises(EnvError, match=r"is no address.*api\.php"):
+        MediaWiki(address)
+
+
+def test_an_error_in_another_form_is_an_error(wiki: Wiki) -> None:
+    wiki.troubles = [(200, {"Retry-After": "²"}, b'{"error": "x"}')]
+    with pytest.raises(EnvError, match="says x"):
+        MediaWiki(wiki.address).page("Old Name")
+
+
+def test_paragraphs_are_told_apart_and_a_head_may_have_no_end() -> None:
+    assert PageText("<head><title>t<body><p>a<br>b<p>c").text == "a b c"

@@ -21,6 +21,7 @@ from gem_terminal import container
 from gem_terminal.container import ContainerShell, Engine
 from gem_terminal.errors import TaskRefused
 from gem_terminal.formats import Where, read_task, read_tasks
+from gem_terminal.task import Image
 
 LONG = 300.0
 CONTAINERS = Where(containers=True, network=False)
@@ -99,6 +100,16 @@ def test_long_output_is_cut_in_the_middle(shell: ContainerShell) -> None:
     total = sum(len(str(number)) + 1 for number in range(1, 100001))
     assert f"\n[... {total - 1000} bytes left out ...]\n" in ran.output
     assert not shell.run("seq 100").truncated
+
+
+def test_output_without_end_is_no_way_around_the_limit(shell: ContainerShell) -> None:
+    flood = shell.run("yes", seconds=0.5)
+    assert (flood.ending, flood.truncated) == ("timeout", True)
+    assert shell.run("echo there").output == "there\n"
+
+
+def test_text_that_is_no_unicode_is_no_trouble(shell: ContainerShell) -> None:
+    assert shell.run("echo '\ud800'").output == "?\n"
 
 
 def test_files_go_in_and_out_and_processes_are_ended(shell: ContainerShell) -> None:
@@ -209,6 +220,21 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvError, match=r"there is no program 'docker'. Next: install it"):
         gem_core.make("terminal:Folder", tasks=tmp_path, backend="docker").reset(seed=0)
+
+
+def test_an_image_whose_name_is_an_option_is_refused() -> None:
+    with pytest.raises(EnvError, match=r"'--volume=/:/host' begins with '-'"):
+        Engine("docker").image(Image("--volume=/:/host"))
+
+
+def test_a_reward_that_cannot_be_removed_is_none(engine: str, tmp_path: Path) -> None:
+    written(tmp_path / "greet", {**HARBOR, "tests/test.sh": "#!/bin/bash\nexit 1\n"})
+    with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
+        env.reset(task=0)
+        run(env, "mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt && rm $(command -v rm)")
+        reward, info = finished(env)
+    assert (reward, info["success"]) == (0.0, False)
+    assert "could not be emptied" in info["test_problem"]
 
 
 def test_a_build_that_fails_says_why(engine: str, tmp_path: Path) -> None:
