@@ -230,7 +230,7 @@ while time.monotonic() < end:
         for _ in range(3):
             begin = time.monotonic()
             sandbox.run(code, limits=Limits(wall=0.5))
-            assert time.monotonic() - begin < 20
+            assert time.monotonic() - begin < 240, "a caller that is held up never comes back"
     finally:
         stop.set()
     answers(sandbox)
