@@ -77,7 +77,7 @@ def test_listing_the_ids_imports_no_textarena() -> None:
     ("name", "words"),
     [
         ("Taboo-v0", "three players or more"),
-        ("Chess-v0-raw", "3.10 and 3.11"),
+        ("Chess-v0-raw", "needs Python 3.12"),
         ("Wordle-v0-long", "NLTK"),
         ("TwentyQuestions-v0", "hosted model"),
         ("Klondike-v0", "cannot be imported"),
