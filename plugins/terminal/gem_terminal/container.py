@@ -69,9 +69,10 @@ class Engine:
         if image.context is not None:
             with _BUILDING:
                 return _built(self, image.context)
-        if image.name.startswith("-"):
-            raise EnvError(f"the image's name {image.name!r} begins with '-', so {self.program} takes it for an option")
-        return str(image.name)
+        name = str(image.name)
+        if name.startswith("-"):
+            raise EnvError(f"the image's name {name!r} begins with '-', so {self.program} takes it for an option")
+        return name
 
     def run(
         self, arguments: Sequence[str], given: bytes = b"", seconds: float = _OTHER_SECONDS
