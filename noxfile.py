@@ -152,7 +152,7 @@ def verl_vllm(session: nox.Session) -> None:
 @nox.session
 def verl_pictures(session: nox.Session) -> None:
     """A tiny vision-language model learns to count in verl's own loop; minutes, so not part of `tests`."""
-    python = environment(session, "verl", ADAPTER_PYTHON, ["verl"], ["test", "types"], first=[[TORCH]])
+    python = verl_environment(session)
     run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/picture_learning.py", *session.posargs)
 
 
@@ -182,14 +182,14 @@ def trackers(session: nox.Session) -> None:
 @nox.session
 def hubs(session: nox.Session) -> None:
     """Environments of other projects, with the extras that bring them."""
-    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
+    python = hubs_environment(session)
     run(session, python, "-m", "pytest", *(f"tests/plugins/{hub}" for hub in HUBS), *session.posargs)
 
 
 @nox.session
 def hubs_contract(session: nox.Session) -> None:
     """The conformance kit on ScienceWorld and on all matches of TextArena; minutes, so not part of `tests`."""
-    python = environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
+    python = hubs_environment(session)
     files = [f"tests/plugins/{hub}/{hub}_contract.py" for hub in ("scienceworld", "textarena")]
     run(session, python, "-m", "pytest", *files, *session.posargs)
 
@@ -561,6 +561,11 @@ def core_environment(session: nox.Session, python: str) -> Path:
     # Ray is large, so one Python is enough.
     extras = [*ENVIRONMENTS, *(["ray"] if python == ADAPTER_PYTHON else [])]
     return environment(session, "core", python, extras, CORE_GROUPS)
+
+
+def hubs_environment(session: nox.Session) -> Path:
+    """Environments of other projects, with the extras that bring them."""
+    return environment(session, "hubs", ADAPTER_PYTHON, HUBS, ["test", "grids"])
 
 
 def tests_of(folder: str, python: str, long: list[str]) -> list[str]:

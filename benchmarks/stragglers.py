@@ -188,14 +188,20 @@ def trl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     Slow(tiny_model(made, seed=0), args, made).train()
 
 
-def verl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
-    """verl's trainer on a CPU: sampling stops during updates, because both share the devices."""
-    from gem_cpu.processes import python_path
+def save_model(folder: Path) -> None:
+    """Save a tiny model and its tokenizer."""
     from gem_tiny import tiny_model, tiny_tokenizer
 
     made = tiny_tokenizer([QUICK])  # it plays its environments, and a straggler takes its time
-    tiny_model(made, seed=0).save_pretrained(folder / "model")
-    made.save_pretrained(folder / "model")
+    tiny_model(made, seed=0).save_pretrained(folder)
+    made.save_pretrained(folder)
+
+
+def verl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
+    """verl's trainer on a CPU: sampling stops during updates, because both share the devices."""
+    from gem_cpu.processes import python_path
+
+    save_model(folder / "model")
     settings = {
         "gem.env": ENV_ID,
         "gem.modules": "[stragglers]",
@@ -242,11 +248,8 @@ def slow_verl() -> None:
 def openrlhf(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     """OpenRLHF's trainers on a CPU: its queue where it samples ahead."""
     from gem_cpu.processes import python_path
-    from gem_tiny import tiny_model, tiny_tokenizer
 
-    made = tiny_tokenizer([QUICK])  # it plays its environments, and a straggler takes its time
-    tiny_model(made, seed=0).save_pretrained(folder / "model")
-    made.save_pretrained(folder / "model")
+    save_model(folder / "model")
     flags = {
         "--gem.env": ENV_ID,
         "--gem.steps": updates,

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from recipes.results import Result
+from recipes.statistics import mean
 from recipes.study import Run
 
+LEAST = 3
+"""Runs that a cell needs for an interval."""
 WRITTEN = "<!-- Written by `python -m recipes.{name} --write-page` from recipes/{name}/results. -->"
 
 
-def heading(name: str, title: str) -> str:
-    """The first lines of a page."""
-    return f"{WRITTEN.format(name=name)}\n\n# {title}"
+def beginning(name: str, title: str, introduction: str, runs: Sequence[Run], results: Sequence[Result]) -> list[str]:
+    """The parts of a page before its results: what it is about, and what has been run."""
+    return [
+        f"{WRITTEN.format(name=name)}\n\n# {title}",
+        introduction,
+        "## What has been run\n\n" + coverage(runs, results),
+    ]
+
+
+def shown(numbers: Sequence[float]) -> str:
+    """The mean of some runs; with its interval if they are enough for one."""
+    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
 
 
 def commands(name: str, repeated: str) -> str:

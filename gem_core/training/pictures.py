@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from gem_core.picture import Picture
 from gem_core.rollout import PictureReader
 
 PLACEHOLDER = "image_token_id"
 """Where a model's configuration has the id that stands for a picture."""
+LEAST_BIAS = -100.0
+"""Of a logit; vLLM allows no less. An id with it is all but never sampled."""
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
@@ -42,3 +46,13 @@ def image_processor_of(processor: Any) -> Any:
     """The image processor in a processor of transformers; `None` if it makes no patches as Qwen-VL models read them."""
     found = getattr(processor, "image_processor", None)
     return found if isinstance(getattr(found, "merge_size", None), int) else None
+
+
+def images_of(uris: Iterable[str]) -> list[Any]:
+    """Pictures as PIL images, as engines and image processors take them."""
+    return [Picture(uri).image() for uri in uris]
+
+
+def bias_against(ids: Iterable[int]) -> dict[int, float]:
+    """The `logit_bias` of a request whose response must not have these ids."""
+    return dict.fromkeys(sorted(ids), LEAST_BIAS)

@@ -15,8 +15,6 @@ from recipes.study import Run
 
 METRIC = "episode/success"
 CELLS = ("reinforce", "rebn", "grpo", "gae", "rloo", "gigpo")
-LEAST = 3
-"""Runs that a cell needs for an interval."""
 
 INTRODUCTION = """
 Does ReBN learn as well as or better than REINFORCE, GRPO and PPO (`gae`), as Figure 4 of
@@ -39,11 +37,7 @@ def page(results: Path, figures: Path) -> str:
     tuning = [run for run in STUDY.runs("cpu") if run.phase == "tuning"]
     by_task = grouped(there, CELLS)
     complete = _complete(by_task)
-    parts = [
-        pages.heading("algorithms", "Algorithms"),
-        INTRODUCTION,
-        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
-    ]
+    parts = pages.beginning("algorithms", "Algorithms", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(by_task, METRIC, figures / "algorithms_curves.png", label="success")
         parts += ["![Success over updates](../img/recipes/algorithms_curves.png)\n", _tasks(by_task)]
@@ -59,10 +53,14 @@ def page(results: Path, figures: Path) -> str:
     return "\n".join(parts)
 
 
+def _has_enough(cells: Mapping[str, Sequence[Result]], cell: str) -> bool:
+    return len(cells.get(cell, ())) >= pages.LEAST
+
+
 def _complete(by_task: Grouped) -> dict[str, Scores]:
     """Scores of the cells on the tasks that all of the paper's four have run, by cell."""
-    tasks = [task for task, cells in by_task.items() if all(len(cells.get(cell, ())) >= LEAST for cell in CELLS[:4])]
-    cells = [cell for cell in CELLS if tasks and all(len(by_task[task].get(cell, ())) >= LEAST for task in tasks)]
+    tasks = [task for task, cells in by_task.items() if all(_has_enough(cells, cell) for cell in CELLS[:4])]
+    cells = [cell for cell in CELLS if tasks and all(_has_enough(by_task[task], cell) for task in tasks)]
     return {cell: {task: [run.area(METRIC) for run in by_task[task][cell]] for task in tasks} for cell in cells}
 
 
@@ -84,7 +82,7 @@ def _row(runs: Sequence[Result]) -> list[str]:
     areas = [run.area(METRIC) for run in runs]
     turns = np.mean([run.totals["rollout/turns"] for run in runs])
     seconds = np.mean([run.cpu_seconds for run in runs])
-    shown = [str(mean({"": numbers})) if len(runs) >= LEAST else f"{np.mean(numbers):.2f}" for numbers in (areas, ends)]
+    shown = [pages.shown(numbers) for numbers in (areas, ends)]
     return [*shown, f"{turns:,.0f}", f"{seconds:.0f}"]
 
 
@@ -101,7 +99,7 @@ def _at(run: Result, turns: float) -> float:
 
 def _sentence(task: str, cells: Mapping[str, Sequence[Result]]) -> str:
     """What the runs show about ReBN in plain words."""
-    if not all(len(cells.get(cell, ())) >= LEAST for cell in CELLS[:4]):
+    if not all(_has_enough(cells, cell) for cell in CELLS[:4]):
         return f"{task}: too few runs for a statement."
     scores = {cell: [run.area(METRIC) for run in cells[cell]] for cell in CELLS[:4]}
     best = max(scores, key=lambda cell: float(np.mean(scores[cell])))
@@ -126,7 +124,7 @@ def _together(complete: Mapping[str, Scores]) -> str:
     ]
     return (
         f"## Together\n\nOver {len(tasks)} of the eight environments, those where every estimator of the paper has at "
-        f"least {LEAST} runs: {', '.join(tasks)}.\n\n"
+        f"least {pages.LEAST} runs: {', '.join(tasks)}.\n\n"
         + pages.table(["estimator", "interquartile mean", "mean"], rows)
         + "\n![Interquartile means](../img/recipes/algorithms_intervals.png)\n\n"
         + "![Performance profiles](../img/recipes/algorithms_profiles.png)\n\n"

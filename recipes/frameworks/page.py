@@ -11,11 +11,9 @@ import numpy as np
 from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
-from recipes.statistics import difference, mean
+from recipes.statistics import difference
 
 METRIC = "episode/success"
-LEAST = 3
-"""Runs that a cell needs for an interval."""
 INTRODUCTION = """
 Does an agent learn alike in TRL, verl, OpenRLHF, Oat and ROLL? The weights of a seed, its tasks, the estimator (ReBN),
 batches of 64 episodes, one update for each, and AdamW with a constant rate are the same. What differs: which responses
@@ -31,7 +29,8 @@ curve. Intervals are 95 %: bootstraps over runs, and Welch's interval for a diff
 The frameworks exclude each other. The command starts each run in the environment that the framework's nox session has
 left in `.nox/` (`GEM_PYTHON_VERL=PYTHON` names another one), and waits until all its processes have ended. Oat runs
 whole in the environment of `nox -s oat_full`, and otherwise with stand-ins for vLLM and Launchpad. ROLL needs
-`ROLL_HOME`. CPU seconds are those of all processes of a run, start-up included.
+`ROLL_HOME`. CPU seconds are read twice a second from all processes of a run, start-up included. What a process uses
+after its last reading is missed, so they are a lower bound.
 """
 
 
@@ -41,11 +40,7 @@ def page(results: Path, figures: Path) -> str:
 
     there = read(results)
     by_task = grouped(there, FRAMEWORKS)
-    parts = [
-        pages.heading("frameworks", "Five frameworks"),
-        INTRODUCTION,
-        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
-    ]
+    parts = pages.beginning("frameworks", "Five frameworks", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(by_task, METRIC, figures / "frameworks_curves.png", label="success")
         parts.append("![Success over updates](../img/recipes/frameworks_curves.png)\n")
@@ -62,23 +57,19 @@ def _table(cells: Mapping[str, Sequence[Result]]) -> str:
 
 def _row(runs: Sequence[Result]) -> list[str]:
     return [
-        _shown([run.area(METRIC) for run in runs]),
-        _shown([run.start(METRIC) for run in runs]),
-        _shown([run.end(METRIC) for run in runs]),
+        pages.shown([run.area(METRIC) for run in runs]),
+        pages.shown([run.start(METRIC) for run in runs]),
+        pages.shown([run.end(METRIC) for run in runs]),
         f"{np.mean([run.totals['rollout/turns'] for run in runs]):.0f}",
         f"{np.mean([run.cpu_seconds for run in runs]):.0f}",
     ]
 
 
-def _shown(numbers: Sequence[float]) -> str:
-    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
-
-
 def _differences(cells: Mapping[str, Sequence[Result]]) -> str:
     """The difference of the scores of each pair."""
-    scores = {cell: [run.area(METRIC) for run in runs] for cell, runs in cells.items() if len(runs) >= LEAST}
+    scores = {cell: [run.area(METRIC) for run in runs] for cell, runs in cells.items() if len(runs) >= pages.LEAST}
     if len(scores) < 2:
-        return f"Fewer than two frameworks have {LEAST} runs, so no difference is shown.\n"
+        return f"Fewer than two frameworks have {pages.LEAST} runs, so no difference is shown.\n"
     rows: list[list[str]] = []
     for one, other in itertools.combinations(scores, 2):
         gap = difference(scores[one], scores[other])

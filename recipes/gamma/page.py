@@ -10,23 +10,22 @@ import numpy as np
 from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
-from recipes.statistics import mean
 
 METRIC = "guesses/all"
 OPTIMUM = 243 / 50
 AIM = 5.10
-LEAST = 3
-"""Runs that a cell needs for an interval."""
 
 INTRODUCTION = """
 Figure 5a of [GEM](https://arxiv.org/abs/2510.01051) says that a smaller gamma finds a number from 1 to 50 in fewer
 guesses, because only a discount makes a late success worth less than an early one. Here a tiny model plays that game
 with 20 guesses and ReBN. `recipes/gamma/declared.py` says everything else.
 
-An episode counts its guesses, and 50 if it does not find the number. Format errors end an episode and are counted
-apart. Bisection needs 243/50 = 4.86 guesses on average, the optimum. *Possible* is the share of guesses that the hints
-leave possible. *Off the middle* is how far these lie from the middle of what is left, in halves of its width: 0 for
-bisection, about a half for possible guesses at random, 1 at the edge. Intervals are 95 %, bootstrapped over runs.
+The limit of 20 bites: at the start many episodes fail, and a failure counts 50, so the first part of each fall is the
+rising share of numbers that are found. An episode that finds its number counts its guesses. Format errors end an
+episode and are counted apart. Bisection needs 243/50 = 4.86 guesses on average, the optimum. *Possible* is the share
+of guesses that the hints leave possible. *Off the middle* is how far these lie from the middle of what is left, in
+halves of its width: 0 for bisection, about a half for possible guesses at random, 1 at the edge. Intervals are 95 %,
+bootstrapped over runs.
 
 The recipe, by what each part is for:
 
@@ -47,11 +46,7 @@ def page(results: Path, figures: Path) -> str:
     there = read(results)
     discounts = [f"gamma-{gamma:g}" for gamma in sorted(GAMMAS)]
     by_task = grouped(there, [*discounts, *LEVERS])
-    parts = [
-        pages.heading("gamma", "Gamma"),
-        INTRODUCTION,
-        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
-    ]
+    parts = pages.beginning("gamma", "Gamma", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(
             by_task, METRIC, figures / "gamma_curves.png", label="guesses, a failure counts 50", optimum=OPTIMUM
@@ -79,16 +74,13 @@ def _table(cells: Mapping[str, Sequence[Result]]) -> str:
 
 
 def _row(runs: Sequence[Result]) -> list[str]:
-    def shown(numbers: Sequence[float]) -> str:
-        return str(mean({"": numbers})) if len(runs) >= LEAST else f"{np.mean(numbers):.2f}"
-
     def end(metric: str) -> str:
         known = [run.end(metric) for run in runs if metric in run.curves]
         return f"{np.mean(known):.2f}" if known else "-"
 
     return [
-        shown([run.start(METRIC) for run in runs]),
-        shown([run.end(METRIC) for run in runs]),
+        pages.shown([run.start(METRIC) for run in runs]),
+        pages.shown([run.end(METRIC) for run in runs]),
         end("guesses/format_errors"),
         end("guesses/possible"),
         end("guesses/from_middle"),

@@ -10,12 +10,10 @@ import numpy as np
 from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
-from recipes.statistics import difference, mean
+from recipes.statistics import difference
 
 SUCCESS = "eval_episode/success"
 CALLS = "tool/calls"
-LEAST = 3
-"""Runs that a cell needs for an interval."""
 INTRODUCTION = """
 Does reinforcement learning with a tool end above reinforcement learning without it, as in Table 1 of
 [GEM](https://arxiv.org/abs/2510.01051)? Here a tiny model calculates with two numbers of two digits (`47 times 58`,
@@ -36,11 +34,7 @@ def page(results: Path, figures: Path) -> str:
 
     there = read(results)
     by_task = grouped(there, [*CELLS])
-    parts = [
-        pages.heading("tools", "Tools"),
-        INTRODUCTION,
-        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
-    ]
+    parts = pages.beginning("tools", "Tools", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(by_task, "episode/success", figures / "tools_curves.png", label="success in training")
         draw_curves(by_task, CALLS, figures / "tools_calls.png", label="programs of an episode")
@@ -59,8 +53,8 @@ def _table(cells: Mapping[str, Sequence[Result]]) -> str:
 
 def _row(runs: Sequence[Result]) -> list[str]:
     return [
-        _shown([run.before[SUCCESS] for run in runs]),
-        _shown(_after(runs)),
+        pages.shown([run.before[SUCCESS] for run in runs]),
+        pages.shown(_after(runs)),
         f"{np.mean([run.start(CALLS) for run in runs]):.2f}",
         f"{np.mean([run.end(CALLS) for run in runs]):.2f}",
         f"{np.mean([run.cpu_seconds for run in runs]):.0f}",
@@ -71,10 +65,6 @@ def _after(runs: Sequence[Result]) -> list[float]:
     return [run.after[SUCCESS] for run in runs]
 
 
-def _shown(numbers: Sequence[float]) -> str:
-    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
-
-
 def _sentences(cells: Mapping[str, Sequence[Result]]) -> str:
     """What the tool brings, and what its reward adds."""
     pairs = {"training with the tool": ("tool", "no-tool"), "the reward for programs": ("paid-tool", "tool")}
@@ -83,7 +73,7 @@ def _sentences(cells: Mapping[str, Sequence[Result]]) -> str:
 
 def _sentence(what: str, cells: Mapping[str, Sequence[Result]], one: str, other: str) -> str:
     runs = [cells.get(name, []) for name in (one, other)]
-    if min(map(len, runs)) < LEAST:
+    if min(map(len, runs)) < pages.LEAST:
         return f"Too few runs for a statement on {what}."
     gap = difference(_after(runs[0]), _after(runs[1]))
     verdict = "more" if gap.low > 0 else "fewer" if gap.high < 0 else "no demonstrably different number of"

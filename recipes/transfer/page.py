@@ -10,10 +10,8 @@ import numpy as np
 from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
-from recipes.statistics import difference, mean
+from recipes.statistics import difference
 
-LEAST = 3
-"""Runs that a cell needs for an interval."""
 INTRODUCTION = """
 What does training on one size of a task bring for the others, and does a mixture bring as much on each of them, as in
 Table 2 of [GEM](https://arxiv.org/abs/2510.01051)? Here a tiny model walks corridors of 5, 7 or 9 cells, or a third of
@@ -28,11 +26,7 @@ def page(results: Path, figures: Path) -> str:
 
     there = read(results)
     by_task = grouped(there, [*CELLS])
-    parts = [
-        pages.heading("transfer", "Transfer and mixtures"),
-        INTRODUCTION,
-        "## What has been run\n\n" + pages.coverage(STUDY.runs("cpu"), there),
-    ]
+    parts = pages.beginning("transfer", "Transfer and mixtures", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(by_task, "episode/success", figures / "transfer_curves.png", label="success in training")
         cells = by_task["corridors"]
@@ -50,7 +44,9 @@ def _table(cells: Mapping[str, Sequence[Result]]) -> str:
         str(len(every)),
         *(f"{np.mean(_success(every, one, 'before')):.2f}" for one in lengths),
     ]
-    rows = [[cell, str(len(runs)), *(_shown(_success(runs, one)) for one in lengths)] for cell, runs in cells.items()]
+    rows = [
+        [cell, str(len(runs)), *(pages.shown(_success(runs, one)) for one in lengths)] for cell, runs in cells.items()
+    ]
     return pages.table(["trained on", "runs", *(f"{one} cells" for one in lengths)], [before, *rows])
 
 
@@ -70,13 +66,9 @@ def _success(runs: Sequence[Result], length: int, when: str = "after") -> list[f
     return [getattr(run, when)[_name(length)] for run in runs]
 
 
-def _shown(numbers: Sequence[float]) -> str:
-    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
-
-
 def _sentence(cells: Mapping[str, Sequence[Result]]) -> str:
     """Whether the mixture is as good as training on each length alone."""
-    if any(len(runs) < LEAST for runs in cells.values()) or "mixed" not in cells:
+    if any(len(runs) < pages.LEAST for runs in cells.values()) or "mixed" not in cells:
         return "Too few runs for a statement on the mixture."
     said: list[str] = []
     for length in _played(cells):

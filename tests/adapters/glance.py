@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 import gem_core
+from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
 
 ENV = "test:Glance-v0"
 UNANNOUNCED = "test:Peek-v0"
@@ -45,3 +47,11 @@ def register() -> None:
     """Register both ids in this process."""
     gem_core.register(ENV, Glance, tags=("images",))
     gem_core.register(UNANNOUNCED, Glance)
+
+
+def saved_model(folder: Path) -> Path:
+    """A tiny vision-language model with its tokenizer and image processor, saved in a folder."""
+    tokenizer = tiny_tokenizer([ENV], episodes=20, pictures=True)
+    for part in (tiny_vision_model(tokenizer, hidden=32, layers=1, seed=0), tokenizer, tiny_image_processor()):
+        part.save_pretrained(folder)
+    return folder

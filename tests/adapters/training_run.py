@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +191,17 @@ def assert_gradient(
         assert torch.allclose(trained[name], parameter - rate * parameter.grad, atol=2e-5 * min(rate, 1.0)), name
         moved = max(moved, parameter.grad.abs().max().item())
     assert moved > 1e-3
+
+
+def assert_summaries_were_trained(run: TrainingRun, trained: Iterable[Response]) -> None:
+    """The run has five long episodes in several sequences, and trained on all that was sampled."""
+    long = [one for one in run.episodes if one.env_id == "test:Wander-v0"]
+    assert len(long) == 5
+    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
+    played = Counter(
+        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one in run.episodes for turn in one.turns
+    )
+    assert Counter((one.before, one.ids) for one in trained) == played
 
 
 def assert_success_rose(success: Sequence[float]) -> None:

@@ -7,11 +7,11 @@ processor of the model gives equal patches for equal pictures.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
-from gem_core.picture import Picture
 from gem_core.rollout import PictureReader
 from gem_core.training import pictures
 from gem_core.training.rows import Row
@@ -40,11 +40,16 @@ class PictureIds(msgspec.Struct, frozen=True):
         placeholder, others = found
         return cls(placeholder, tuple(sorted({placeholder, *others})))
 
+    @classmethod
+    def wanted(cls, args: SimpleNamespace) -> PictureIds | None:
+        """The ids of the policy of a run; `None` where prompts show no pictures."""
+        return cls.of(args.actor.model_name_or_path) if args.data.max_images_per_prompt else None
+
     def reader(self, processor: Any) -> PictureReader:
         """What reads pictures for the model.
 
         Args:
-            processor: of the model, in the place of OpenRLHF's tokenizer.
+            processor: of the model, instead of OpenRLHF's tokenizer.
 
         Raises:
             TemplateError: an image processor of another kind than that of Qwen-VL models.
@@ -59,7 +64,7 @@ def plain_tokenizer(processor: Any) -> Any:
 
 def media(uris: Iterable[str]) -> dict[str, Any]:
     """The pictures of a prompt as an argument of OpenRLHF's engines; none for a prompt of text."""
-    images = [Picture(uri).image() for uri in uris]
+    images = pictures.images_of(uris)
     return {"multi_modal_data": {"image": images}} if images else {}
 
 

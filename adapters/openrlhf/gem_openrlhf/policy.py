@@ -8,10 +8,8 @@ from typing import Any
 
 from gem_core.episode import Completion, TokenIds
 from gem_core.rollout import pictures_in
+from gem_core.training.pictures import bias_against
 from gem_openrlhf.pictures import media
-
-NEVER = -100.0
-"""What is added to the logit of an id that is never sampled; vLLM allows no less."""
 
 
 class EnginePolicy:
@@ -31,7 +29,7 @@ class EnginePolicy:
         # OpenRLHF forbids an end of turn as the first token, but trains with probabilities that ignore this rule.
         self._sampling.min_tokens = 0
         if never:
-            self._sampling.logit_bias = dict.fromkeys(sorted(never), NEVER)
+            self._sampling.logit_bias = bias_against(never)
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt. If the weights change meanwhile, its version is the older one."""

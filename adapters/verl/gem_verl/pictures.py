@@ -7,10 +7,8 @@ from its processor, so those of a row stay as they were sampled.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from typing import Any
 
-from gem_core.picture import Picture
 from gem_core.rollout import PictureReader
 from gem_core.training import pictures
 from gem_verl.settings import GemSettings
@@ -28,11 +26,6 @@ def reader_of(processor: Any) -> PictureReader | None:
         processor: verl's, which knows the model's configuration; `None` for a model without one.
     """
     return pictures.reader_of(getattr(processor, "config", None), pictures.image_processor_of(processor))
-
-
-def images_of(uris: Iterable[str]) -> list[Any]:
-    """Pictures as verl takes them, as PIL images."""
-    return [Picture(uri).image() for uri in uris]
 
 
 def check_pictures(settings: GemSettings, processor: Any, model: str) -> None:

@@ -12,7 +12,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from gem_core.episode import TokenIds
 from gem_core.rollout import Completion, pictures_in
 from gem_core.seeding import derive_seed
-from gem_verl.pictures import images_of
+from gem_core.training.pictures import bias_against, images_of
 
 ABORTED = ("aborted", "abort")
 """What servers of verl report if a weight update ended a request."""
@@ -20,10 +20,6 @@ ABORTED = ("aborted", "abort")
 RETRY_SECONDS = 0.1
 """How long to wait after a request that was aborted before its first token. Servers hold later requests until they have
 the new weights, but an engine may say so by aborting them."""
-
-
-NEVER = -100.0
-"""What is added to the logit of an id that is never sampled; vLLM allows no less."""
 
 
 class ServerPolicy:
@@ -53,7 +49,7 @@ class ServerPolicy:
         never: Collection[int] = (),
     ) -> None:
         self._client = client
-        biases = {"logit_bias": dict.fromkeys(sorted(never), NEVER)} if never else {}
+        biases = {"logit_bias": bias_against(never)} if never else {}
         self._sampling = {**sampling, "max_tokens": max_tokens, **biases}
         self._ends = ends
         self._episode = episode

@@ -11,10 +11,11 @@ from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from gem_core.rollout import Episode
+from gem_core.training.pictures import images_of
 from gem_core.training.results import EpisodeResult, episode_ids
 from gem_core.training.rows import Row, RowKind, rows_of
 from gem_core.training.turn_table import TurnTable
-from gem_verl.pictures import NO_TEXT, images_of
+from gem_verl.pictures import NO_TEXT
 
 RESULT = "gem"
 """Key of the encoded `EpisodeResult` in `reward_extra_info`, which verl keeps in training and validation."""

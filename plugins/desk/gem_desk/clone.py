@@ -106,16 +106,11 @@ class Domain:
         return _digest(data)
 
 
-def domain(home: str | None, name: str, split: str) -> Domain:
-    """A domain of a clone.
-
-    Args:
-        home: the folder of the clone; `None` means the one that the variable `TAU_BENCH_HOME` names.
-        name: of the domain's folder.
-        split: of the domain's tasks.
+def folder_of(home: str | None) -> Path:
+    """The folder of a clone; `None` means the one that the variable `TAU_BENCH_HOME` names.
 
     Raises:
-        EnvError: no folder is named, it has no such domain or split, or its code raises.
+        EnvError: none is named.
     """
     folder = home or os.environ.get(VARIABLE)
     if not folder:
@@ -123,11 +118,21 @@ def domain(home: str | None, name: str, split: str) -> Domain:
             "no clone of tau-bench is named. Next: git clone https://github.com/sierra-research/tau-bench, and give "
             f"its folder as home=... or in the variable {VARIABLE}"
         )
-    return _read(Path(folder).expanduser().resolve(), name, split)
+    return Path(folder).expanduser().resolve()
 
 
 @functools.lru_cache(maxsize=8)
-def _read(home: Path, name: str, split: str) -> Domain:
+def domain(home: Path, name: str, split: str) -> Domain:
+    """A domain of a clone, read once per process.
+
+    Args:
+        home: see `folder_of`.
+        name: of the domain's folder.
+        split: of the domain's tasks.
+
+    Raises:
+        EnvError: it has no such domain or split, or its code raises.
+    """
     envs = home / _PACKAGE / "envs"
     _check(envs, name, split)
     try:

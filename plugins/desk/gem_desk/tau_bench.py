@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
 from gem_core.tools.calls import Call, Form, written
-from gem_desk.clone import Domain, Reference, domain
+from gem_desk.clone import Domain, Reference, domain, folder_of
 from gem_desk.customer import Customer
 from gem_desk.desk import SCRIPT, Desk
 from gem_desk.model_customer import END
@@ -81,8 +81,8 @@ class TauBench(Desk):
         customer: PartnerSetting = SCRIPT,
     ) -> None:
         super().__init__(max_turns, form, customer)
-        self.domain, self.split, self.home = domain, split, home
-        _ = self._domain
+        self.domain, self.split, self.home = domain, split, folder_of(home)
+        _ = self._domain  # an error comes now
 
     @property
     def _domain(self) -> Domain:

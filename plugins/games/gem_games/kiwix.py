@@ -15,8 +15,8 @@ from gem_games.encyclopedia import Page, can_be_boxed
 from gem_games.page_text import PageText
 
 _TRIES = 1000
-_MOST_REDIRECTS = 10
 """Entries that are drawn until one is a page."""
+_MOST_REDIRECTS = 10
 
 
 class KiwixFile:

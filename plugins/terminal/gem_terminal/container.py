@@ -81,11 +81,13 @@ class Engine:
         try:
             return subprocess.run([self.program, *arguments], input=given, capture_output=True, timeout=seconds)
         except FileNotFoundError as error:
-            raise EnvError(
-                f"there is no program {self.program!r}. Next: install it, or leave out backend=..."
-            ) from error
+            raise self.missing() from error
         except subprocess.TimeoutExpired as error:
             raise EnvError(f"{self.program} {arguments[0]} took more than {seconds:g} seconds") from error
+
+    def missing(self) -> EnvError:
+        """The error where there is no such program."""
+        return EnvError(f"there is no program {self.program!r}. Next: install it, or leave out backend=...")
 
 
 _BUILDING = threading.Lock()
@@ -299,7 +301,7 @@ def _started(engine: Engine, arguments: Sequence[str], errors: int = subprocess.
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, cwd=_NOWHERE
         )
     except FileNotFoundError as error:
-        raise EnvError(f"there is no program {engine.program!r}. Next: install it, or leave out backend=...") from error
+        raise engine.missing() from error
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:

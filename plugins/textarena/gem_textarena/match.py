@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gem_core.errors import EnvError, described
@@ -93,10 +93,10 @@ class TextArenaMatch(Match):
         """A move that is allowed now."""
         game_class(self._name)  # in a process that got this match by pickle
         candidates = [*CANDIDATES[game_of(self._name)](self._game, rng)]
-        now, draws = pickle.dumps(self._game), random.Random(0)
+        allows = self._trial()
         while True:
             move = candidates.pop(rng.randrange(len(candidates)))
-            if not candidates or _allows(pickle.loads(now), draws, move):
+            if not candidates or allows(move):
                 return f"[{move}]"
 
     def _is_blocked(self) -> bool:
@@ -104,8 +104,12 @@ class TextArenaMatch(Match):
         if game_of(self._name) not in BLOCKING:
             return False
         candidates = CANDIDATES[game_of(self._name)](self._game, random.Random(0))
+        return not any(map(self._trial(), candidates))
+
+    def _trial(self) -> Callable[[str], bool]:
+        """Says whether the game takes a move now; tries it on a copy."""
         now, draws = pickle.dumps(self._game), random.Random(0)
-        return not any(_allows(pickle.loads(now), draws, move) for move in candidates)
+        return lambda move: _allows(pickle.loads(now), draws, move)
 
     def _news(self) -> dict[str, str]:
         """What the game has told each player since the last turn, but for earlier boards and players' own words."""

@@ -26,7 +26,6 @@ from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import EpisodeRows
 from gem_openrlhf.settings import parse
 from gem_openrlhf.tasks import TaskLabel
-from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,12 +35,7 @@ def _registered() -> None:
 
 @pytest.fixture(scope="module")
 def vision_folder(_registered: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny vision-language model with its tokenizer and image processor, saved."""
-    folder = tmp_path_factory.mktemp("vision")
-    tokenizer = tiny_tokenizer([glance.ENV], episodes=20, pictures=True)
-    for part in (tiny_vision_model(tokenizer, hidden=32, layers=1, seed=0), tokenizer, tiny_image_processor()):
-        part.save_pretrained(folder)
-    return folder
+    return glance.saved_model(tmp_path_factory.mktemp("vision"))
 
 
 class Looking(Engine):

@@ -35,7 +35,6 @@ from gem_core.errors import SettingsError
 from gem_core.picture import Picture
 from gem_core.rollout import PicturePrompt
 from gem_cpu.verl.replica import Server
-from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
 from gem_verl.pictures import reader_of
 from gem_verl.policy import ServerPolicy
 from gem_verl.positions import told_apart
@@ -49,12 +48,7 @@ def _registered() -> None:
 
 @pytest.fixture(scope="module")
 def vision_folder(_registered: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny vision-language model with its tokenizer and image processor, saved."""
-    folder = tmp_path_factory.mktemp("vision")
-    tokenizer = tiny_tokenizer([glance.ENV], episodes=20, pictures=True)
-    for part in (tiny_vision_model(tokenizer, hidden=32, layers=1, seed=0), tokenizer, tiny_image_processor()):
-        part.save_pretrained(folder)
-    return folder
+    return glance.saved_model(tmp_path_factory.mktemp("vision"))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from hostile_run import (
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
 from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
-from training_run import SECONDS, assert_gradient, assert_policy_gradient
+from training_run import SECONDS, assert_gradient, assert_policy_gradient, assert_summaries_were_trained
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
@@ -346,14 +346,7 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path)
 
 
 def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
-    long = [one for one in ahead.episodes if one.env_id == "test:Wander-v0"]
-    assert len(long) == 5
-    assert all(len(one.turns) > 24 and len(one.sequences) > 1 for one in long)
-    played = Counter(
-        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one in ahead.episodes for turn in one.turns
-    )
-    trained = Counter((one.before, one.ids) for batch in ahead.batches for one in trained_responses(batch))
-    assert trained == played
+    assert_summaries_were_trained(ahead, [one for batch in ahead.batches for one in trained_responses(batch)])
 
 
 def weighted_rows(batch: dict[str, Any]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:

@@ -13,7 +13,7 @@ import pytest
 import gem_core
 from gem_core.errors import EnvError
 from gem_core.testing import check_env
-from gem_desk.clone import domain
+from gem_desk.clone import domain, folder_of
 from gem_desk.tau_bench import TauBench
 
 DATA = """
@@ -271,7 +271,7 @@ def test_clones_and_an_installed_tau_bench_stay_apart(
 
 def test_the_variable_names_the_clone(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TAU_BENCH_HOME", home)
-    assert domain(None, "library", "test") is domain(home, "library", "test")
+    assert domain(folder_of(None), "library", "test") is domain(folder_of(home), "library", "test")
     monkeypatch.delenv("TAU_BENCH_HOME")
     with pytest.raises(EnvError, match=r"no clone of tau-bench is named. Next: git clone"):
         gem_core.make("desk:TauBench", domain="library")

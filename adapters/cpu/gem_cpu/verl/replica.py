@@ -20,11 +20,10 @@ from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
+from gem_core.training.pictures import LEAST_BIAS
 from gem_cpu.batching import Batcher, seed_from
 from gem_cpu.sampling import Engine, Request, Response
 
-LEAST_BIAS = -100.0
-"""Of a logit. In vLLM an id with it is all but never sampled, and here never."""
 # The values that switch off what this server does not implement; verl sends these keys with each request.
 SWITCHED_OFF = {"top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}
 
@@ -127,7 +126,7 @@ class Server:
         limit = params.pop("max_tokens", params.pop("max_new_tokens", default))
         temperature = float(params.pop("temperature", 1.0))
         seed, ignore_eos = params.pop("seed", None), params.pop("ignore_eos", config.ignore_eos)
-        biases = params.pop("logit_bias", {})
+        biases = params.pop("logit_bias", {})  # here an id with the least one is never sampled
         if set(biases.values()) - {LEAST_BIAS}:
             raise NotImplementedError(f"the transformers rollout has no bias but {LEAST_BIAS}; it got {biases}")
         for name, value in SWITCHED_OFF.items():
