@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ class Simulator:
         EnvError: Java is missing or does not start; the message has what it printed.
     """
 
+    patience = 300.0
+    """Seconds that a call may take. It takes milliseconds, and the first one of a task up to seconds."""
+
     def __init__(self) -> None:
         program = java()
         self._lock = threading.Lock()
@@ -107,9 +111,9 @@ class Simulator:
         """Call a method of an object in the Java process. One call at a time: the program was written for one user.
 
         Raises:
-            EnvError: the Java process has ended, or its program raised an error.
+            EnvError: the Java process has ended or does not answer in time, or its program raised an error.
         """
-        with self._lock:
+        with self._lock, self._timer() as late:
             try:
                 return getattr(owner, name)(*arguments)
             except (_protocol.Py4JError, OSError) as error:
@@ -118,8 +122,27 @@ class Simulator:
                     self._process.kill()
                     self._process.wait()
                 what = "the Java process of ScienceWorld has ended" if lost else "ScienceWorld's program failed"
+                if late.is_set():
+                    what = f"the Java process of ScienceWorld gave no answer within {self.patience:g} s and was ended"
                 words = str(error).strip().partition("\n")[0]
                 raise EnvError(f"{what}, in {name}{arguments!r:.200}: {words:.300}") from error
+
+    @contextlib.contextmanager
+    def _timer(self) -> Generator[threading.Event]:
+        """Kill the process if a call takes too long; the event says that this has happened."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(self.patience, end)
+        timer.start()
+        try:
+            yield late
+        finally:
+            timer.cancel()
+            timer.join()
 
 
 class World:

@@ -270,6 +270,16 @@ def test_a_killed_simulator_costs_a_call_and_not_the_episode() -> None:
     assert done.stdout.split() == ["True", "True"]
 
 
+def test_a_simulator_that_does_not_answer_is_ended() -> None:
+    simulator = simulators.Simulator()
+    world = simulator.world()
+    simulator.patience = 1.0
+    os.kill(simulator.pid, signal.SIGSTOP)
+    with pytest.raises(EnvError, match="no answer within 1 s and was ended"):
+        world.call("look")
+    assert not simulator.running
+
+
 _PID = (
     "import gem_core, sys, time\nfrom gem_scienceworld import simulator\n"
     f"env = gem_core.make({TASK!r})\nenv.reset(seed=1)\nprint(simulator.simulator().pid, flush=True)\n"
