@@ -45,6 +45,7 @@ _KEEPER = (*_BASH, "-c", "echo; while read -r; do :; done")
 """The first process: it says that it is there, waits for the processes that lost their parents, and ends with its
 input."""
 _GONE = "its first process was ended, by its memory or by a command"
+_NO_BASH = "no bash starts in it any more: a command removed it, or used up the memory or the processes"
 _OTHERS = 'for p in /proc/[0-9]*; do p=${p#/proc/}; case $p in 1|$$|%s) ;; *) kill -9 "$p" 2>/dev/null;; esac; done'
 
 
@@ -146,7 +147,7 @@ class ContainerShell:
         began = time.monotonic()
         shell = self._opened()
         word = uuid.uuid4().hex
-        _send(shell, f"eval {shlex.quote(command)} </dev/null 2>&1; builtin printf '\\n%s %d\\n' {word} $?\n")
+        _send(shell, f"eval {shlex.quote(command)} </dev/null 2>&1; builtin printf '\\n%s %d\\n' {word} $?\n", began + seconds)
         reading = _Reading(shell, word, self._limits.output)
         code = reading.until(began + seconds)
         late = code is None and not reading.ended
@@ -207,9 +208,10 @@ class ContainerShell:
             variables = [word for name, value in self._variables.items() for word in ("-e", f"{name}={value}")]
             self._shell = _started(self._engine, ["exec", "-i", *folder, *variables, self._name, *_BASH])
             word = uuid.uuid4().hex
-            _send(self._shell, f"set +H; builtin printf '%s\\n%s 0\\n' $$ {word}\n")
+            deadline = time.monotonic() + _OTHER_SECONDS
+            _send(self._shell, f"set +H; builtin printf '%s\\n%s 0\\n' $$ {word}\n", deadline)
             reading = _Reading(self._shell, word, 1000)
-            if reading.until(time.monotonic() + _OTHER_SECONDS) is None:
+            if reading.until(deadline) is None:
                 self._lost()
                 raise ShellError(f"no bash starts in the container{f': {self.ended}' if self.ended else ''}")
             self._shell_pid = reading.text.split()[-1]
@@ -222,7 +224,8 @@ class ContainerShell:
     def _lost(self) -> int:
         """The exit code of a bash that has ended, or that ends now."""
         if not self._kill(f"kill -9 {self._shell_pid} 2>/dev/null"):
-            self.ended = _GONE
+            state = self._engine.run(["inspect", "-f", "{{.State.Running}}", self._name])
+            self.ended = _NO_BASH if state.stdout.strip() == b"true" else _GONE
         return self._end_shell()
 
     def _end_shell(self) -> int:
@@ -319,12 +322,18 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return process.returncode
 
 
-def _send(shell: subprocess.Popen[bytes], text: str) -> None:
+def _send(shell: subprocess.Popen[bytes], text: str, deadline: float) -> None:
+    """Write to a bash; only a part where it does not read the rest in time, so that it does not answer either."""
     assert shell.stdin is not None
+    file = shell.stdin.fileno()
+    os.set_blocking(file, False)
+    poll = select.poll()
+    poll.register(file, select.POLLOUT)
     rest = memoryview(text.encode("utf-8", "replace"))
     with contextlib.suppress(BrokenPipeError):  # its end is noticed later
-        while rest:
-            rest = rest[os.write(shell.stdin.fileno(), rest) :]
+        while rest and (left := deadline - time.monotonic()) > 0:
+            if poll.poll(left * 1000):
+                rest = rest[os.write(file, rest) :]
 
 
 def _ready(file: int, seconds: float) -> bool:

@@ -52,7 +52,7 @@ def verify(task: Task, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Ve
         shell.close()
         with fresh() as tests:
             tests.put(left)
-            return _tested(task, tests)
+            return _tested(task, tests, tests_mode=0o700, logs_mode=0o755)
     except ShellError as error:
         return Verdict(0.0, str(error))
 
@@ -69,15 +69,16 @@ def verify_there(task: Task, shell: ContainerShell) -> Verdict:
         emptied = shell.run(f"rm -rf {TESTS} {_LOGS}", seconds=task.test_seconds)
         if emptied.exit_code != 0:  # what is left there could be a reward of the policy's own
             return Verdict(0.0, f"{TESTS} and {_LOGS} could not be emptied: {emptied.output.strip()[:200]}")
-        return _tested(task, shell)
+        # An image may have a user of its own. No process of the policy is left that could write to the logs.
+        return _tested(task, shell, tests_mode=0o755, logs_mode=0o777)
     except ShellError as error:
         return Verdict(0.0, str(error))
     finally:
         shell.close()
 
 
-def _tested(task: Task, shell: LocalShell | ContainerShell) -> Verdict:
-    folders = {TESTS: Entry(is_folder=True, mode=0o700), _LOGS: Entry(is_folder=True, mode=0o755)}
+def _tested(task: Task, shell: LocalShell | ContainerShell, *, tests_mode: int, logs_mode: int) -> Verdict:
+    folders = {TESTS: Entry(is_folder=True, mode=tests_mode), _LOGS: Entry(is_folder=True, mode=logs_mode)}
     shell.put({**folders, **task.tests})
     return _verdict(task, shell, shell.run(f"bash --norc --noprofile {task.script}", seconds=task.test_seconds))
 
