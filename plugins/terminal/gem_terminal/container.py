@@ -147,7 +147,11 @@ class ContainerShell:
         began = time.monotonic()
         shell = self._opened()
         word = uuid.uuid4().hex
-        _send(shell, f"eval {shlex.quote(command)} </dev/null 2>&1; builtin printf '\\n%s %d\\n' {word} $?\n", began + seconds)
+        _send(
+            shell,
+            f"eval {shlex.quote(command)} </dev/null 2>&1; builtin printf '\\n%s %d\\n' {word} $?\n",
+            began + seconds,
+        )
         reading = _Reading(shell, word, self._limits.output)
         code = reading.until(began + seconds)
         late = code is None and not reading.ended
