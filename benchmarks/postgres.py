@@ -2,9 +2,10 @@
 
     python benchmarks/postgres.py [episodes at once] [rounds]
 
-Waiting is the time that `reset` takes. CPU is that of all processes of the database server, over all that is done for
-an episode: its copy, its connections, its queries and its end. That of the MCP servers and of this process is listed
-beside it. The first round starts the MCP servers, so it is listed alone.
+Waiting is the time that `reset` takes: of all at the same moment, and at the end of one after another while all others
+are in play, as in a rollout whose episodes end one by one. CPU is that of all processes of the database server, over
+all that is done for an episode: its copy, its connections, its queries and its end. That of the MCP servers and of this
+process is listed beside it. The first round starts the MCP servers, so it is listed alone.
 """
 
 from __future__ import annotations
@@ -78,6 +79,17 @@ def play(env: Env) -> tuple[float, float, float, float]:
     return opened - began, called - opened, time.perf_counter() - called, reward
 
 
+def began_again(env: Env, one: host.Host) -> float:
+    """The seconds of the start that follows an end, alone and with a copy at hand, while other episodes are in play."""
+    env.step(FINISH)
+    one.wait()
+    began = time.perf_counter()
+    env.reset(task=TASK)
+    seconds = time.perf_counter() - began
+    env.step(call("SELECT 1"))
+    return seconds
+
+
 def main(at_once: int = 64, rounds: int = 4) -> None:
     """Play rounds of episodes, all of a round at once."""
     envs = [gem_core.make("postgres:Tasks-v0") for _ in range(at_once)]
@@ -105,6 +117,14 @@ def main(at_once: int = 64, rounds: int = 4) -> None:
                 f"CPU ms per episode: PostgreSQL {1000 * database / at_once:.0f}, MCP servers "
                 f"{1000 * beside / at_once:.0f}, this process {1000 * own / at_once:.0f}"
             )
+        for env in envs:  # now all are in play
+            env.reset(task=TASK)
+            env.step(call("SELECT 1"))
+        starts = sorted(1000 * began_again(env, one) for env in envs)
+        print(
+            f"one start after another, {at_once} in play: waiting, ms: median {statistics.median(starts):.1f}, 95th "
+            f"percentile {starts[int(0.95 * at_once)]:.1f}, most {starts[-1]:.1f}"
+        )
         processes = [pid for pid in below(os.getpid()) if pid != os.getpid()]
         print(f"memory {memory(processes):.0f} MiB in {len(processes)} processes; load {os.getloadavg()[0]:.0f}")
     folder = one.cluster.folder
