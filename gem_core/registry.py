@@ -242,6 +242,10 @@ def _check_kwargs(
                 f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, known, instead_of)} "
                 f"It takes: {accepted}"
             )
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [one.name for one in parameters.values() if one.kind in named and one.default is one.empty]
+    if missing := [name for name in needed if name not in kwargs]:
+        raise EnvKwargsError(f"{env_id} needs a value for {', '.join(missing)}. It takes: {', '.join(known)}")
 
 
 def _find(hook: str, what: str, name: str) -> Registration[Any]:
