@@ -115,7 +115,7 @@ def test_a_missing_argument_is_named_with_what_there_is() -> None:
             super().__init__(target)
 
     gem_core.register("demo:Folder-v0", Folder)
-    with pytest.raises(EnvKwargsError, match=r"demo:Folder-v0 needs a value for places\. It takes: tasks, places, target"):
+    with pytest.raises(EnvKwargsError, match=r"Folder-v0 needs a value for places\. It takes: tasks, places, target"):
         gem_core.make("demo:Folder-v0", tasks="here")
     with pytest.raises(EnvKwargsError, match=r"needs a value for tasks, places\."):
         gem_core.make("demo:Folder-v0")
