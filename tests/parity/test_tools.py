@@ -100,7 +100,10 @@ def play(episodes: Iterable[Sequence[str]], run: Runner | None = None, **rewards
                 assert info[f"prev_ep_{name}"] == wanted[f"prev_ep_{name}"]
             played = True
             for response in responses:
-                uses += _turn(ours.step(response), theirs.step(response), exact=run is not None)
+                step = ours.step(response)
+                uses += _turn(step, theirs.step(response), exact=run is not None)
+                if step[2] or step[3]:
+                    break
     return uses
 
 
