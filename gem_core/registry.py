@@ -112,7 +112,8 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: the environment has no such keyword argument; the message names near matches.
+        EnvKwargsError: the environment has no such keyword argument, or one that it needs is missing; the message says
+            which there are.
         MissingExtraError: an optional dependency is not installed.
         EnvError: the constructor raised, or returned something other than an `Env`.
     """
@@ -151,7 +152,8 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: the tool has no such keyword argument; the message names near matches.
+        EnvKwargsError: the tool has no such keyword argument, or one that it needs is missing; the message says which
+            there are.
         MissingExtraError: an optional dependency is not installed.
         ToolError: the constructor raised, or returned something other than a `Tool`.
     """
