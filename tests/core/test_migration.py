@@ -139,7 +139,7 @@ def test_an_argument_of_upstream_is_answered_with_ours(call: Any, hint: str) -> 
 @pytest.mark.parametrize(
     ("module", "name", "hint"),
     [
-        ("", "multiagent", "There is nothing for several agents yet"),
+        ("", "multiagent", "Use gem_core.Match"),
         ("vector", "AutoresetMode", "Use Autoreset"),
         ("wrappers", "EpisodeTrackingWrapper", "EpisodeStatistics"),
         ("tools", "ToolEnvWrapper", "ToolEnv(env, tools)"),

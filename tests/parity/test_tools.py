@@ -89,7 +89,10 @@ def in_this_process(code: str) -> tuple[bool, str, str]:
 
 
 def play(episodes: Iterable[Sequence[str]], run: Runner | None = None, **rewards: Any) -> int:
-    """The same responses in both, episode after episode; the number of tool turns, each with the same outcome."""
+    """The same responses in both, episode after episode; the number of tool turns, each with the same outcome.
+
+    Responses after an episode's end are left out: ours refuses them.
+    """
     theirs = ToolEnvWrapper(Theirs(), [PythonCodeTool(timeout=30)], **rewards)
     uses, played = 0, False
     with ToolEnv(Ours(), [Python(run or in_a_process)], **rewards) as ours:
@@ -100,7 +103,10 @@ def play(episodes: Iterable[Sequence[str]], run: Runner | None = None, **rewards
                 assert info[f"prev_ep_{name}"] == wanted[f"prev_ep_{name}"]
             played = True
             for response in responses:
-                uses += _turn(ours.step(response), theirs.step(response), exact=run is not None)
+                answer = ours.step(response)
+                uses += _turn(answer, theirs.step(response), exact=run is not None)
+                if answer[2] or answer[3]:
+                    break
     return uses
 
 
