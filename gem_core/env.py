@@ -99,8 +99,8 @@ class Env(ABC):
     """For matches: the agents that take turns in this environment, each with a conversation of its own."""
 
     instead_of: ClassVar[Mapping[str, str]] = {"seed": "Use reset(seed=...), or make_vec(seed=...)"}
-    """What the error about an unknown argument or reset option says, by its name: `{"idx": "Use index=..."}`. For names
-    that an earlier version or another library has."""
+    """What the error about an unknown argument or reset option says, by its name:
+    `{"idx": "Use reset(index=...)"}`. For names that an earlier version or another library has."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE

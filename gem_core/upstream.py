@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 _NAMES = {
-    "gem_core.compat": {"multiagent": "There is nothing for several agents yet"},
+    "gem_core.compat": {"multiagent": "Use gem_core.Match, whose agents each have an episode of their own"},
     "gem_core": {
         "print_envs": "Use `gem-core list`, or gem_core.compat.print_envs()",
         "core": "Use gem_core.Env, and gem_core.Wrapper for EnvWrapper",
         "envs": "Use gem_core.make(id), gem_core.register and gem_core.spec",
-        "multiagent": "There is nothing for several agents yet",
+        "multiagent": "Use gem_core.Match, whose agents each have an episode of their own",
         "utils": "Use gem_core.compat.utils",
     },
     "gem_core.wrappers": {

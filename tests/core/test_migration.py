@@ -119,10 +119,11 @@ def test_every_id_of_the_page_exists() -> None:
         (lambda: gem_core.make(EASY, seed=3), "Use reset(seed=...)"),
         (lambda: gem_core.make("math:Sample", dataset_name="x"), "Use dataset=..."),
         (lambda: gem_core.make("math:Sample", use_mp=False), "Leave it out: answers are graded"),
-        (lambda: gem_core.make("math:Sample").reset(idx=3), "Use index=..."),
+        (lambda: gem_core.make("math:Sample").reset(idx=3), "Use reset(index=...)"),
+        (lambda: gem_core.make("math:Sample", idx=3), "Use reset(index=...)"),
         (lambda: gem_core.make("game:Sokoban-v0-easy", room_size=(6, 6)), "Use dim_room="),
         (lambda: gem_core.make("rg:arc_1d", seed=3), "Use data_seed=..."),
-        (lambda: gem_core.make("rg:arc_1d").reset(idx=3), "Use index=..."),
+        (lambda: gem_core.make("rg:arc_1d").reset(idx=3), "Use reset(index=...)"),
         (lambda: ObservationHistory(gem_core.make(EASY), max_history_length=3), "Use last=n+1"),
         (lambda: gem_core.make_tool("python:Interpreter", keep_error_last_line=True), "Use last_error_line="),
         (lambda: gem_core.make_tool("search:Passages", search_url="x"), "Use url=..."),
@@ -139,7 +140,7 @@ def test_an_argument_of_upstream_is_answered_with_ours(call: Any, hint: str) -> 
 @pytest.mark.parametrize(
     ("module", "name", "hint"),
     [
-        ("", "multiagent", "There is nothing for several agents yet"),
+        ("", "multiagent", "Use gem_core.Match"),
         ("vector", "AutoresetMode", "Use Autoreset"),
         ("wrappers", "EpisodeTrackingWrapper", "EpisodeStatistics"),
         ("tools", "ToolEnvWrapper", "ToolEnv(env, tools)"),

@@ -81,7 +81,7 @@ class QuestionEnv(Env):
         "answer_key": "Use answer=...",
         "seed": "Use shuffle_seed=... for the order of the questions, and reset(seed=...) for a drawn one",
         "eval": "Use shuffle_seed=None for the order of the data",
-        "idx": "Use index=...",
+        "idx": "Use reset(index=...)",
     }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""

@@ -80,7 +80,7 @@ class ReasoningGym(Env):
     """
 
     takes_task = True
-    instead_of: ClassVar[Mapping[str, str]] = {"idx": "Use index=..."}
+    instead_of: ClassVar[Mapping[str, str]] = {"idx": "Use reset(index=...)"}
 
     def __init__(
         self, dataset: str, *, data_seed: int = 42, size: int | None = None, published: bool = False, **settings: Any
