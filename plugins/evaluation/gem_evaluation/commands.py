@@ -144,8 +144,9 @@ def run(
     else:
         print_table(f"{player.name}: {folder / 'report.md'}", table(results))
     if failed := results.together.episodes.failed:
-        why = f"{folder / 'report.md'} says why; --retry-failed plays them again"
-        say(f"{failed} episodes failed and are in no number. {why}.", err=True, fg="yellow")
+        why = f"Most of them: {results.together.most_common_error:.300}"
+        next_step = f"{folder / 'report.md'} lists them; --retry-failed plays them again"
+        say(f"{failed} episodes failed and are in no number. {why}\n{next_step}.", err=True, fg="yellow")
         if not results.together.episodes.finished:
             raise typer.Exit(1)
 

@@ -82,6 +82,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Share of tool calls that did not fail; `None` without a call."""
     prompts: str = ""
     """A hash of the first prompts of all tasks; two evaluations with the same one asked the same."""
+    most_common_error: str = ""
+    """The first line of the error that most of the failed episodes have; empty if none failed."""
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -200,7 +202,14 @@ def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Seq
         tool_calls=_share(calls, len(rows)),
         tool_success_share=_total(rows, "tool_successes") / calls if calls else None,
         prompts=_hash_of_prompts(tables.values()),
+        most_common_error=_most_common(one.error.partition("\n")[0] for one in failures),
     )
+
+
+def _most_common(texts: Iterable[str]) -> str:
+    """The text that is there most often; of several, the first in alphabetical order."""
+    counts = Counter(texts)
+    return min(counts, key=lambda text: (-counts[text], text), default="")
 
 
 def _total(rows: Rows, field: str) -> int:
