@@ -80,7 +80,7 @@ class EnvError(GemError):
 
 
 class EnvKwargsError(EnvError, TypeError):
-    """An environment was given a keyword argument that it does not have."""
+    """An environment was given a keyword argument that it does not have, or lacks one that it needs."""
 
 
 class ResetNeededError(EnvError):

@@ -112,7 +112,8 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: the environment has no such keyword argument; the message names near matches.
+        EnvKwargsError: the environment has no such keyword argument, or one that it needs is missing; the message says
+            which there are.
         MissingExtraError: an optional dependency is not installed.
         EnvError: the constructor raised, or returned something other than an `Env`.
     """
@@ -151,7 +152,8 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
 
     Raises:
         NotFoundError, DuplicateIdError: see `spec`.
-        EnvKwargsError: the tool has no such keyword argument; the message names near matches.
+        EnvKwargsError: the tool has no such keyword argument, or one that it needs is missing; the message says which
+            there are.
         MissingExtraError: an optional dependency is not installed.
         ToolError: the constructor raised, or returned something other than a `Tool`.
     """
@@ -242,6 +244,10 @@ def _check_kwargs(
                 f"{env_id} has no argument {name!r} (given {kwargs[name]!r}).{hint_for(name, known, instead_of)} "
                 f"It takes: {accepted}"
             )
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [one.name for one in parameters.values() if one.kind in named and one.default is one.empty]
+    if missing := [name for name in needed if name not in kwargs]:
+        raise EnvKwargsError(f"{env_id} needs a value for {', '.join(missing)}. It takes: {', '.join(known)}")
 
 
 def _find(hook: str, what: str, name: str) -> Registration[Any]:

@@ -109,6 +109,19 @@ def test_an_unknown_argument_of_the_spec_is_an_error_too() -> None:
         gem_core.make("demo:Counter-v0")
 
 
+def test_a_missing_argument_is_named_with_what_there_is() -> None:
+    class Folder(Counter):
+        def __init__(self, tasks: str, *, places: int, target: int = 3) -> None:
+            super().__init__(target)
+
+    gem_core.register("demo:Folder-v0", Folder)
+    with pytest.raises(EnvKwargsError, match=r"Folder-v0 needs a value for places\. It takes: tasks, places, target"):
+        gem_core.make("demo:Folder-v0", tasks="here")
+    with pytest.raises(EnvKwargsError, match=r"needs a value for tasks, places\."):
+        gem_core.make("demo:Folder-v0")
+    assert gem_core.make("demo:Folder-v0", tasks="here", places=2).target == 3
+
+
 def test_a_constructor_that_passes_arguments_on_is_called() -> None:
     gem_core.register("demo:Flexible-v0", Flexible)
     assert gem_core.make("demo:Flexible-v0", target=7).target == 7

@@ -323,7 +323,12 @@ class _Place:
 def _left(user: str) -> None:
     # The garbage collector runs this anywhere, so it must not wait.
     with contextlib.suppress(RuntimeError):  # at exit no thread can be started, and the server ends with the process
-        threading.Thread(target=host.detach, args=(user,), name="gem-postgres-left", daemon=True).start()
+        threading.Thread(target=_detached, args=(user,), name="gem-postgres-left", daemon=True).start()
+
+
+def _detached(user: str) -> None:
+    with contextlib.suppress(RuntimeError):  # the exit began meanwhile: the same
+        host.detach(user)
 
 
 def chosen(known: Mapping[str, Task], only: Sequence[str] | None) -> list[Task]:

@@ -360,21 +360,23 @@ print(env.unwrapped._place._host.cluster.folder, flush=True)
 sys.stdin.read()
 if sys.argv[1] == "close":
     env.close()
+elif sys.argv[1] == "drop":
+    del env
 elif sys.argv[1] == "kill":
     os.kill(os.getpid(), 9)
 """
 
 
-@pytest.mark.parametrize("how", ["close", "end", "kill"])
+@pytest.mark.parametrize("how", ["close", "end", "drop", "kill"])
 def test_nothing_is_left(how: str) -> None:
     needs_a_database()
-    owner = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    pipe = subprocess.PIPE
+    owner = subprocess.Popen([sys.executable, "-c", SCRIPT, how], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert owner.stdout is not None
     folder = Path(owner.stdout.readline().strip())
     assert folder.name.startswith("gempg-")
     assert len(processes_with(str(folder))) >= 2
-    owner.communicate("")
+    _, errors = owner.communicate("")
+    assert errors == ""
     assert owner.returncode == (-9 if how == "kill" else 0)
     wait_until(lambda: not folder.exists() and not processes_with(str(folder)), "something was left")

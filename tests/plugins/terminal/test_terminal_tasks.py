@@ -35,11 +35,27 @@ WRONG = {
         "cd /app; printf 'import unittest\\n' > test_bank.py",
         "cd /app; printf 'class Account: pass\\ndef transfer(*a): pass\\nimport sys, os\\nos._exit(0)\\n' > bank.py",
     ],
+    "fill-database": [
+        "cd /app; printf 'CREATE TABLE books (isbn TEXT PRIMARY KEY, title TEXT, year INTEGER, copies INTEGER)' >"
+        " make.sql; python3 -c \"import csv, sqlite3; b = sqlite3.connect('library.db');"
+        " b.execute(open('make.sql').read()); rows = [tuple(r) for r in csv.reader(open('books.csv'))][1:];"
+        " b.executemany('INSERT OR REPLACE INTO books VALUES (?, ?, ?, ?)', rows); b.commit()\"",
+    ],
     "fix-median": [
         "cd /app; sed -i 's/line.strip() for/int(line) for/' median.py",
         "echo 'print(\"none\")' > /app/median.py",
     ],
     "frequent-words": ["tr -s ' ' '\\n' < /app/story.txt | sort | uniq -c | sort -rn | head -5 > /app/words.txt"],
+    "join-tables": [
+        "cd /app; echo name,subject,mark > report.csv; join -t, <(tail -n +2 students.csv | sort)"
+        " <(tail -n +2 marks.csv | sort) | cut -d, -f2- | sort >> report.csv; touch unknown.txt",
+    ],
+    "json-to-csv": [
+        "cd /app; python3 -c \"import csv, json; out = csv.writer(open('people.csv', 'w'));"
+        " out.writerow('name city zip skills'.split()); a = 'address';"
+        " [out.writerow([p['name'], *p.get(a, {}).values(), ';'.join(p['skills'])])"
+        " for p in json.load(open('people.json'))]\"",
+    ],
     "largest-files": ["find /app/store -type f | sort | head -3 > /app/largest.txt"],
     "merge-lists": ["cat /app/lists/* | sort -u > /app/all.txt"],
     "order-totals": [
@@ -56,6 +72,10 @@ WRONG = {
     "repair-launcher": ["printf '#!/bin/sh\\necho \"Hello, $1!\"\\n' > /app/bin/greet; chmod +x /app/bin/greet"],
     "roman-numbers": ["echo 'print(\"MCMXCIV\")' > /app/roman.py"],
     "set-permissions": ["chmod -R 750 /app/share"],
+    "slow-pages": [
+        "cd /app; tr -d '\"' < access.txt |"
+        " awk '{ t[$3] += $5; n[$3]++ } END { for (p in t) print p, int(t[p] / n[p]) }' | sort -k2,2nr > slow.txt",
+    ],
     "sort-reports": ["cd /app/reports; for y in 2023 2024 2025; do mkdir $y; mv report-$y-* $y; done"],
 }
 """Lazy or wrong ways to do them."""
@@ -71,6 +91,10 @@ def test_there_are_enough_and_each_has_a_kind() -> None:
 def test_the_solution_solves_it_and_nothing_does_not(terminal: TerminalEnv, name: str) -> None:
     assert reward_of(terminal, name, TASKS[name].solution) == 1.0
     assert reward_of(terminal, name, None) == 0.0
+
+
+def test_every_task_has_a_wrong_way() -> None:
+    assert sorted(WRONG) == sorted(TASKS)
 
 
 @pytest.mark.parametrize(("name", "script"), [(name, script) for name, scripts in WRONG.items() for script in scripts])
