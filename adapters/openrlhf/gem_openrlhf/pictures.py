@@ -95,8 +95,8 @@ class PictureIds(msgspec.Struct, frozen=True):
                 reader.read(Picture.of(Image.new("RGB", (56, 56))).uri)
         except Exception as error:  # the code of a model may raise anything
             raise SettingsError(
-                f"{FLAG} {self.most}: the image processor of {model} cannot be used: {described(error)}. Use a model of "
-                "the Qwen-VL kind, whose folder has its image processor (preprocessor_config.json)"
+                f"{FLAG} {self.most}: the image processor of {model} cannot be used: {described(error)}. Use a model "
+                "of the Qwen-VL kind, whose folder has its image processor (preprocessor_config.json)"
             ) from error
 
 
