@@ -7,7 +7,8 @@ its card and no rules, so that a model of 100,000 parameters sees the card at on
 format on random play. Exploitability is exact: the model's probability of a bet is
 computed for each of the twelve things that a player can know. Self-play circles around an equilibrium, so the policy
 that counts is the average of the last checkpoints: the player who draws one of them for each match. The probabilities
-of every checkpoint are written to a file. The same command continues where it was stopped.
+of every checkpoint are written to a file. The same command continues where it was stopped; with
+other options it refuses, because a run has one set of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from kept_options import keep
 from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen3ForCausalLM, TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -31,6 +33,8 @@ from gem_tiny import tiny_policy
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 ENV = "benchmark:KuhnPoker-v0"
+FREE = ("seeds", "last", "output")
+"""Options that change no run: a seed has a run of its own, and the average is computed from a run."""
 MOVES = {"p": PASS, "b": BET}
 SEATS = {"benchmark:KuhnFirst-v0": "player 1", "benchmark:KuhnSecond-v0": "player 0"}
 """Ids for the warm start, with the seat that a random player has: transcripts show what one player sees."""
@@ -98,7 +102,7 @@ class Read(TrainerCallback):
 
 def main(options: argparse.Namespace) -> None:
     output = Path(options.output)
-    output.mkdir(parents=True, exist_ok=True)
+    keep(output, {name: value for name, value in vars(options).items() if name not in FREE})
     factors: list[float] = []
     for seed in options.seeds:
         started = time.process_time()

@@ -6,6 +6,7 @@
 Settings are those of `benchmarks/curves.py`; all runs of a task start from the same warm-started weights. How old the
 tokens are depends on how fast sampler and trainer are, up to the bound, so the mean staleness is printed, too.
 
+Settings of these runs are kept in the output folder, and a series does not continue with others.
 Each run that ends adds a line to `runs.jsonl` in the output folder, and runs that have one are not repeated. After
 `minutes`, no further run begins; the same command continues. At the end it prints a table: success, mean of all updates
 and of the last ten, for each seed.
@@ -26,6 +27,7 @@ import torch
 import tyro
 from curves import SHARED, TASKS
 from curves_trl import train
+from kept_options import keep
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gem_tiny import tiny_policy
@@ -44,6 +46,7 @@ class Options:
 
 
 def main(options: Options) -> None:
+    keep(options.output, settings())
     torch.set_num_threads(1)
     ends = time.monotonic() + 60 * options.minutes
     ways = [(0, "none"), *((lag, one) for lag in options.lags for one in ("none", options.correction))]
@@ -59,6 +62,11 @@ def main(options: Options) -> None:
         with (options.output / "runs.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
     report(options, ways, finished(options.output))
+
+
+def settings() -> dict[str, Any]:
+    """What every run of a task is made with, by `task.name`. All else is in the lines of the results."""
+    return {f"{task}.{name}": value for task, own in TASKS.items() for name, value in {**SHARED, **own}.items()}
 
 
 def finished(folder: Path) -> dict[tuple[str, int, int, str], dict[str, Any]]:
@@ -84,9 +92,9 @@ def measure(start: Path, task: str, seed: int, lag: int, correction: str) -> dic
     model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
     used = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        settings = {**SHARED, **TASKS[task], "folder": folder, "seed": seed}
+        own = {**SHARED, **TASKS[task], "folder": folder, "seed": seed}
         more = {"max_staleness": lag, "correction": correction, "disable_tqdm": True}
-        lines = train(model, AutoTokenizer.from_pretrained(start), settings, **more)
+        lines = train(model, AutoTokenizer.from_pretrained(start), own, **more)
     success = [line["episode/success"] for line in lines]
     return {
         "staleness": statistics.fmean(line["staleness/mean"] for line in lines),
