@@ -78,5 +78,4 @@ def _build(label: TaskLabel, processor: Any, response_tokens: int, context: int)
     rollout = label.settings.rollout(response_tokens, context)
     reader = label.pictures.reader(processor) if label.pictures else None
     tokenizer = plain_tokenizer(processor)
-    wrappers = [label.pictures.limit(label.settings.history)] if label.pictures and reader else []
-    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader, wrappers)
+    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader)
