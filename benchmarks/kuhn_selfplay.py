@@ -7,8 +7,7 @@ its card and no rules, so that a model of 100,000 parameters sees the card at on
 format on random play. Exploitability is exact: the model's probability of a bet is
 computed for each of the twelve things that a player can know. Self-play circles around an equilibrium, so the policy
 that counts is the average of the last checkpoints: the player who draws one of them for each match. The probabilities
-of every checkpoint are written to a file. The same command continues where it was stopped; with
-other options it refuses, because a run has one set of them.
+of every checkpoint are written to a file. The same command continues where it was stopped, and refuses other options.
 """
 
 from __future__ import annotations

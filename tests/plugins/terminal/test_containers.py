@@ -115,7 +115,7 @@ def test_text_that_is_no_unicode_is_no_trouble(shell: ContainerShell) -> None:
 def test_a_bash_that_does_not_read_is_replaced_when_time_is_up(
     shell: ContainerShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.run("(while [ ! -e /tmp/go ]; do sleep 0.1; done; kill -STOP $$; touch /tmp/stopped) &")
+    shell.run("(while [ ! -e /tmp/go ]; do :; done; kill -STOP $$; touch /tmp/stopped) &")
     shell.put({"/tmp/go": Entry(b"")})
     wait_until(lambda: "/tmp/stopped" in shell.take("/tmp"), "bash is stopped")
     monkeypatch.setattr(container, "_GRACE", 1.0)
