@@ -144,7 +144,7 @@ def run(
     else:
         print_table(f"{player.name}: {folder / 'report.md'}", table(results))
     if failed := results.together.episodes.failed:
-        why = f"Most of them: {results.together.most_common_error:.300}"
+        why = f"The most common error: {results.together.most_common_error:.300}"
         next_step = f"{folder / 'report.md'} lists them; --retry-failed plays them again"
         say(f"{failed} episodes failed and are in no number. {why}\n{next_step}.", err=True, fg="yellow")
         if not results.together.episodes.finished:

@@ -83,7 +83,7 @@ class Summary(msgspec.Struct, frozen=True):
     prompts: str = ""
     """A hash of the first prompts of all tasks; two evaluations with the same one asked the same."""
     most_common_error: str = ""
-    """The first line of the error that most of the failed episodes have; empty if none failed."""
+    """The first line of the most common error of the failed episodes; empty if none failed."""
 
 
 class Results(msgspec.Struct, frozen=True):
