@@ -22,7 +22,10 @@ from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 
 FOLDER = Path(__file__).parent / "environments"
-NAMESPACES = ("game", "visual", "desk", "math", "code", "qa", "logic", "eval", "rg", "terminal", "webshop", "match")
+NAMESPACES = ["game", "visual", "desk", "math", "code", "qa", "logic", "eval", "rg", "terminal", "webshop", "match"]
+NAMESPACES += ["postgres"]
+SERVERS = {"postgres": "PostgreSQL and an MCP server"}
+"""What an episode of a namespace needs beside Python packages; its own page, by hand, shows one."""
 SEED = 0
 TURNS = 3
 PACKAGED = "package:"
@@ -97,6 +100,9 @@ def prose(docstring: str) -> Iterator[str]:
 
 def transcript(specs: list[EnvSpec]) -> str:
     """The first turns of an episode, with random valid actions, of the first id that needs nothing from elsewhere."""
+    namespace = specs[0].id.partition(":")[0]
+    if namespace in SERVERS:
+        return f"No episode is shown, as it needs {SERVERS[namespace]}: see [the page on them](../{namespace}.md)."
     for spec in specs:
         dataset = str(spec.kwargs.get("dataset", ""))
         if "/" in dataset and not dataset.startswith(PACKAGED):  # of the hub
