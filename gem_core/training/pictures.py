@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
@@ -72,7 +73,8 @@ class PictureLimit(Wrapper):
         self.most = most
         self._history = history
         self._raised = raised
-        self._shown: defaultdict[Any, deque[int]] = defaultdict(lambda: deque(maxlen=history))
+        # A partial, because a lambda could not be pickled with an environment.
+        self._shown: defaultdict[Any, deque[int]] = defaultdict(functools.partial(deque[int], maxlen=history))
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
         """Start an episode.
