@@ -40,10 +40,20 @@ class PictureIds(msgspec.Struct, frozen=True):
         Args:
             model: its path.
             most: number of pictures that a prompt may show.
+
+        Raises:
+            SettingsError: the model's configuration cannot be loaded.
         """
         from transformers import AutoConfig  # the modules of engines load what they need
 
-        found = pictures.picture_ids(AutoConfig.from_pretrained(model, trust_remote_code=True))
+        try:
+            config = AutoConfig.from_pretrained(model, trust_remote_code=True)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"--actor.model_name_or_path {model}: the model's configuration cannot be read: {described(error)}. "
+                "Give the path of a model's folder, or a name on the Hugging Face Hub that can be reached from here"
+            ) from error
+        found = pictures.picture_ids(config)
         if found is None:
             return None
         placeholder, others = found
