@@ -1,11 +1,15 @@
-"""What reads the pictures of environments for the model of a training."""
+"""What reads the pictures of environments for the model of a training, and a limit on them."""
 
 from __future__ import annotations
 
+import functools
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
-from gem_core.picture import Picture
+from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_core.errors import EnvError
+from gem_core.picture import IMAGES, Picture
 from gem_core.rollout import PictureReader
 
 PLACEHOLDER = "image_token_id"
@@ -51,6 +55,58 @@ def image_processor_of(processor: Any) -> Any:
 def images_of(uris: Iterable[str]) -> list[Any]:
     """Pictures as PIL images, as engines and image processors take them."""
     return [Picture(uri).image() for uri in uris]
+
+
+class PictureLimit(Wrapper):
+    """Fails an episode that shows more pictures in a prompt than the engine takes, so that the failure policy decides.
+
+    Args:
+        env: the environment to wrap.
+        most: number of pictures that a prompt may show.
+        history: number of observations that a prompt shows; `None` for all of the episode. Where a summary replaces
+            observations, theirs still count.
+        raised: how the number is raised, such as a flag; for the error.
+    """
+
+    def __init__(self, env: Env, *, most: int, history: int | None, raised: str) -> None:
+        super().__init__(env)
+        self.most = most
+        self._history = history
+        self._raised = raised
+        # A partial, because a lambda could not be pickled with an environment.
+        self._shown: defaultdict[Any, deque[int]] = defaultdict(functools.partial(deque[int], maxlen=history))
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        """Start an episode.
+
+        Raises:
+            EnvError: the first observation shows too many pictures.
+        """
+        self._shown.clear()
+        observation, info = self.env.reset(seed=seed, **options)
+        self._count(info)
+        return observation, info
+
+    def step(self, action: str) -> StepResult:
+        """Play one turn. The observation after the last one is in no prompt, and may show any number of pictures.
+
+        Raises:
+            EnvError: the next prompt would show too many pictures.
+        """
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if not (terminated or truncated):
+            self._count(info)
+        return observation, reward, terminated, truncated, info
+
+    def _count(self, info: Info) -> None:
+        shown = self._shown[info.get("agent")]  # each agent has prompts of its own
+        shown.append(len(info.get(IMAGES, ())))
+        if sum(shown) > self.most:
+            within = "the episode" if self._history is None else f"the last {len(shown)} observations"
+            raise EnvError(
+                f"a prompt with {within} would show {sum(shown)} pictures, and {self._raised} allows {self.most}. "
+                "Raise it, show fewer observations (`history`), or end episodes earlier"
+            )
 
 
 def bias_against(ids: Iterable[int]) -> dict[int, float]:

@@ -23,6 +23,7 @@ def build_runner(
     rollout: RolloutSettings,
     max_concurrent: int,
     pictures: PictureReader | None = None,
+    wrappers: Sequence[Callable[[Env], Env]] = (),
 ) -> EpisodeRunner:
     """The runner that all episodes of a process share, for training or for evaluation.
 
@@ -33,6 +34,7 @@ def build_runner(
         rollout: how episodes become prompts.
         max_concurrent: number of episodes at a time.
         pictures: see `EpisodeRunner`.
+        wrappers: applied to each environment after those of the settings.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -50,7 +52,7 @@ def build_runner(
         failures=settings.failures,
         env_kwargs=settings.kwargs_of(split),
         env_limits=settings.limits(split),
-        wrappers=settings.load_wrappers(),
+        wrappers=[*settings.load_wrappers(), *wrappers],
         label=split,
         pictures=pictures,
     )

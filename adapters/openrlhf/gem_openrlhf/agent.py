@@ -78,4 +78,5 @@ def _build(label: TaskLabel, processor: Any, response_tokens: int, context: int)
     rollout = label.settings.rollout(response_tokens, context)
     reader = label.pictures.reader(processor) if label.pictures else None
     tokenizer = plain_tokenizer(processor)
-    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader)
+    wrappers = [label.pictures.limit(label.settings.history)] if label.pictures and reader else []
+    return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader, wrappers)

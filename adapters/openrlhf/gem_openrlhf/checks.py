@@ -138,14 +138,17 @@ def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
         )
         return
     written = f"--data.max_images_per_prompt {most}"
-    if PictureIds.of(model) is None:
+    ids = PictureIds.of(model, most)
+    if ids is None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
     if advantage_spec(settings.advantage).needs_values:
         raise SettingsError(
-            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures"
+            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures. Use an "
+            "estimator without values, such as --gem.advantage grpo"
         )
     if args.ds.packing_samples:
         raise SettingsError(f"{written}: OpenRLHF cannot pack rows with pictures. Leave --ds.packing_samples out")
+    ids.check(model)
 
 
 def _read(args: SimpleNamespace, name: str) -> Any:

@@ -133,7 +133,7 @@ def _prepare(
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
-    shown = PictureIds.wanted(args)
+    shown = PictureIds.of_run(args)
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
     at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(

@@ -6,15 +6,21 @@ processor of the model gives equal patches for equal pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 
+from gem_core.env import Env
+from gem_core.errors import SettingsError, TemplateError, described
+from gem_core.picture import Picture
 from gem_core.rollout import PictureReader
 from gem_core.training import pictures
 from gem_core.training.rows import Row
+
+FLAG = "--data.max_images_per_prompt"
 
 
 class PictureIds(msgspec.Struct, frozen=True):
@@ -24,37 +30,84 @@ class PictureIds(msgspec.Struct, frozen=True):
     """Stands for a picture in a prompt."""
     reserved: tuple[int, ...]
     """Ids that the policy must not say: the placeholder, and those around pictures and of videos."""
+    most: int = 0
+    """Number of pictures that a prompt may show; 0 where the model is trained on text alone."""
 
     @classmethod
-    def of(cls, model: str) -> PictureIds | None:
+    def of(cls, model: str, most: int = 0) -> PictureIds | None:
         """The ids of a model; `None` for a model that reads text only.
 
         Args:
             model: its path.
+            most: number of pictures that a prompt may show.
+
+        Raises:
+            SettingsError: the model's configuration cannot be loaded.
         """
         from transformers import AutoConfig  # the modules of engines load what they need
 
-        found = pictures.picture_ids(AutoConfig.from_pretrained(model, trust_remote_code=True))
+        try:
+            config = AutoConfig.from_pretrained(model, trust_remote_code=True)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"--actor.model_name_or_path {model}: the model's configuration cannot be read: {described(error)}. "
+                "Give the path of a model's folder, or a name on the Hugging Face Hub that can be reached from here"
+            ) from error
+        found = pictures.picture_ids(config)
         if found is None:
             return None
         placeholder, others = found
-        return cls(placeholder, tuple(sorted({placeholder, *others})))
+        return cls(placeholder, tuple(sorted({placeholder, *others})), most)
 
     @classmethod
-    def wanted(cls, args: SimpleNamespace) -> PictureIds | None:
-        """The ids of the policy of a run; `None` where prompts show no pictures."""
-        return cls.of(args.actor.model_name_or_path) if args.data.max_images_per_prompt else None
+    def of_run(cls, args: SimpleNamespace) -> PictureIds | None:
+        """The ids of the policy of a run; `None` for a model that reads text only."""
+        return cls.of(args.actor.model_name_or_path, args.data.max_images_per_prompt)
 
-    def reader(self, processor: Any) -> PictureReader:
-        """What reads pictures for the model.
+    def reader(self, processor: Any) -> PictureReader | None:
+        """What reads pictures for the model; `None` where prompts show none.
 
         Args:
             processor: of the model, instead of OpenRLHF's tokenizer.
 
         Raises:
-            TemplateError: an image processor of another kind than that of Qwen-VL models.
+            TemplateError: there is no image processor, or one of another kind than that of Qwen-VL models.
         """
+        if not self.most:
+            return None
+        if not hasattr(processor, "image_processor"):
+            raise TemplateError(f"{type(processor).__name__} has no image processor")
         return PictureReader(processor.image_processor, self.placeholder, self.reserved)
+
+    def limit(self, history: int | None) -> Callable[[Env], Env]:
+        """Wraps an environment, so that no prompt has more pictures than vLLM takes: it would end the run.
+
+        Args:
+            history: number of observations that a prompt shows; `None` for all.
+        """
+        return functools.partial(pictures.PictureLimit, most=self.most, history=history, raised=FLAG)
+
+    def check(self, model: str) -> None:
+        """Read a picture as the workers will.
+
+        Args:
+            model: its path.
+
+        Raises:
+            SettingsError: the model's image processor is missing, cannot be loaded, or is of another kind.
+        """
+        from PIL import Image
+        from transformers import AutoProcessor
+
+        try:
+            reader = self.reader(AutoProcessor.from_pretrained(model, trust_remote_code=True))
+            if reader is not None:
+                reader.read(Picture.of(Image.new("RGB", (56, 56))).uri)
+        except Exception as error:  # the code of a model may raise anything
+            raise SettingsError(
+                f"{FLAG} {self.most}: the image processor of {model} cannot be used: {described(error)}. Use a model "
+                "of the Qwen-VL kind, whose folder has its image processor (preprocessor_config.json)"
+            ) from error
 
 
 def plain_tokenizer(processor: Any) -> Any:

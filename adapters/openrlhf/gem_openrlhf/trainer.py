@@ -55,7 +55,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._report: RunReport | None = None
         self._announced = False
         self._version = 0
-        shown = PictureIds.wanted(self.args)
+        shown = PictureIds.of_run(self.args)
         self._pictures = shown.reader(self.tokenizer) if shown else None
 
     def init_checkpoint_states(self) -> dict[str, Any]:

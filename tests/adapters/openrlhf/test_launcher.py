@@ -54,12 +54,14 @@ def test_the_command_gets_our_classes(run):
 def test_completed_arguments(
     run: Callable[..., None],
     arguments: Callable[..., Any],
+    model_folder: Path,
     tmp_path: Path,
     advantage: str,
     estimator: str,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    args = arguments("--ckpt.path", str(tmp_path), "--eval.steps", "2")
+    model = f"--actor.model_name_or_path={model_folder}"
+    args = arguments(model, "--ckpt.path", str(tmp_path), "--eval.steps", "2")
     monkeypatch.setattr(config, "hierarchize", lambda made: made)
     made: list[Any] = []
     run(lambda: made.append(config.hierarchize(args)), "--gem.advantage", advantage, "--gem.eval_episodes", "6")
@@ -112,14 +114,27 @@ def test_an_agent_that_engines_cannot_load_is_refused(run, tmp_path: Path):
         run(lambda: None, agent=tmp_path / "agent.py")
 
 
-def test_folders_are_the_same_for_every_process(run, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    args = arguments("--ckpt.path", str(tmp_path))
+def test_folders_are_the_same_for_every_process(
+    run: Callable[..., None],
+    arguments: Callable[..., Any],
+    model_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    args = arguments(f"--actor.model_name_or_path={model_folder}", "--ckpt.path", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(config, "hierarchize", lambda made: made)
     made: list[Any] = []
     run(lambda: made.append(config.hierarchize(args)), "--gem.report", "runs/report")
     assert made[0].gem.report == str(tmp_path / "runs" / "report")
     assert made[0].gem.record_folder is None
+
+
+def test_a_model_that_is_not_there_is_named(run, arguments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    args = arguments("--actor.model_name_or_path=no/such-model", "--ckpt.path", str(tmp_path))
+    monkeypatch.setattr(config, "hierarchize", lambda made: made)
+    with pytest.raises(SettingsError, match=r"--actor.model_name_or_path no/such-model: .* cannot be read"):
+        run(lambda: config.hierarchize(args))
 
 
 def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,12 @@ from openrlhf.trainer.ppo_utils.experience import make_experience_batch, split_e
 from openrlhf.utils.utils import get_tokenizer
 from openrlhf.utils.vlm_utils import dedup_media_tokens, merge_mm_train_inputs
 from test_agent import Engine, play_labels, trained, written
-from transformers import AutoModelForImageTextToText
+from transformers import AutoModelForImageTextToText, ViTImageProcessor
 
-from gem_core.errors import SettingsError
+from gem_core.errors import EnvError, SettingsError
 from gem_core.picture import Picture
-from gem_core.rollout import PictureReader
+from gem_core.rollout import PictureReader, StopReason
+from gem_core.training.pictures import PictureLimit
 from gem_openrlhf.checks import check
 from gem_openrlhf.experience import row_experience
 from gem_openrlhf.pictures import PictureIds
@@ -59,11 +61,24 @@ class Looking(Engine):
         )
 
 
+class Album(glance.Glance):
+    """Shows as many pictures as it is told to, until it is told to end."""
+
+    count = 1
+    over = False
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "", 0.0, self.over, False, {"images": self._drawn()}
+
+    def _drawn(self) -> list[Any]:
+        return [self._picture() for _ in range(self.count)]
+
+
 class Played:
     """Episodes that an engine played, with OpenRLHF's own processor."""
 
-    def __init__(self, model: Path, folder: Path, *flags: str) -> None:
-        self.ids = PictureIds.of(str(model))
+    def __init__(self, model: Path, folder: Path, *flags: str, most: int = 4) -> None:
+        self.ids = PictureIds.of(str(model), most)
         assert self.ids is not None
         self.processor = get_tokenizer(str(model), None)
         settings, _ = parse(["--gem.env", glance.ENV, "--gem.steps", "1", *flags])
@@ -76,7 +91,9 @@ class Played:
     @property
     def reader(self) -> PictureReader:
         assert self.ids is not None
-        return self.ids.reader(self.processor)
+        reader = self.ids.reader(self.processor)
+        assert reader is not None
+        return reader
 
 
 def logprobs(model: Any, reader: PictureReader, row: Any) -> torch.Tensor:
@@ -145,6 +162,68 @@ def test_what_pictures_need(arguments, vision_folder, model_folder):
     most = "--data.max_images_per_prompt=4"
     refused(vision_folder, f"{glance.ENV} shows pictures, and --data.max_images_per_prompt is 0", [])
     refused(model_folder, "max_images_per_prompt 4: .* reads text only", [], most)
-    refused(vision_folder, "--gem.advantage gae has a critic", ["--gem.advantage", "gae"], most)
+    refused(vision_folder, "--gem.advantage gae has a critic.* --gem.advantage grpo", ["--gem.advantage", "gae"], most)
     settings, rest = parse(shown)
     assert check(settings, arguments(*rest, most, f"--actor.model_name_or_path={vision_folder}"))
+
+
+@pytest.mark.parametrize("flags", [[], ["--gem.row", "turn", "--gem.history", "1"]])
+def test_more_pictures_than_vllm_takes_cost_their_episode_only(vision_folder, tmp_path, flags):
+    all_shown = Played(vision_folder, tmp_path / "all", *flags)
+    limited = Played(vision_folder, tmp_path / "limited", *flags, most=1)
+    assert max(len(images) for images in all_shown.engine.shown) > 1
+    assert max(len(images) for images in limited.engine.shown) == 1
+    failed = [one.summary.stop_reason is StopReason.ENV_ERROR for one in limited.results]
+    assert any(failed)
+    assert not all(failed)
+    assert not any(one.summary.stop_reason is StopReason.ENV_ERROR for one in all_shown.results)
+
+
+def test_the_limit_names_itself_and_counts_what_a_prompt_shows():
+    env = PictureLimit(Album(), most=3, history=2, raised="--most")
+    env.reset(seed=0)
+    for _ in range(3):  # four observations of one picture, two in a prompt
+        env.step("")
+    env.env.count = 3
+    with pytest.raises(EnvError, match="last 2 observations would show 4 pictures, and --most allows 3"):
+        env.step("")
+    env.env.count, env.env.over = 9, True
+    env.step("")  # nobody is shown what comes after the end
+    whole = PictureLimit(Album(), most=3, history=None, raised="--most")
+    whole.reset(seed=0)
+    whole.step("")
+    whole.step("")
+    with pytest.raises(EnvError, match="the episode would show 4 pictures"):
+        whole.step("")
+    whole.reset(seed=0)
+
+
+def test_a_model_of_pictures_on_text_never_says_their_ids(vision_folder, tmp_path):
+    run = Played(vision_folder, tmp_path, "--gem.env", "test:Babble-v0", most=0)
+    assert run.ids is not None
+    assert run.ids.placeholder in run.ids.reserved
+    assert run.ids.reader(run.processor) is None
+    assert run.engine.calls
+    assert all({*sampling.logit_bias} == {*run.ids.reserved} for _, _, sampling in run.engine.calls)
+
+
+def test_the_launcher_writes_the_ids_of_a_model_of_pictures_without_the_flag(arguments, vision_folder):
+    args = arguments(f"--actor.model_name_or_path={vision_folder}")
+    ids = PictureIds.of_run(args)
+    assert ids is not None
+    assert ids.most == 0
+    assert ids.reserved == PictureIds.of(str(vision_folder), 4).reserved
+
+
+@pytest.mark.parametrize(("damage", "says"), [("missing", ""), ("another", "ViTImageProcessor.* has no merge_size")])
+def test_an_unfit_image_processor_is_refused_at_the_start(arguments, vision_folder, tmp_path, damage, says):
+    folder = tmp_path / "model"
+    shutil.copytree(vision_folder, folder)
+    for file in ("preprocessor_config.json", "processor_config.json"):
+        (folder / file).unlink(missing_ok=True)
+    if damage == "another":
+        ViTImageProcessor().save_pretrained(folder)
+    settings, rest = parse(["--gem.env", glance.ENV, "--gem.steps", "1"])
+    flags = ["--data.max_images_per_prompt=4", f"--actor.model_name_or_path={folder}"]
+    with pytest.raises(SettingsError, match=f"prompt 4: the image processor of .* cannot be used: .*{says}"):
+        check(settings, arguments(*rest, *flags))
