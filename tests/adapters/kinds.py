@@ -24,6 +24,9 @@ WRAPPERS = ["kinds:brief", "kinds:AtOnce"]
 PROMPT, REST = 1300, 256
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""
 
+UNDER_WAY: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
+"""The environments of this process whose episode is under way, by id."""
+
 brief = functools.partial(TurnLimit, max_turns=4)
 """Ends an episode before its context is full, after which an environment would still count as under way."""
 
@@ -37,8 +40,6 @@ def limits() -> Mapping[str, int]:
 
 class AtOnce(Wrapper):
     """`info["at_once"]`: how many episodes of this id are under way in this process, with this one."""
-
-    under_way: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
 
     def reset(self, seed: int | None = None, **options: Any) -> Any:
         self._all().add(self)
@@ -57,7 +58,7 @@ class AtOnce(Wrapper):
 
     def _all(self) -> WeakSet[Any]:
         assert self.spec
-        return self.under_way[self.spec.id]
+        return UNDER_WAY[self.spec.id]
 
 
 def saved_model(folder: Path) -> Path:
