@@ -13,7 +13,7 @@ from byte_level import byte_level_bpe
 
 import gem_core
 from gem_core import Wrapper
-from gem_core.rollout import Episode
+from gem_core.rollout import Episode, StopReason
 from gem_core.wrappers import TurnLimit
 from gem_sandbox.backends import SAFE
 from gem_sandbox.choice import problems
@@ -23,6 +23,8 @@ WRAPPERS = ["kinds:brief", "kinds:AtOnce"]
 """As the setting `wrappers`."""
 PROMPT, REST = 1300, 256
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""
+SHORT_PROMPT = 300
+"""Tokens of the longest first prompt of all others."""
 
 UNDER_WAY: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
 """The environments of this process whose episode is under way, by id."""
@@ -32,10 +34,12 @@ brief = functools.partial(TurnLimit, max_turns=4)
 
 
 @functools.cache
-def limits() -> Mapping[str, int]:
+def limits(*, desk: bool = True) -> Mapping[str, int]:
     """The ids that this machine can play, each with its limit; 0: none."""
-    found = {"match:KuhnPoker-v0": 2, "game:WikiGame-v0-easy": 0, "desk:Retail-v0": 1}
-    return found if all(problems(backend) for backend in SAFE) else {**found, "terminal:Text-v0": 1}
+    found = {"match:KuhnPoker-v0": 2, "game:WikiGame-v0-easy": 0}
+    if not all(problems(backend) for backend in SAFE):
+        found["terminal:Text-v0"] = 1
+    return {**found, "desk:Retail-v0": 1} if desk else found
 
 
 class AtOnce(Wrapper):
@@ -74,13 +78,14 @@ def saved_model(folder: Path) -> Path:
     return folder
 
 
-def assert_played(episodes: Sequence[Episode]) -> None:
+def assert_played(episodes: Sequence[Episode], *, desk: bool = True) -> None:
     """Assert that every kind was played without errors, and none more often at once than its limit allows."""
-    assert {one.env_id for one in episodes} == {*limits()}
-    for env_id, limit in limits().items():
+    assert {one.env_id for one in episodes} == {*limits(desk=desk)}
+    for env_id, limit in limits(desk=desk).items():
         own = [one for one in episodes if one.env_id == env_id]
         assert [one.error for one in own if one.error] == []
         assert all(one.turns for one in own if not one.agent)
+        assert StopReason.CONTEXT_FULL not in {one.stop_reason for one in own}
         at_once = {turn.info["at_once"] for one in own for turn in one.turns}
         assert at_once
         assert max(at_once) <= (limit or len(own)), env_id
