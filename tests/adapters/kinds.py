@@ -21,7 +21,7 @@ from gem_tiny import tiny_model
 
 WRAPPERS = ["kinds:brief", "kinds:AtOnce"]
 """As the setting `wrappers`."""
-PROMPT, REST = 1300, 256
+PROMPT, REST = 1300, 300
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""
 SHORT_PROMPT = 300
 """Tokens of the longest first prompt of all others."""
