@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from babble import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 
-def byte_level_bpe() -> PreTrainedTokenizerFast:
-    """A byte-level BPE of 320 tokens, trained on the fly, with a ChatML template."""
+def byte_level_bpe(texts: Sequence[str] = (" ".join(WORDS),), size: int = 320) -> PreTrainedTokenizerFast:
+    """A byte-level BPE of `size` tokens, trained on the fly on these texts, with a ChatML template."""
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=320, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=size, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
-    core.train_from_iterator([" ".join(WORDS)] * 20, trainer)
+    core.train_from_iterator([*texts] * 20, trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core, pad_token="<|endoftext|>", eos_token="<|im_end|>", padding_side="left"
     )

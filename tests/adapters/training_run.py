@@ -56,16 +56,20 @@ class TrainingRun:
     @property
     def episodes(self) -> list[Episode]:
         """All episodes, in no order."""
-        own = self.folder / "records"  # otherwise the default, in the report
-        return [one.episode for one in read_episodes(own if own.exists() else self.folder / "report")]
+        return [one.episode for one in read_episodes(self._records)]
 
     def episodes_by_step(self, tasks: int) -> dict[int, list[Episode]]:
-        """The episodes in environments of the tests, by step; a step has the given number of tasks."""
+        """The episodes of the training by step; a step has the given number of tasks."""
         steps: dict[int, list[Episode]] = defaultdict(list)
-        for episode in self.episodes:
-            if episode.env_id.startswith("test:"):
-                steps[episode.slot // tasks].append(episode)
+        for one in read_episodes(self._records):
+            if one.summary.split == "train":
+                steps[one.episode.slot // tasks].append(one.episode)
         return steps
+
+    @property
+    def _records(self) -> Path:
+        own = self.folder / "records"  # otherwise the default, in the report
+        return own if own.exists() else self.folder / "report"
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

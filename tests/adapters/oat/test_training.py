@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import kinds
 import numpy as np
 import pytest
 import torch
@@ -62,6 +63,24 @@ def test_the_seed_decides_the_first_batch_of_a_mixture_with_limits(model: Path, 
     run = train(arguments(model, **LIMITED, **sizes))
     assert_first_batch((one.env_id, one.seed) for one in summaries(run, 0))
     assert_two_at_once_at_most(run.training_episodes)
+
+
+def test_environments_of_every_kind_train_in_one_run_with_limits(tmp_path: Path):
+    envs = {"env": [*kinds.limits()], "env_limits": [*kinds.limits().values()], "wrappers": kinds.WRAPPERS}
+    args = arguments(kinds.saved_model(tmp_path), **envs, max_train=12, max_model_len=kinds.PROMPT + kinds.REST)
+    run = train(args)
+    kinds.assert_played(run.training_episodes)
+    played = [(one, turn) for one in run.training_episodes for turn in one.turns]
+    ids = Counter((tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn))) for one, turn in played)
+    assert Counter((one.before, one.ids) for one in run.batches[0]) == ids == Counter(run.sampled)
+    rewards = [[turn.reward for turn in one.turns] for one in run.training_episodes]
+    numbers = expected("rebn", rewards, [0] * len(rewards), GAMMA)
+    want = sorted(
+        (tuple(one.prompt_ids(turn)), tuple(one.response_ids(turn)), number)
+        for one, row in zip(run.training_episodes, numbers, strict=True)
+        for turn, number in zip(one.turns, row, strict=True)
+    )
+    assert [one[:3] for one in sorted(run.batches[0])] == [(*one[:2], pytest.approx(one[2], abs=1e-5)) for one in want]
 
 
 # -- one episode per environment, plain SGD ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import kinds
 import numpy as np
 import pairs_match
 import pytest
@@ -150,11 +151,14 @@ def test_nothing_is_left_behind(hostile: Run):
     assert [*hostile.folder.glob("closed-*")], "engines close their environments"
 
 
-# -- a row per episode, two updates per batch, a critic, a reference model ---------------------------------------------
+# -- a row per episode, two updates per batch, a critic, a reference model; environments of every kind -----------------
 
 
 CRITIC = [
-    *("--gem.env", "test:Babble-v0"),
+    *("--gem.env", *kinds.limits()),
+    *("--gem.env_limits", *map(str, kinds.limits().values())),
+    *("--gem.wrappers", *kinds.WRAPPERS),
+    *("--data.max_len", str(kinds.PROMPT + kinds.REST)),
     *("--gem.steps", "3"),
     *("--gem.advantage", "gae"),
     *("--algo.advantage.lambd", str(LAM)),
@@ -173,12 +177,21 @@ CRITIC = [
 
 
 @pytest.fixture(scope="module")
-def critic(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(tmp_path_factory.mktemp("critic"), model_folder, [*COMMON, *CRITIC])
+def model_of_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return kinds.saved_model(tmp_path_factory.mktemp("kinds"))
+
+
+@pytest.fixture(scope="module")
+def critic(model_of_kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("critic"), model_of_kinds, [*COMMON, *CRITIC])
+
+
+def test_environments_of_every_kind_train_within_their_limits(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    kinds.assert_played(critic.episodes)
 
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
-    assert critic.code == 0, critic.output[-3000:]
     steps = critic.episodes_by_step(16)
     for step, batch in enumerate(critic.batches()):
         values = values_at_first_tokens(batch)
@@ -211,9 +224,11 @@ def test_vllm_has_the_weights_of_the_update(critic: Run):
 
 
 def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
+    steps = critic.episodes_by_step(16)
     for worker in ("actor", "critic"):
-        for (rank,) in critic.batches(worker):
-            assert len(rank["rows"]) == 16
+        for step, (rank,) in enumerate(critic.batches(worker)):
+            # Two updates of micro-batches of four: each divides the rows.
+            assert len(rank["rows"]) == -(-sum(bool(one.turns) for one in steps[step]) // 8) * 8
             assert rank["updates"] == 2
 
 
@@ -243,14 +258,14 @@ def test_rows_of_episodes_train_on_sampled_ids(critic: Run):
 
 
 @pytest.fixture(scope="module")
-def resumed(critic: Run, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def resumed(critic: Run, model_of_kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One more step of `critic`: 104 rows for at most 64 turns, and each row is a micro-batch."""
     folder = tmp_path_factory.mktemp("resumed")
     for name in ("checkpoints", "report"):
         shutil.copytree(critic.folder / name, folder / name)
     flags = [flag for flag in CRITIC if flag != "--algo.kl.use_loss"]
     rows = ["--rollout.micro_batch_size", "13", "--train.batch_size", "2", "--train.micro_batch_size", "1"]
-    return train(folder, model_folder, [*COMMON, *flags, *rows, "--gem.steps", "4", "--ckpt.load_enable"])
+    return train(folder, model_of_kinds, [*COMMON, *flags, *rows, "--gem.steps", "4", "--ckpt.load_enable"])
 
 
 def test_a_resumed_run_continues_where_it_stopped(critic: Run, resumed: Run):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kinds
 import pairs_match
 import pytest
 import torch
@@ -152,11 +153,15 @@ def test_nothing_is_left_behind(hostile: Run):
     assert hostile.left == []
 
 
-# -- a row per episode, ReBN, two updates for each batch -------------------------------------------------------------
+# -- a row per episode, ReBN, two updates for each batch, environments of every kind ----------------------------------
 
 
+# Without desks, whose prompts are four times as long: ROLL fills up every row to `sequence_length`.
 REBN = [
-    "gem.env=[test:Babble-v0,test:Chatty-v0]",
+    f"gem.env=[{','.join(kinds.limits(desk=False))}]",
+    f"++gem.env_limits={[*kinds.limits(desk=False).values()]}",
+    f"++gem.wrappers=[{','.join(kinds.WRAPPERS)}]",
+    f"sequence_length={kinds.SHORT_PROMPT + kinds.REST}",
     "++gem.updates=2",
     "++ppo_epochs=2",
     "++actor_train.worker_cls=roll_spy.SpiedActorWorker",
@@ -167,16 +172,27 @@ REBN = [
 
 
 @pytest.fixture(scope="module")
-def rebn(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train(tmp_path_factory.mktemp("rebn"), model, [*COMMON, *REBN])
+def model_of_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return kinds.saved_model(tmp_path_factory.mktemp("kinds"))
+
+
+@pytest.fixture(scope="module")
+def rebn(model_of_kinds: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("rebn"), model_of_kinds, [*COMMON, *REBN])
+
+
+def test_environments_of_every_kind_train_within_their_limits(rebn: Run):
+    assert rebn.code == 0, rebn.output[-3000:]
+    kinds.assert_played(rebn.episodes, desk=False)
 
 
 def test_rebn_equals_brute_force_with_copies_in_the_batch(rebn: Run):
-    assert rebn.code == 0, rebn.output[-3000:]
     assert_expected(rebn, "rebn", tasks=10)
-    for batch in rebn.batches:
-        assert len(batch["input_ids"]) == 16
-        assert int(batch["response_mask"].any(-1).sum()) == 10
+    steps = rebn.episodes_by_step(10)
+    for step, batch in enumerate(rebn.batches):
+        rows = sum(bool(one.turns) for one in steps[step])
+        assert int(batch["response_mask"].any(-1).sum()) == rows
+        assert len(batch["input_ids"]) == -(-rows // 8) * 8  # two updates of micro-batches of four
         # The probabilities before the first update; a copy must not replace them.
         mask = batch["response_mask"][:, 1:].bool()
         assert torch.allclose(batch["infer_logprobs"][mask], batch["old_log_probs"][mask], atol=1e-4)
@@ -199,14 +215,14 @@ def test_a_row_per_episode_trains_on_sampled_ids(rebn: Run):
     assert trained == sampled
 
 
-def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model: Path, tmp_path: Path):
+def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model_of_kinds: Path, tmp_path: Path):
     shutil.copytree(rebn.folder / "report", tmp_path / "report")
     flags = ["max_steps=3", f"++resume_from_checkpoint={rebn.saved(1)}"]
-    resumed = train(tmp_path, model, [*COMMON, *REBN, *flags])
+    resumed = train(tmp_path, model_of_kinds, [*COMMON, *REBN, *flags])
     assert resumed.code == 0, resumed.output[-3000:]
     assert [line["step"] for line in resumed.metrics] == [1, 2, 3]
     assert resumed.metrics[:2] == rebn.metrics
-    assert len(resumed.episodes) == 10
+    assert {one.slot for one in resumed.episodes} == {*range(20, 30)}
     assert not {episode.seed for episode in resumed.episodes} & {episode.seed for episode in rebn.episodes}
     assert {one.update for one in open_records(tmp_path / "records").summaries} == {3}
     (batch,) = resumed.batches
@@ -383,7 +399,8 @@ def test_ten_updates_of_self_play_before_it(matches: Run):
 
 def assert_first_seeds(run: Run, seed: int) -> None:
     """The first tasks have the same seeds as in every framework; the environments are those of the run."""
-    seeds = {episode.group: episode.seed for episode in run.episodes if episode.env_id.startswith("test:")}
+    steps = run.episodes_by_step(tasks=1)
+    seeds = {episode.group: episode.seed for step in steps.values() for episode in step}
     want = [one for _, one in first_batch_of(seed)]
     assert [seeds[task] for task in range(len(want))] == want
 

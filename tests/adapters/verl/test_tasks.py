@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from omegaconf import DictConfig
+from same_tasks import FIRST_BATCH
 from tensordict import NonTensorStack
 from torchdata.stateful_dataloader import StatefulDataLoader
 from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
@@ -67,6 +68,7 @@ def test_environments_share_each_batch_by_weight(tasks):
     for batch in range(3):
         shares = Counter(names(rows, 24)[8 * batch : 8 * batch + 8])
         assert shares == {"test:Babble-v0": 6, "game:Corridor-v0": 2}
+    assert names(rows, 8) == [env_id for env_id, _ in FIRST_BATCH]
 
 
 def test_each_environment_counts_its_own_rows(tasks):

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kinds
 import pairs_match
 import pytest
 import torch
-from brute_force import expected, returns_to_go
+from brute_force import expected, gae, returns_to_go
 from byte_level import byte_level_bpe
 from hostile_run import (
     assert_every_episode_is_counted,
@@ -22,8 +23,14 @@ from hostile_run import (
 )
 from loss_numbers import assert_same_numbers, assert_whole_run, turns_in_loss, turns_in_record
 from runs import Run, train, trained_responses
-from same_tasks import FIRST_BATCH, SETTINGS, assert_first_batch
-from training_run import SECONDS, assert_gradient, assert_policy_gradient, assert_summaries_were_trained
+from same_tasks import FIRST_BATCH, SEED
+from training_run import (
+    SECONDS,
+    Response,
+    assert_gradient,
+    assert_policy_gradient,
+    assert_summaries_were_trained,
+)
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
@@ -31,7 +38,7 @@ from gem_tiny import tiny_model
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has its own time limits")]
 
-GAMMA = 0.9
+GAMMA, LAM = 0.9, 0.8
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +183,22 @@ def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp
     assert_same_probabilities(batch)
 
 
-# -- a row per episode, with a critic ---------------------------------------------------------------------------------
+# -- a row per episode, with a critic, on environments of every kind ---------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def critic(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    model = kinds.saved_model(tmp_path_factory.mktemp("kinds"))
     flags = [
         "gem.track=[tensorboard]",
-        *(f"gem.{name}={value}" for name, value in SETTINGS.items()),
+        f"gem.env=[{','.join(kinds.limits())}]",
+        f"gem.env_limits={[*kinds.limits().values()]}",
+        f"gem.wrappers=[{','.join(kinds.WRAPPERS)}]",
+        f"gem.seed={SEED}",
+        f"data.max_prompt_length={kinds.PROMPT}",
+        f"data.max_response_length={kinds.REST}",
         "algorithm.adv_estimator=gae",
-        "algorithm.lam=0.8",
+        f"algorithm.lam={LAM}",
         f"critic.model.path={model}",
         f"critic.model.tokenizer_path={model}",
         "critic.optim.lr=1e-2",
@@ -194,6 +207,11 @@ def critic(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "trainer.total_training_steps=3",
     ]
     return train(tmp_path_factory.mktemp("critic"), model, [*COMMON, *flags])
+
+
+def test_environments_of_every_kind_train_within_their_limits(critic: Run):
+    assert critic.code == 0, critic.output[-3000:]
+    kinds.assert_played(critic.episodes)
 
 
 def test_a_tracker_has_each_step_and_episodes_of_other_processes(critic: Run):
@@ -209,30 +227,26 @@ def test_a_tracker_has_each_step_and_episodes_of_other_processes(critic: Run):
     assert not (critic.folder / "report" / "samples").exists()
 
 
-def test_the_seed_decides_the_first_batch(critic: Run):
-    assert critic.code == 0, critic.output[-3000:]
-    first = [one for one in critic.episodes if one.slot < len(FIRST_BATCH)]
-    assert_first_batch((one.env_id, one.seed) for one in first)
+def test_the_seed_decides_the_first_tasks(critic: Run):
+    """The same as in every framework, but in other environments; `test_tasks.py` tests which."""
+    seeds = {one.slot: one.seed for one in critic.episodes}
+    assert [seeds[task] for task in range(len(FIRST_BATCH))] == [seed for _, seed in FIRST_BATCH]
 
 
 def test_gae_is_turn_level_with_the_value_at_the_first_token(critic: Run):
-    assert critic.code == 0, critic.output[-3000:]
+    steps = critic.episodes_by_step(16)
+    assert len(steps) == len(critic.batches) == 3
     for step, batch in enumerate(critic.batches):
-        got = {(one.before, one.ids): one for one in trained_responses(batch)}
         values = values_at_first_tokens(batch)
         assert len({round(value, 6) for value in values.values()}) > 10
-        episodes = [one for one in critic.episodes if one.slot // 16 == step]
-        assert len(episodes) == 16
-        for episode in episodes:
+        want: list[Response] = []
+        for episode in steps[step]:
             keys = [(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn))) for turn in episode.turns]
             critics = [values[key] for key in keys]
-            advantage = 0.0
-            for index in reversed(range(len(keys))):
-                following = critics[index + 1] if index + 1 < len(keys) else 0.0
-                delta = episode.turns[index].reward + GAMMA * following - critics[index]
-                advantage = delta + GAMMA * 0.8 * advantage
-                assert got[keys[index]].advantage == pytest.approx(advantage, abs=1e-5)
-                assert got[keys[index]].return_ == pytest.approx(advantage + critics[index], abs=1e-5)
+            numbers = gae([turn.reward for turn in episode.turns], critics, GAMMA, LAM)
+            rows = zip(keys, numbers, critics, strict=True)
+            want += [Response(*key, number, number + value) for key, number, value in rows]
+        assert_same(trained_responses(batch), want)
 
 
 def values_at_first_tokens(batch: dict[str, Any]) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
@@ -249,10 +263,13 @@ def values_at_first_tokens(batch: dict[str, Any]) -> dict[tuple[tuple[int, ...],
 
 
 def test_an_episode_is_a_row_and_a_batch_two_updates(critic: Run):
-    for batch in critic.batches:
-        assert len(batch["keys"]) == 16
-        assert batch["info"]["mini_batch_size"] == 8
-        assert batch["info"]["global_batch_size"] == 8
+    steps = critic.episodes_by_step(16)
+    for step, batch in enumerate(critic.batches):
+        rows = sum(mask.any().item() for mask in batch["response_mask"])
+        assert rows == sum(bool(one.turns) for one in steps[step])
+        assert len(batch["keys"]) == rows + rows % 2  # a row that trains nothing makes two equal updates
+        assert batch["info"]["mini_batch_size"] == len(batch["keys"]) // 2
+        assert batch["info"]["global_batch_size"] == len(batch["keys"]) // 2
 
 
 def test_samples_are_of_the_weights_that_train_on_them(critic: Run):
@@ -418,15 +435,18 @@ def assert_expected(run: Run, name: str, rows: int) -> None:
         episodes = [episode for episode in steps[step] if episode.turns]
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
         numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
-        want = sorted(
-            (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
+        want = [
+            Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
             for episode, row in zip(episodes, numbers, strict=True)
             for turn, number, later in zip(
                 episode.turns, row, returns_to_go([turn.reward for turn in episode.turns], GAMMA), strict=True
             )
-        )
-        got = sorted(trained_responses(batch))
-        assert [one[:2] for one in got] == [one[:2] for one in want]
-        assert [number for one in got for number in one[2:]] == pytest.approx(
-            [number for one in want for number in one[2:]], abs=1e-5
-        )
+        ]
+        assert_same(trained_responses(batch), want)
+
+
+def assert_same(got: list[Response], want: list[Response]) -> None:
+    """The same responses, equally often, with numbers equal to 1e-5."""
+    assert [one[:2] for one in sorted(got)] == [one[:2] for one in sorted(want)]
+    numbers = [[number for one in sorted(responses) for number in one[2:]] for responses in (got, want)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-5)
