@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -121,6 +120,6 @@ def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: in
 
 
 def _shared(rows: list[tuple[list[int], int]]) -> int:
-    """How many ids all rows begin with. The last id of a first prompt does not count, as it predicts the first action."""
-    first = [ids[: opening - 1] for ids, opening in rows]
-    return len(os.path.commonprefix(first))
+    """How many ids all rows begin with. The last id of a first prompt is left out, as it predicts the first action."""
+    columns = zip(*(ids[: opening - 1] for ids, opening in rows), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len({*column}) == 1, columns))
