@@ -29,8 +29,8 @@ class GemSettings(RunSettings):
 
     keep_prefixes: bool = setting(
         True,
-        "Keep keys and values between the turns of a batch, so that a prompt is not computed again from its start. "
-        "Only for transformers' own generation; the samples are the same.",
+        "Compute once what prompts have in common: the turns before, what all first prompts of a batch begin with, and "
+        "on a CPU the same in a training pass. Only without vLLM; numbers differ by rounding.",
     )
     critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
         None,
