@@ -362,12 +362,6 @@ def clusters(session: nox.Session) -> None:
     each_adapter(session, "two_nodes.py")
 
 
-@nox.session
-def mixtures(session: nox.Session) -> None:
-    """Environments of every kind in one run of verl, OpenRLHF, Oat and ROLL; minutes, so not part of `tests`."""
-    each_adapter(session, "mixture.py")
-
-
 def each_adapter(session: nox.Session, file: str) -> None:
     """Run the tests in this file of each adapter that has it, in the adapter's environment."""
     environments = {
