@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,10 +110,8 @@ def _run(name: str, cell: str, seed: int, rate: float, phase: str = "main") -> R
 
 
 def _on_a_cpu() -> Iterator[Run]:
-    for task in TUNED_ON:
-        for rate in RATES:
-            for cell in FIRST_CELLS:
-                yield _run(task, cell, TUNING_SEEDS[0], rate, "tuning")
+    for task, seed, rate, cell in itertools.product(TUNED_ON, TUNING_SEEDS, RATES, CELLS):
+        yield _run(task, cell, seed, rate, "tuning")
     for cells in (FIRST_CELLS, CELLS[len(FIRST_CELLS) :]):
         for tasks in (tuple(TASKS)[:2], tuple(TASKS)[2:]):
             for seed in SEEDS:
