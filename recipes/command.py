@@ -42,7 +42,10 @@ def _dispatch(study: Study, options: argparse.Namespace) -> None:
 
 
 def _play(study: Study, options: argparse.Namespace, folder: Path) -> None:
-    chosen = _chosen(study.runs(options.profile), options)
+    runs = study.runs(options.profile)
+    if not runs:
+        raise RecipeError(f"{study.name} has no runs for the profile {options.profile}. Next: leave --profile out")
+    chosen = _chosen(runs, options)
     left = missing(chosen, folder)
     print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them have results in {folder}")
     if options.list:

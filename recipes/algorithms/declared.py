@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,14 +79,14 @@ RATES = (5e-4, 1e-3, 2e-3)
 """Learning rates that are compared on `TUNED_ON`, with seeds that no figure shows."""
 TUNED_ON = ("corridor",)
 CHOSEN: Mapping[str, float] = {
-    "reinforce": 5e-4,
-    "rebn": 5e-4,
+    "reinforce": 1e-3,
+    "rebn": 1e-3,
     "grpo": 5e-4,
-    "gae": 5e-4,
-    "rloo": 5e-4,
-    "gigpo": 5e-4,
+    "gae": 1e-3,
+    "rloo": 1e-3,
+    "gigpo": 1e-3,
 }
-"""The learning rate of each estimator: that of the largest mean score of its tuning runs, once all have been played."""
+"""The learning rate of each estimator: that of the largest mean score of its tuning runs."""
 
 GROUP = 8
 """Episodes of one task, for the estimators that compare them."""
@@ -109,10 +110,8 @@ def _run(name: str, cell: str, seed: int, rate: float, phase: str = "main") -> R
 
 
 def _on_a_cpu() -> Iterator[Run]:
-    for task in TUNED_ON:
-        for rate in RATES:
-            for cell in FIRST_CELLS:
-                yield _run(task, cell, TUNING_SEEDS[0], rate, "tuning")
+    for task, seed, rate, cell in itertools.product(TUNED_ON, TUNING_SEEDS, RATES, CELLS):
+        yield _run(task, cell, seed, rate, "tuning")
     for cells in (FIRST_CELLS, CELLS[len(FIRST_CELLS) :]):
         for tasks in (tuple(TASKS)[:2], tuple(TASKS)[2:]):
             for seed in SEEDS:

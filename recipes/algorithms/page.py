@@ -145,8 +145,8 @@ def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
         [cell, *(f"{np.mean(scores[cell, rate]):.2f}" if (cell, rate) in scores else "-" for rate in rates)]
         for cell in dict.fromkeys(cell for cell, _ in scores)
     ]
-    declared = {(run.task, run.cell) for run in runs}
-    played = {(one.task, one.cell) for one in results}
+    declared = {run.name for run in runs}
+    played = {one.name for one in results}
     chosen = (
         "The best rate of an estimator is used everywhere."
         if declared <= played
@@ -155,6 +155,6 @@ def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
     )
     tasks = ", ".join(sorted({one.task for one in results}))
     return (
-        f"## Learning rates\n\nThe score of the tuning runs, on {tasks} with a seed that no figure shows. {chosen}\n\n"
+        f"## Learning rates\n\nThe score of the tuning runs, on {tasks} with seeds that no figure shows. {chosen}\n\n"
         + pages.table(["estimator", *rates], rows)
     )

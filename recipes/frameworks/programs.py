@@ -23,7 +23,7 @@ ENVIRONMENTS = {
 
 
 def python_of(framework: str) -> Path:
-    """The Python of a framework in this checkout.
+    """The Python of the newest environment of a framework in this checkout.
 
     `GEM_PYTHON_<FRAMEWORK>` names another one, for example `GEM_PYTHON_VERL=~/verl/bin/python`.
 
@@ -35,9 +35,10 @@ def python_of(framework: str) -> Path:
     if given := os.environ.get(f"GEM_PYTHON_{framework.upper()}"):
         return Path(given)
     for session in ENVIRONMENTS[framework]:
-        for folder in sorted((ROOT / ".nox").glob(f"{session}-[0-9]*")):
-            if (folder / "complete").exists():
-                return folder / "bin" / "python"
+        made = (ROOT / ".nox").glob(f"{session}-[0-9]*/complete")
+        # After a change of requirements the old environment is still there.
+        if newest := max(made, key=lambda path: path.stat().st_mtime, default=None):
+            return newest.parent / "bin" / "python"
     session = ENVIRONMENTS[framework][-1]
     raise RecipeError(
         f"there is no environment of {framework} in {ROOT / '.nox'}. Next: nox -s {session} -- --collect-only, or "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -88,6 +89,22 @@ def test_the_whole_of_oat_is_preferred(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / ".nox" / name).mkdir(parents=True)
         (tmp_path / ".nox" / name / "complete").touch()
         assert python_of("oat") == tmp_path / ".nox" / name / "bin" / "python"
+
+
+def test_the_newest_environment_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recipes.frameworks.programs.ROOT", tmp_path)
+    monkeypatch.delenv("GEM_PYTHON_VERL", raising=False)
+    for name, age in (("verl-3.11-a", 3), ("verl-3.11-b", 1), ("verl-3.11-c", 2)):
+        (tmp_path / ".nox" / name).mkdir(parents=True)
+        (tmp_path / ".nox" / name / "complete").touch()
+        os.utime(tmp_path / ".nox" / name / "complete", (1000 - age, 1000 - age))
+    (tmp_path / ".nox" / "verl-3.11-d").mkdir()  # not complete
+    assert python_of("verl") == tmp_path / ".nox" / "verl-3.11-b" / "bin" / "python"
+
+
+def test_a_profile_without_runs_is_named() -> None:
+    with pytest.raises(SystemExit, match="frameworks has no runs for the profile gpu"):
+        main(STUDY, ["--profile", "gpu"])
 
 
 def test_each_step_of_the_dense_corridor_pays() -> None:
