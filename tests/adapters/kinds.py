@@ -20,17 +20,20 @@ from gem_sandbox.choice import problems
 from gem_tiny import tiny_model
 
 WRAPPERS = ["kinds:brief", "kinds:AtOnce"]
+BRIEFER_WRAPPERS = ["kinds:briefer", "kinds:AtOnce"]
 """As the setting `wrappers`."""
 PROMPT, REST = 1300, 300
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""
-SHORT_PROMPT = 300
-"""Tokens of the longest first prompt of all others."""
+SHORT = 600
+"""Tokens of the two longest turns of all others: observations of WikiGame have up to 250."""
 
 UNDER_WAY: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
 """The environments of this process whose episode is under way, by id."""
 
 brief = functools.partial(TurnLimit, max_turns=4)
 """Ends an episode before its context is full, after which an environment would still count as under way."""
+briefer = functools.partial(TurnLimit, max_turns=2)
+"""The same for contexts of `SHORT`."""
 
 
 @functools.cache

@@ -160,8 +160,8 @@ def test_nothing_is_left_behind(hostile: Run):
 REBN = [
     f"gem.env=[{','.join(kinds.limits(desk=False))}]",
     f"++gem.env_limits={[*kinds.limits(desk=False).values()]}",
-    f"++gem.wrappers=[{','.join(kinds.WRAPPERS)}]",
-    f"sequence_length={kinds.SHORT_PROMPT + kinds.REST}",
+    f"++gem.wrappers=[{','.join(kinds.BRIEFER_WRAPPERS)}]",
+    f"sequence_length={kinds.SHORT}",
     "++gem.updates=2",
     "++ppo_epochs=2",
     "++actor_train.worker_cls=roll_spy.SpiedActorWorker",
