@@ -24,8 +24,8 @@ BRIEFER_WRAPPERS = ["kinds:briefer", "kinds:AtOnce"]
 """As the setting `wrappers`."""
 PROMPT, REST = 1300, 300
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""
-SHORT = 600
-"""Tokens of the two longest turns of all others: observations of WikiGame have up to 250."""
+SHORT = 1024
+"""Tokens of the two longest turns of all others, which are WikiGame's."""
 
 UNDER_WAY: defaultdict[str, WeakSet[Any]] = defaultdict(WeakSet)
 """The environments of this process whose episode is under way, by id."""
