@@ -1,4 +1,4 @@
-"""What prompts have in common is computed once: between the turns of a batch, and in a training pass on the CPU."""
+"""Keys and values that are kept between the turns of a batch, for generation by transformers."""
 
 from __future__ import annotations
 
@@ -147,51 +147,6 @@ def _common_beginning(
     return _Kept(cache, np.zeros(1, dtype=np.int64), {length: {ids.tobytes(): 0}})
 
 
-@contextmanager
-def beginning_computed_once(model: Any) -> Iterator[None]:
-    """The backbone of `model` computes the ids that all rows begin with once, with gradients, until the block ends.
-
-    States differ by rounding; with dropout, rows share its pattern there. Only on the CPU, where time grows with the
-    number of ids; and not for rows with padding on the left, several processes, adapters of peft, gradient
-    checkpointing (it keeps no keys and values), a mixture of experts whose router has a loss, or a cache that is not
-    plain.
-    """
-    backbone = getattr(model, "base_model", None)
-    if (
-        backbone in (None, model)
-        or getattr(model, "peft_config", None) is not None
-        or model.device.type != "cpu"
-        or model.is_gradient_checkpointing
-        or _has_other_processes()
-        or not _keeps_all(model)
-    ):
-        yield
-        return
-    before, original = vars(backbone).get("forward"), backbone.forward
-
-    def forward(input_ids: torch.Tensor, attention_mask: torch.Tensor, **others: Any) -> Any:
-        alike = (input_ids == input_ids[0]).all(0) & attention_mask.bool().all(0)
-        count = int(alike[:-1].long().cumprod(0).sum())  # the last column is never computed with the beginning
-        if len(input_ids) == 1 or not count or others.keys() - {"use_cache"}:
-            return original(input_ids=input_ids, attention_mask=attention_mask, **others)
-        cache = DynamicCache(config=model.config)
-        first = original(input_ids=input_ids[:1, :count], past_key_values=cache, use_cache=True).last_hidden_state
-        cache.batch_repeat_interleave(len(input_ids))
-        output = original(
-            input_ids=input_ids[:, count:], attention_mask=attention_mask, past_key_values=cache, use_cache=True
-        )
-        output.last_hidden_state = torch.cat([first.expand(len(input_ids), -1, -1), output.last_hidden_state], dim=1)
-        return output
-
-    backbone.forward = forward
-    try:
-        yield
-    finally:
-        del backbone.forward
-        if before is not None:
-            backbone.forward = before
-
-
 def _is_plain(model: Any, config: GenerationConfig) -> bool:
     """Whether every layer keeps the keys and values of all ids in one tensor, and a row is one sample."""
     if config.cache_implementation is not None or config.use_cache is False:
@@ -200,10 +155,6 @@ def _is_plain(model: Any, config: GenerationConfig) -> bool:
         return False
     if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
         return False  # its virtual tokens have columns of their own
-    return _keeps_all(model)
-
-
-def _keeps_all(model: Any) -> bool:
     layers: Sequence[Any] = DynamicCache(config=model.config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 
