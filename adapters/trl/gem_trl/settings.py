@@ -29,8 +29,8 @@ class GemSettings(RunSettings):
 
     keep_prefixes: bool = setting(
         True,
-        "Compute once what prompts have in common: the turns before, what all first prompts of a batch begin with, and "
-        "on a CPU the same in a training pass. Only without vLLM; numbers differ by rounding.",
+        "Compute once what prompts have in common: the turns before, and what all first prompts of a batch begin with. "
+        "Only for transformers' own generation; the samples are the same.",
     )
     critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
         None,
