@@ -38,11 +38,9 @@ class _Kept:
 class KeptPrefixes:
     """Prompts that continue a prompt and response of the call before, id by id, are not computed again.
 
-    Within `used_by`, `generate` of a model gets a cache of what it computed in the call before. In the first call it is
-    a cache of what all prompts begin with, computed once, unless several processes train: those may share weights, and
-    then all must compute equally often. The inputs, the random numbers and the result of `generate` are those of a call
-    without the cache; logits differ by rounding. A call where nothing continues, and a model whose cache is not a plain
-    one (sliding windows, linear attention), run as without.
+    Within `used_by`, `generate` of a model gets a cache of what it computed in the call before. Its inputs, its random
+    numbers and its result are those of a call without the cache; logits differ by rounding. A call where nothing
+    continues, and a model whose cache is not a plain one (sliding windows, linear attention), run as without.
 
     The rows of a call share the columns of one cache. So a row is computed again from where the row with the most new
     ids begins to be new: a batch with an unknown prompt saves nothing.
@@ -94,11 +92,9 @@ class KeptPrefixes:
         """A cache with the first columns of these prompts; empty if a prompt is unknown."""
         cache = DynamicCache(config=model.config)
         kept, self._kept = self._kept, None
-        prompts, starts = _ids_of(input_ids), _first_columns(attention_mask)
-        if kept is None and not _has_other_processes():
-            kept = _common_beginning(model, prompts, starts, input_ids.device)
         if kept is None:
             return cache
+        prompts, starts = _ids_of(input_ids), _first_columns(attention_mask)
         found = [kept.find(row[start:].tobytes()) for row, start in zip(prompts, starts.tolist(), strict=True)]
         rows, known = np.array(found).T
         width = prompts.shape[1]
@@ -122,29 +118,6 @@ class KeptPrefixes:
         for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             rows.setdefault(end - start, {})[ids[row, start:end].tobytes()] = row
         self._kept = _Kept(cache, starts, rows)
-
-
-def _has_other_processes() -> bool:
-    return torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
-
-
-def _common_beginning(
-    model: Any, prompts: NDArray[np.int32], starts: NDArray[np.int64], device: torch.device
-) -> _Kept | None:
-    """What all prompts begin with, as if a call had left it; `None` if it saves nothing."""
-    columns = np.arange(int((prompts.shape[1] - starts).min()) - 1)  # at least one id of each prompt is computed later
-    beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
-    alike = (beginnings == beginnings[0]).all(axis=0)
-    length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or not length:
-        return None
-    ids = prompts[:1, starts[0] : starts[0] + length]
-    cache = DynamicCache(config=model.config)
-    with torch.no_grad():
-        model(
-            input_ids=torch.from_numpy(ids).long().to(device), past_key_values=cache, use_cache=True, logits_to_keep=1
-        )
-    return _Kept(cache, np.zeros(1, dtype=np.int64), {length: {ids.tobytes(): 0}})
 
 
 def _is_plain(model: Any, config: GenerationConfig) -> bool:

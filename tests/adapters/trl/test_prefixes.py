@@ -82,27 +82,6 @@ def test_an_unknown_prompt_and_changed_weights():
     assert _sample(model, longer, kept, 5) == _sample(model, longer, None, 5)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_what_first_prompts_begin_with_is_computed_once(name):
-    torch.manual_seed(0)
-    model, ids = MODELS[name]().eval(), []
-    inner = model.get_base_model() if name == "lora" else model
-    inner.get_input_embeddings().register_forward_hook(lambda _, given, __: ids.append(given[0].shape))
-    beginning = [*range(3, 19)]
-    for prompts in ([[*beginning, 20, 21], [*beginning, 22], [*beginning, 23]], [beginning] * 3):
-        ids.clear()
-        plain = _sample(model, prompts, None, 0)
-        count = len(prompts[0]) * 3
-        assert ids[0].numel() == count
-        ids.clear()
-        assert _sample(model, prompts, KeptPrefixes(), 0) == plain
-        first = [shape.numel() for shape in ids[:2]]
-        assert first[0] == count if name == "sliding" else sum(first) <= 15 + 3 * 3
-    ids.clear()
-    assert _sample(model, [[4, *beginning], beginning], KeptPrefixes(), 0)
-    assert ids[0][0] == 2, "prompts that begin differently are computed at once"
-
-
 @pytest.mark.parametrize(("row", "history"), [("episode", None), ("turn", 1)])
 def test_a_run_is_the_same_with_and_without(trainer, row, history):
     sampled, weights = [], []
