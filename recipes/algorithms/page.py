@@ -154,7 +154,8 @@ def _tuning(results: Sequence[Result], runs: Sequence[Run]) -> str:
         "the rates of `declared.py`."
     )
     tasks = ", ".join(sorted({one.task for one in results}))
+    seeds = len({one.seed for one in results})
     return (
-        f"## Learning rates\n\nThe score of the tuning runs, on {tasks} with seeds that no figure shows. {chosen}\n\n"
-        + pages.table(["estimator", *rates], rows)
+        f"## Learning rates\n\nThe mean score of the tuning runs, on {tasks} with {seeds} seeds that no figure shows. "
+        f"{chosen}\n\n" + pages.table(["estimator", *rates], rows)
     )

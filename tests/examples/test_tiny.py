@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +17,7 @@ import gem_core
 from gem_core.errors import EnvFailure
 from gem_core.rollout import ChatTemplate
 from gem_core.training.settings import RunSettings
-from gem_tiny import saved_tiny_policy, tiny_policy, tiny_tokenizer, warm_start
+from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
 from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _rows, _transcript
 
@@ -118,6 +119,19 @@ class Shouting(gem_core.Wrapper):
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, **options)
         return f"LOUD {observation}", info
+
+
+def test_a_first_prompt_longer_than_a_row_leaves_room_for_what_is_learned() -> None:
+    env_ids = ["desk:Retail-v0"]
+    tokenizer = tiny_tokenizer(env_ids, episodes=2)
+    with closing(random_play(env_ids, seed=0)) as play:
+        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), tokenizer)
+    assert len(ids) <= LONGEST_ROW
+    assert opening == LONGEST_ROW // 2 < len(ids)
+    losses: list[float] = []
+    warm_start(tiny_model(tokenizer), tokenizer, env_ids, steps=2, batch=2, on_step=lambda _, loss: losses.append(loss))
+    assert len(losses) == 2
+    assert all(map(math.isfinite, losses))
 
 
 def test_the_loss_falls() -> None:

@@ -48,7 +48,7 @@ class PictureIds(msgspec.Struct, frozen=True):
 
         try:
             config = AutoConfig.from_pretrained(model, trust_remote_code=True)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # the code of a model may raise anything
             raise SettingsError(
                 f"--actor.model_name_or_path {model}: the model's configuration cannot be read: {described(error)}. "
                 "Give the path of a model's folder, or a name on the Hugging Face Hub that can be reached from here"

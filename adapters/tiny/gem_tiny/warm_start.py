@@ -82,7 +82,7 @@ def warm_start(
 def _transcript(
     episode: Sequence[RandomTurn], template: ChatTemplate, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[list[int], int]:
-    """Token ids of an episode, and the length of its first prompt."""
+    """Token ids of an episode, and the length of its first prompt, of which a long one keeps its end only."""
     conversation = Conversation(template)
     opening = 0
     for turn in episode:
@@ -92,7 +92,9 @@ def _transcript(
             action: list[Any] = tokenizer.encode(turn.action, add_special_tokens=False)
             end: Any = tokenizer.eos_token_id
             conversation.respond([*action, end])
-    return conversation.prompt()[:LONGEST_ROW].tolist(), opening
+    # Otherwise a row would have nothing to learn, and the mean loss of nothing is no number.
+    start = 0 if opening < LONGEST_ROW else opening - LONGEST_ROW // 2
+    return conversation.prompt()[start : start + LONGEST_ROW].tolist(), opening - start
 
 
 def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:
