@@ -21,7 +21,7 @@ from gem_core.training.checks import (
     check_multiple,
     check_sampling,
 )
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import FLAG, PictureIds
 from gem_openrlhf.settings import GemSettings
 
 OURS = {
@@ -133,11 +133,10 @@ def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
     most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
     if not most:
         settings.check_pictures(
-            "and --data.max_images_per_prompt is 0. Set it to the number of pictures that a prompt may show, and use a "
-            "vision-language model"
+            f"and {FLAG} is 0. Set it to the number of pictures that a prompt may show, and use a vision-language model"
         )
         return
-    written = f"--data.max_images_per_prompt {most}"
+    written = f"{FLAG} {most}"
     ids = PictureIds.of(model, most)
     if ids is None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
