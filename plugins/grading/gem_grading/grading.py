@@ -23,6 +23,8 @@ from gem_sandbox.messages import ASK, BROKEN, MESSAGE_BYTES, Age, Ended, Report
 _BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gem_grading.server import main; main()"
 _KEY = __name__
 _DAY = 86_400
+_STALLS = 10
+"""How many times its CPU time a call may take in all, beside what it waits for a core."""
 _MOST_MEMORY = 1 << 44
 _CHUNK = 1 << 16
 _NAMESPACES = True
@@ -69,7 +71,8 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
         function: `"package.module:name"`; imported once, in the server, before the clock starts. It returns plain
             data: `None`, a bool, number or string, or lists and dicts (with strings for keys) of them.
         arguments: plain data, pickled; or `Evaluated`, which is computed first. Where that fails, so does the grade.
-        timeout: seconds it may take, without those that it waits for a core; each `Evaluated` has as many.
+        timeout: seconds of CPU time it may take; each `Evaluated` has as many. A process that waits, for memory that
+            the machine reads from a disk or by its own doing, is ended after ten times as many.
         memory: bytes it may take, on top of what its module needed when it was imported.
 
     Raises:
@@ -176,13 +179,14 @@ class _Conversation:
                 message = self._server.recv(MESSAGE_BYTES)
                 if message[:1] != ASK:
                     return self._ended(message)
-                left = self._timeout - Age.decoded(message).seconds
+                age = Age.decoded(message)
+                left = min(self._timeout - age.cpu, _STALLS * self._timeout - age.seconds)
                 if left <= 0:
-                    return Grade(None, f"time limit: no result within {self._timeout:g} s")
+                    return Grade(None, f"time limit: no result within {self._timeout:g} s of CPU time")
                 deadline = time.monotonic() + left
             elif not ready:
-                # The server knows how much of the time its process waited for a core, and answers once it is done
-                # with importing. A busy machine makes no answer wrong.
+                # The server knows how much CPU time its process had, and answers once it is done with importing. A
+                # machine that is busy, or stands still for a second, makes no answer wrong.
                 deadline = math.inf
                 with contextlib.suppress(OSError):  # what it has sent, or its end, comes next
                     self._server.send(ASK)

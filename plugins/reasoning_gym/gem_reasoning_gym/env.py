@@ -12,8 +12,6 @@ from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import function_name
 
-SECONDS = 1.0
-"""Time that grading an answer may take."""
 LONGEST = 32_768
 """Characters of an answer; those of reasoning-gym's own answers stay below 5,000."""
 _RIGHT = 1.0 - 1e-9
@@ -26,7 +24,7 @@ class ReasoningGym(Env):
     | --- | --- | --- |
     | has a box | the data set's score, 0 to 1 | terminated and truncated, as upstream |
     | has none, or it is not closed | 0 | the same, `info["invalid_action"]` |
-    | is too long, takes a second, or makes the scoring raise | 0 | the same, `info["grading_error"]` |
+    | is too long, takes two seconds to grade, or makes the scoring raise | 0 | the same, `info["grading_error"]` |
 
     `info["score"]` is the score, and `info["success"]` says that it is 1: many data sets pay a part for less.
 
@@ -42,8 +40,7 @@ class ReasoningGym(Env):
     Most scores are reasoning-gym's: some data sets pay up to 0.05 for any text in a box, and those that compare text
     pay a part for an answer that merely contains the right one. Where reasoning-gym pays more than that for answers
     that solve nothing, `rg:<name>` has a score of our own, and `rg:<name>-v0` keeps reasoning-gym's, for comparison
-    with
-    published results. game_of_life_halting, where any text was right, takes True or False.
+    with published results. game_of_life_halting, where any text was right, takes True or False.
 
     - countdown, puzzle24: the numbers of the question, each once, have to give the exact value; all else pays 0. `-v0`
       pays 0.01 or 0.05 for it, and in puzzle24 all for any four numbers.
@@ -156,7 +153,7 @@ class ReasoningGym(Env):
     def _score(self, answer: str) -> tuple[float, str | None]:
         if len(answer) > LONGEST:
             return 0.0, f"the answer has {len(answer)} characters, and {LONGEST} are graded"
-        value, error = grade(self._grader, answer, self._entry, timeout=SECONDS)
+        value, error = grade(self._grader, answer, self._entry)
         # An answer that took hold of its process may have said anything.
         if error is None and isinstance(value, float) and 0 <= value <= 1:
             return value, None

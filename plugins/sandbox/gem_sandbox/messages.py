@@ -86,6 +86,8 @@ class Age(NamedTuple):
 
     seconds: float
     """Since the process has its call, without the time that it was ready to run and had no core."""
+    cpu: float
+    """Seconds of CPU time that it has used, in all its threads."""
 
     def encoded(self) -> bytes:
         """As one message. Its first byte begins no `Ended`, whose first holds the number of a signal."""
@@ -123,4 +125,4 @@ BROKEN = b"B"
 socket until its program starts."""
 
 _ENDED = struct.Struct("<id?")
-_AGE = struct.Struct("<d")
+_AGE = struct.Struct("<dd")

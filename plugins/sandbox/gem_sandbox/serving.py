@@ -160,7 +160,8 @@ class Process:
         is not the server's, because there are many of it or by its own doing, that time was its to lose."""
         normal = os.getpriority(os.PRIO_PROCESS, self._pid) <= os.getpriority(os.PRIO_PROCESS, 0)
         normal = normal and os.sched_getscheduler(self._pid) == os.sched_getscheduler(0)
-        return Age(time.monotonic() - self._begin - (_waited(self.file) if normal else 0.0))
+        seconds = time.monotonic() - self._begin - (_waited(self.file) if normal else 0.0)
+        return Age(seconds, time.clock_gettime(_cpu_clock(self._pid)))
 
     def look(self, calls: int) -> None:
         """Look for a moment at what it has and uses. Ends it where that is more memory than it may at several looks:
@@ -381,6 +382,11 @@ def address_space() -> int:
     """Bytes that this process has mapped."""
     with open("/proc/self/statm", "rb", buffering=0) as file:
         return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _cpu_clock(pid: int) -> int:
+    """The id of the clock that counts the CPU time of a process, as the kernel makes it (clock_getcpuclockid(3))."""
+    return ~pid << 3 | 2
 
 
 def _waited(file: int) -> float:

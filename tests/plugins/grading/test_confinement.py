@@ -488,7 +488,7 @@ while True:
     try: time.sleep(600)
     except BaseException: pass
 """
-    assert "time limit" in str(ask("execute", stubborn, timeout=0.5).error)
+    assert "time limit" in str(ask("execute", stubborn, timeout=0.2).error)
     assert wait_until(lambda: not [pid for pid in below(os.getpid()) if _sleeps_long(pid)])
     assert works()
 

@@ -146,6 +146,10 @@ def test_an_answer_that_hangs_costs_its_time_and_nothing_else(answer: str) -> No
     assert works()
 
 
+def test_a_process_that_stands_still_for_a_moment_is_not_late() -> None:
+    assert ask("sleep", 0.6, timeout=0.5) == Grade("slept", None)
+
+
 @pytest.mark.uncertain("well-behaved code must answer within a second or two")
 def test_the_clock_starts_when_the_call_does() -> None:
     """More calls than cores: those that wait are not late."""
