@@ -82,7 +82,7 @@ for name in names:
     subprocess.run([sys.executable, "-c", code], timeout=240, check=True)
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="the plugins' own tests run on this Python")
+@pytest.mark.skipif(sys.version_info[:2] == (3, 11), reason="the plugins' own tests run on this Python")
 def test_every_module_of_a_plugin_can_be_imported() -> None:
     code = """
 import importlib, pkgutil
