@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipes.algorithms.page import page
+from recipes.algorithms.page import METRIC, page
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -28,7 +28,6 @@ class Task:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     answers: bool = False
     """Whether random actions of the environment are right too often, so that the warm start reads others."""
-    digits: bool = False
 
     def model(self) -> WarmStart:
         """The tiny model."""
@@ -38,35 +37,33 @@ class Task:
             chance=self.chance,
             env_kwargs=self.settings.get("env_kwargs", {}),
             wrappers=(OTHER_ANSWERS,) if self.answers else (),
-            digits=self.digits,
         )
+
+
+def _questions(env: str, updates: int, **env_kwargs: Any) -> Task:
+    settings = {"gamma": 1.0, "max_completion_length": 8, "env_kwargs": env_kwargs}
+    return Task(env, updates, 0.1, 150, settings, answers=True)
 
 
 TASKS: Mapping[str, Task] = {
     # Many turns, a sparse reward.
     "corridor": Task("game:Corridor-v0", 25, 0.6, 100, {"gamma": 0.7}),
-    # One turn.
-    "coin_flip": Task("rg:coin_flip", 25, 0.05, 150, {"gamma": 1.0, "max_completion_length": 8}, answers=True),
+    # One turn, 18 questions.
+    "coin_flip": _questions("rg:coin_flip", 60, min_trials=3, max_trials=4),
     # Few turns; the last one pays for being near.
     "guess": Task("game:GuessTheNumber-v0-easy", 60, 0.4, 300, {"gamma": 0.95}),
-    # One turn of arithmetic, in digits.
-    "chain_sum": Task(
-        "rg:chain_sum",
-        60,
-        0.1,
-        150,
-        {
-            "gamma": 1.0,
-            "max_completion_length": 6,
-            "env_kwargs": {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1},
-        },
-        answers=True,
-        digits=True,
-    ),
+    # One turn of arithmetic, some hundred questions.
+    "leg_counting": _questions("rg:leg_counting", 100, min_animals=1, max_animals=1, max_instances=4),
     # Many turns, a dense reward.
-    "minesweeper": Task("game:Minesweeper-v0-easy", 40, 0.02, 100, {"gamma": 0.9, "max_completion_length": 10}),
+    "minesweeper": Task("game:Minesweeper-v0-easy", 25, 0.02, 100, {"gamma": 0.9, "max_completion_length": 10}),
     # Many turns, a sparse reward.
-    "hanoi": Task("game:TowerofHanoi-v0-easy", 40, 0.05, 100, {"gamma": 0.9, "max_completion_length": 6}),
+    "hanoi": Task(
+        "game:TowerofHanoi-v0-easy",
+        30,
+        0.3,
+        100,
+        {"gamma": 0.9, "max_completion_length": 6, "env_kwargs": {"num_disks": 2, "max_turns": 8}},
+    ),
     "fifteen": Task("game:FifteenPuzzle-v0-easy", 40, 0.25, 100, {"gamma": 0.9}),
     # Many turns, a dense reward for progress.
     "mastermind": Task("game:Mastermind-v0-easy", 40, 0.3, 150, {"gamma": 0.95, "max_completion_length": 8}),
@@ -151,4 +148,4 @@ def _short() -> Run:
     return Run("rebn", "corridor", 0, settings, WarmStart(("game:Corridor-v0",), 5, 0.6), "short")
 
 
-STUDY = Study("algorithms", _runs, _short(), page)
+STUDY = Study("algorithms", _runs, _short(), page, METRIC)

@@ -107,7 +107,7 @@ def test_a_prediction_interval_is_wider_than_the_spread_of_the_runs() -> None:
 
 def test_the_warm_start_of_questions_teaches_the_format_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recipes.policies.CHECKED", 60)  # a grading takes milliseconds
-    model = TASKS["chain_sum"].model()
+    model = TASKS["leg_counting"].model()
     assert checked(model) <= model.chance + 0.1
     with pytest.raises(RecipeError, match="would teach answers"):
         checked(replace(model, wrappers=()))
@@ -127,8 +127,8 @@ def test_sudoku_is_refused_without_other_answers() -> None:
 
 
 def test_other_answers_are_those_of_other_episodes() -> None:
-    kwargs = TASKS["chain_sum"].settings["env_kwargs"]
-    env = OtherAnswers(make("rg:chain_sum", **kwargs))
+    kwargs = TASKS["leg_counting"].settings["env_kwargs"]
+    env = OtherAnswers(make("rg:leg_counting", **kwargs))
     right = 0
     for seed in range(50):
         env.reset(seed=seed)
@@ -141,7 +141,7 @@ def test_the_declared_learning_rates_are_the_best_of_the_tuning_runs() -> None:
     scores: dict[str, dict[float, list[float]]] = {}
     for result in read(STUDY.results("cpu"), phase="tuning"):
         cell, _, rate = result.cell.partition("@")
-        scores.setdefault(cell, {}).setdefault(float(rate), []).append(result.area("episode/success"))
+        scores.setdefault(cell, {}).setdefault(float(rate), []).append(result.area(STUDY.metric))
     for cell, rates in scores.items():
         if set(rates) == set(RATES):
             assert max(rates, key=lambda rate: float(np.mean(rates[rate]))) == CHOSEN[cell], (cell, rates)
@@ -158,7 +158,7 @@ def test_names_of_runs_are_unique_and_committed_results_are_those_of_declared_ru
 
 
 def test_a_selection_without_runs_says_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"no run has task \['nowhere'\]\. Tasks: chain_sum, coin_flip"):
+    with pytest.raises(SystemExit, match=r"no run has task \['nowhere'\]\. Tasks: coin_flip, corridor"):
         main(STUDY, ["--list", "--task", "nowhere", "--results", str(tmp_path)])
 
 
