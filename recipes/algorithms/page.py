@@ -24,9 +24,11 @@ budgets, gammas, seeds, and the learning rate of each estimator. There is one up
 whose clipping never acts; the paper makes two.
 
 A score is the mean return over all updates of a run (the area under its curve). The highest return is 1 in each
-environment. In dense ones (minesweeper, fifteen, mastermind) it rises long before an episode is solved. Intervals are 95 %: stratified
-bootstraps over runs, as in [rliable](https://arxiv.org/abs/2108.13264), so they cover seeds (weights, tasks and
-samples) and not other environments. With three runs a bootstrap interval is too narrow; five are declared.
+environment. In dense ones (minesweeper, fifteen, mastermind) it rises long before an episode is solved.
+
+Intervals are 95 %: stratified bootstraps over runs, as in [rliable](https://arxiv.org/abs/2108.13264), so they cover
+seeds (weights, tasks and samples) and not other environments. With three runs a bootstrap interval is too narrow; five
+are declared.
 """
 
 
