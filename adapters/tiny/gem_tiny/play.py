@@ -6,17 +6,17 @@ import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gem_core.env import Env, Info, StepResult, Wrapper
+from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
 
 LONGEST_PLAY = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
 
-SECONDS = 60.0
-"""Time limit of one reset or step, in seconds."""
+SECONDS = 300.0
+"""Time limit of an episode, in seconds."""
 
-_ACTION = "gem_tiny_action"
+_EPISODE = "gem_tiny_episode"
 
 
 class RandomTurn(NamedTuple):
@@ -65,22 +65,27 @@ def random_play(
 
 def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
     """One episode of one environment; empty if the environment failed."""
-    (observation,), (info,) = vec.reset(slots=[index])
-    turns: list[RandomTurn] = []
-    done = False
-    while not done and len(turns) < LONGEST_PLAY:
-        (shown,), _, (terminated,), (truncated,), (after,) = vec.step({index: ""})
-        if _ACTION not in after:  # the vector ended the episode, not the environment
-            return []
-        turns.append(RandomTurn(observation, info, after[_ACTION]))
-        observation, info, done = shown, after, terminated or truncated
-    return [*turns, RandomTurn(observation, info, None)]
+    vec.reset(slots=[index])
+    *_, (info,) = vec.step({index: ""})
+    episode: list[RandomTurn] = info.get(_EPISODE, [])  # the vector ends an episode without it
+    return episode
 
 
 class _RandomPlayer(Wrapper):
-    """Plays a random valid action in place of the given one, and reports it in `info`."""
+    """Plays random valid actions to the end in its one step: between threads, that is as cheap as a turn."""
+
+    def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
+        self._first = self.env.reset(seed=seed, **options)
+        return self._first
 
     def step(self, action: str) -> StepResult:
-        own = self.env.sample_random_action()
-        observation, reward, terminated, truncated, info = self.env.step(own)
-        return observation, reward, terminated, truncated, {**info, _ACTION: own}
+        observation, info = self._first
+        turns: list[RandomTurn] = []
+        done = False
+        while not done and len(turns) < LONGEST_PLAY:
+            own = self.env.sample_random_action()
+            shown, _, terminated, truncated, after = self.env.step(own)
+            turns.append(RandomTurn(observation, info, own))
+            observation, info, done = shown, after, terminated or truncated
+        turns.append(RandomTurn(observation, info, None))
+        return observation, 0.0, True, False, {_EPISODE: turns}
