@@ -33,9 +33,9 @@ RECIPE: Mapping[str, Any] = {
     "eval_episodes": 256,
     "per_device_eval_batch_size": 64,
 }
-CHANCE = 5 / 72
-"""Half of the episodes begin with a program. Half of these then answer with one of three numbers, one of which is right
-if the operator was, a third of the time; the others try two operators, and answer with one of four."""
+CHANCE = 1 / 6
+"""Half of the episodes begin with a program. They answer with what their last one printed, which is right if its
+operator was, a third of the time."""
 # The same weights in every cell, also without the tool: only what a cell offers and pays differs.
 MODEL = WarmStart(
     env=(CALCULATION,),

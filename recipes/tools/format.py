@@ -15,9 +15,9 @@ NUMBER = re.compile(r"-?\d+")
 class Format(Wrapper):
     """Its random actions copy numbers, and know nothing else.
 
-    A program has the two numbers of the question, and any of the three operators. An answer is any number that was
-    shown: one of the question, or what a program printed. Which operator belongs to which word, that a program helps,
-    and that its result is the answer is left to learn.
+    A program has the two numbers of the question, and any of the three operators. An answer is what the last program
+    printed, or one of the question's numbers where there was none. Which operator belongs to which word, and that a
+    program helps, is left to learn.
     """
 
     def __init__(self, env: Env) -> None:
@@ -47,4 +47,4 @@ class Format(Wrapper):
             self._programs += 1
             one, other = self._shown[:2]
             return f"<python>print({one}{self._draw.choice([*SIGNS.values()])}{other})</python>"
-        return f"\\boxed{{{self._draw.choice(self._shown)}}}"
+        return f"\\boxed{{{self._shown[-1] if self._programs else self._draw.choice(self._shown)}}}"
