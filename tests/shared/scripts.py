@@ -1,4 +1,4 @@
-"""A script run in this process, for tests of its command line: a new process would import its framework again."""
+"""A program run in this process, for tests of its command line: a new process would import its framework again."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ class Answer:
     stderr: str
 
 
-def answer_of(script: Path, *flags: str) -> Answer:
-    """What a script answers to flags, and its exit code. It must end before it changes anything in this process."""
+def answer_of(program: Path | str, *flags: str) -> Answer:
+    """What a script, or a module by name, answers to flags, and its exit code.
+
+    It must end before it changes anything in this process.
+    """
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with (
-        mock.patch.object(sys, "argv", [str(script), *flags]),
+        mock.patch.object(sys, "argv", [str(program), *flags]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         try:
-            runpy.run_path(str(script), run_name="__main__")
+            run = runpy.run_module if isinstance(program, str) else runpy.run_path
+            run(str(program), run_name="__main__")
         except SystemExit as ended:
             code = ended.code
         except Exception:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 
 from gem_core.errors import GemError
+from gem_openrlhf.checks import check_flags
+from gem_openrlhf.settings import parse
 
 
 def main() -> None:
     """Train as the command line says."""
+    flags = sys.argv[1:]
     try:
+        if not {"-h", "--help"} & {*flags}:
+            check_flags(parse(flags)[1])  # a wrong flag is answered before OpenRLHF is imported, which takes seconds
         from gem_openrlhf import launch
 
         launch()

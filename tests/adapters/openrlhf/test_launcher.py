@@ -14,6 +14,7 @@ from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 from ray.exceptions import RayTaskError
+from scripts import answer_of
 
 from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsError
 from gem_core.training.report import RunReport
@@ -163,3 +164,19 @@ def test_a_command_line_is_checked_without_training(tmp_path: Path, capsys: pyte
         check_command([*flags, "--gem.history", "2"])
     with pytest.raises(NotFoundError):
         check_command([*flags, "--gem.env", "game:Corrido-v0"])
+
+
+def test_the_program_names_an_unknown_environment():
+    """It ends before anything starts, but after OpenRLHF's own parser."""
+    sizes = [*FLAGS, "--gem.steps", "1"]
+    unknown = answer_of("gem_openrlhf", *sizes, "--gem.env", "game:Corrido-v0")
+    assert unknown.returncode == 1
+    last = unknown.stderr.strip().splitlines()[-1]
+    assert last.startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you")
+
+
+def test_help_has_our_flags_and_openrlhfs():
+    help = answer_of("gem_openrlhf", "--help")
+    assert help.returncode == 0
+    assert "--gem.max_env_failure_share" in help.stdout
+    assert "--algo.advantage.gamma" in help.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -62,26 +63,32 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
 
 
 def test_wrong_flags_give_clear_errors(tmp_path: Path):
-    def answer(*flags: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **cpu.environment()}
-        command = [sys.executable, "-m", "gem_openrlhf", "--gem.steps", "1", *flags]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-
-    wrong = answer("--gem.env", "game:Corridor-v0", "--gem.hystory", "2")
+    command = [sys.executable, "-m", "gem_openrlhf", "--gem.steps", "1", "--gem.env", "game:Corridor-v0"]
+    wrong = answer([*command, "--gem.hystory", "2"], tmp_path, cpu.environment())
     assert wrong.returncode == 1
     last = wrong.stderr.strip().splitlines()[-1]
     assert last.startswith("SettingsError: there is no setting --gem.hystory. Did you mean '--gem.history'")
-    sizes = [*cpu.flags(), "--rollout.max_new_tokens", "4", "--rollout.batch_size", "8", "--train.batch_size", "8"]
-    unknown = answer("--gem.env", "game:Corrido-v0", *sizes)
-    assert unknown.returncode == 1
-    last = unknown.stderr.strip().splitlines()[-1]
-    assert last.startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you")
-    environment = {**os.environ, **WITHOUT_THE_CLONE}
-    command = [sys.executable, copied(EXAMPLE.name, tmp_path), "--actor.learning_rate", "1"]
-    early = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    early = answer(
+        [sys.executable, copied(EXAMPLE.name, tmp_path), "--actor.learning_rate", "1"], tmp_path, WITHOUT_THE_CLONE
+    )
     assert early.returncode == 2
     assert "unrecognized arguments: --actor.learning_rate" in early.stderr
     assert "Warm start" not in early.stdout
-    help = answer("--help").stdout
-    assert "--gem.max_env_failure_share" in help
-    assert "--algo.advantage.gamma" in help
+
+
+def test_a_wrong_flag_is_answered_before_openrlhf_is_imported(tmp_path: Path):
+    code = (
+        "import sys\nfrom gem_openrlhf.__main__ import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as ended:\n    print(ended.code, {'openrlhf', 'torch', 'ray'} & {*sys.modules})"
+    )
+    for flag in ("--gem.hystory", "--algo.advantage.estimator"):
+        flags = ["--gem.env", "game:Corridor-v0", "--gem.steps", "1", flag, "2"]
+        done = answer([sys.executable, "-c", code, *flags], tmp_path, {})
+        assert done.stdout.startswith("SettingsError: ")
+        assert done.stdout.endswith(" set()\n")
+
+
+def answer(command: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hydra.errors import ConfigCompositionException
 from omegaconf import DictConfig, OmegaConf
+from scripts import answer_of
 
 import gem_verl
 from gem_core.errors import (
@@ -219,11 +220,17 @@ def test_arguments_of_an_environment_on_the_command_line():
     """As in the docs, with the real parser of the command line; the program ends before it starts Ray."""
     flags = ["gem.env=game:Corridor-v0", "data.train_batch_size=8", "trainer.total_training_steps=1"]
     flags += ["gem.env_kwargs={max_turns:3}", "--cfg", "job", "--package", "gem"]
-    done = subprocess.run([sys.executable, "-m", "gem_verl", *flags], capture_output=True, text=True, timeout=300)
+    done = answer_of("gem_verl", *flags)
     assert done.returncode == 0, done.stderr
     section = yaml.safe_load(done.stdout)
     assert section["env_kwargs"] == {"max_turns": 3}
     assert GemSettings.of(gem_verl.compose(flags[:4]).gem).env_kwargs == {"max_turns": 3}
+
+
+def test_the_program_names_an_unknown_setting():
+    wrong = answer_of("gem_verl", "gem.env=game:Corridor-v0", "gem.hystory=2")
+    assert wrong.returncode != 0
+    assert "hystory" in wrong.stderr
 
 
 def test_unknown_settings_are_refused(configure):

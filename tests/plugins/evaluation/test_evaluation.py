@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, guess
+from typer.testing import CliRunner
 
 import gem_core
 from gem_core import Env
+from gem_core.cli.app import app
 from gem_core.records import open_records
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, load_model, read_saved
 from gem_evaluation.conversation import Reply, ToolCall
@@ -467,7 +469,28 @@ def test_an_endpoint_that_cannot_be_asked_is_refused(line: str, said: str, tmp_p
         ([GAME, "--model", "x", "--base-url", "http://x/v1", "--endpoints", "own.toml"], "Leave out --base-url"),
     ],
 )
-def test_wrong_use_is_answered_in_a_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_wrong_use_is_answered_in_a_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["eval", *arguments])
+    assert done.exit_code != 0
+    assert isinstance(done.exception, SystemExit)  # otherwise the program would end with a traceback
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "evals").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([GAME], "say which model: --model NAME"),
+        ([GAME, "--model", "no_such_module:play"], "cannot be imported"),
+        (["runn", GAME, "--model", "random"], "no command and no environment 'runn'. Did you mean 'run'?"),
+    ],
+)
+def test_wrong_use_of_the_program(arguments: list[str], said: str, tmp_path: Path) -> None:
+    """A few of these in processes of their own."""
     done = run(*arguments, folder=tmp_path)
     assert done.returncode != 0
     assert said in done.stderr
