@@ -32,6 +32,8 @@ from gem_core.testing import ConformanceError, EnvConformance, IsolatedPluginMan
 from gem_core.testing.play import Subject
 
 GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
+if sys.version_info[:2] != (3, 11):  # elsewhere one version of each game: a fault of Python's shows in any of them
+    GAMES = [*{env_id.partition("-v")[0]: env_id for env_id in reversed(GAMES)}.values()]
 
 
 @pytest.mark.parametrize("env_id", GAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -23,6 +24,57 @@ from gem_evaluation.store import EPISODES, Store, read_episodes, read_identity, 
 
 GAME = "game:GuessTheNumber-v0-easy"
 COMMAND = [sys.executable, "-c", "from gem_core.cli import main; main()", "eval"]
+FORKS = """
+import contextlib, os, sys
+import openai, gem_evaluation.evaluation
+from gem_core.cli import main
+from gem_core.cli.app import app
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(None):
+    app(["eval", "run", "-h"])
+while os.read(0, 1):
+    if pid := os.fork():
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        print("ended", flush=True)
+    else:
+        for file in range(3):
+            os.dup2(os.open(os.devnull, os.O_RDWR), file)
+        main()
+"""
+
+
+class Forks:
+    """Runs `gem-core eval` with these arguments again and again, each time in a fork.
+
+    Otherwise imports would take most of the time of a short run.
+    """
+
+    def __init__(self, arguments: list[str]) -> None:
+        pipe, command = subprocess.PIPE, [sys.executable, "-c", FORKS, "eval", *arguments]
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def start(self) -> Path:
+        """Start a run; returns its folder in /proc."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("r")
+        self._process.stdin.flush()
+        return Path("/proc") / self._line()
+
+    def kill(self, run: Path) -> None:
+        """End the run, if it has not ended, and wait for its end."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(run.name), signal.SIGKILL)
+        assert self._line() == "ended"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
 
 
 def statistics(results: Results) -> Any:
@@ -40,22 +92,21 @@ def test_killed_at_twenty_moments_nothing_is_lost_and_nothing_is_asked_again(tmp
     arguments = [GAME, "math:Sample", "--model", "stub", "--tasks", str(tasks), "--repeats", str(repeats)]
     arguments += ["--concurrency", "4", "--output", str(tmp_path / "killed")]
     planned = 2 * tasks * repeats
-    with ChatServer(guess).running() as server:
-        command = [*COMMAND, *arguments, "--base-url", server.url]
+    with ChatServer(guess).running() as server, Forks([*arguments, "--base-url", server.url]) as forks:
         for _ in range(20):
             finished = Counter(one.key.entry for one in read_results(tmp_path / "killed"))
             before, moment = len(server.requests), len(server.requests) + rng.randint(5, 9)
             server.gate = lambda moment=moment: len(server.requests) < moment
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            wait_until(lambda m=moment, p=process: len(server.requests) >= m or p.poll() is not None, "no request came")
-            process.kill()
-            process.wait()
+            run = forks.start()
+            wait_until(lambda m=moment, r=run: len(server.requests) >= m or not r.exists(), "no request came")
+            forks.kill(run)
             openings = [body for body in server.requests[before:] if len(body["messages"]) == 1]
             assert len(openings) <= planned - finished.total()
             assert max(_asked_of_sample(openings).values(), default=0) <= repeats
         finished = Counter(one.key.entry for one in read_results(tmp_path / "killed"))
         assert 0 < finished.total() < planned
         before, server.gate = len(server.requests), lambda: True
+        command = [*COMMAND, *arguments, "--base-url", server.url]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         openings = [body for body in server.requests[before:] if len(body["messages"]) == 1]
         assert len(openings) == planned - finished.total()

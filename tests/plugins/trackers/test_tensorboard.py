@@ -23,18 +23,14 @@ def text(found: Any, tag: str) -> dict[int, str]:
     return {one.step: one.tensor_proto.string_val[0].decode() for one in found.Tensors(tag)}
 
 
-def test_a_training(train: Run, tmp_path: Path) -> None:
+def test_a_training_and_its_episodes_as_texts_that_stay_text(train: Run, tmp_path: Path) -> None:
     train("tensorboard")
     found = events(tmp_path / "run" / "tensorboard")
     assert {one.step: one.value for one in found.Scalars("loss")} == {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 3)}
     assert [(one.step, one.value) for one in found.Scalars("eval_episode/success")] == [(1, 0.25)]
     assert json.loads(text(found, "settings")[0])["gamma"] == 0.5
     assert not any(one.name == "runs" for one in Path().iterdir())
-
-
-def test_episodes_are_texts_that_stay_text(train: Run, tmp_path: Path) -> None:
-    train("tensorboard")
-    texts = text(events(tmp_path / "run" / "tensorboard"), "episodes/0")
+    texts = text(found, "episodes/0")
     assert sorted(texts) == [1, 2, 3]
     lines = [line.removeprefix("    ") for line in texts[1].splitlines()]
     assert "\n".join(lines[2:]) == f"[user]\n{SHOWN}\n\n[assistant]\ngo\n\n[user]\nthe end"

@@ -35,7 +35,7 @@ def read(run: Run) -> Callable[[], dict[str, Any]]:
     return lambda: json.loads(run("-c", READER).stdout)
 
 
-def test_a_training(train: Run, read: Read, tmp_path: Path) -> None:
+def test_a_training_and_its_episodes(train: Run, read: Read, tmp_path: Path) -> None:
     printed = train("trackio").stdout
     [(name, run)] = read().items()
     identifier = (tmp_path / "run" / "run_id").read_text().strip()
@@ -47,11 +47,6 @@ def test_a_training(train: Run, read: Read, tmp_path: Path) -> None:
         (1, 0.25)
     ]
     assert "rackio" not in printed
-
-
-def test_episodes_are_traces(train: Run, read: Read) -> None:
-    train("trackio")
-    [run] = read().values()
     assert sorted(one["step"] for one in run["traces"]) == [1, 1, 2, 2, 3, 3]
     trace = run["traces"][0]
     assert trace["messages"] == [
