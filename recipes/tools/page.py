@@ -72,8 +72,8 @@ def _sentence(what: str, cells: Mapping[str, Sequence[Result]], one: str, other:
     if min(map(len, runs)) < pages.LEAST:
         return f"Too few runs for a statement on {what}."
     gap = difference(_after(runs[0]), _after(runs[1]))
-    verdict = "more" if gap.low > 0 else "fewer" if gap.high < 0 else "not told apart"
+    verdict = "raises" if gap.low > 0 else "lowers" if gap.high < 0 else "does not demonstrably change"
     return (
-        f"With {what}, right answers are {verdict}: {gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}] "
-        f"for `{one}` against `{other}`, by Welch's interval of the difference."
+        f"{what[0].upper()}{what[1:]} {verdict} the share of right answers: {gap.value:+.2f} "
+        f"[{gap.low:+.2f}, {gap.high:+.2f}] for `{one}` against `{other}`, by Welch's interval of the difference."
     )
