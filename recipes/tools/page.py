@@ -19,8 +19,8 @@ Does reinforcement learning with a tool end above reinforcement learning without
 [GEM](https://arxiv.org/abs/2510.01051)? Here a tiny model calculates with two numbers of two digits (`47 times 58`,
 24,300 questions). Each digit is a token. The tool is the real Python tool, in the sandbox, at most twice in an episode.
 All cells of a seed begin with the same weights, which have seen how programs and answers are written: programs with
-random operators, and answers that copy what a program printed (`recipes/tools/format.py`). `paid-tool` pays 0.1 for each program
-that ends well, besides the 1 for the right answer. `recipes/tools/declared.py` says everything else.
+random operators, and answers that copy what a program printed (`recipes/tools/format.py`). `paid-tool` pays 0.1 for
+each program that ends well, besides the 1 for the right answer. `recipes/tools/declared.py` says everything else.
 """
 
 
