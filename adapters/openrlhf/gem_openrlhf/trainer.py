@@ -212,7 +212,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
         while episode < self.args.train.num_episodes:
             slot = self.rollout_slots.actor.get.remote()
             ahead.play(until=slot)
-            step = ray.get(slot)
+            step: Any = ray.get(slot)
             if self._should_eval(step) and not self._eval_just_done:
                 self._evaluate(step, ahead)
                 continue
