@@ -354,7 +354,9 @@ def test_rows_without_a_trained_token_change_nothing(resumed: Run):
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "updates"), [("hostile", {1, 2, 3}), ("critic", {1, 2, 3}), ("resumed", {4}), ("ahead", {1, 2, 3, 4})])
+@pytest.mark.parametrize(
+    ("name", "updates"), [("hostile", {1, 2, 3}), ("critic", {1, 2, 3}), ("resumed", {4}), ("ahead", {1, 2, 3, 4})]
+)
 def test_records_have_the_numbers_of_the_loss(name: str, updates: set[int], request: pytest.FixtureRequest):
     run: Run = request.getfixturevalue(name)
     records = open_records(run.folder / "records")
