@@ -108,7 +108,7 @@ class Wander(Babble):
 class Gated(Babble):
     """The episode that begins first in a process ends only after `LATER` others have begun."""
 
-    LATER = 4
+    LATER = 8
     _numbers = itertools.count()
     _have_begun = threading.Event()
 

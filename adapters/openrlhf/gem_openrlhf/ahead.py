@@ -12,6 +12,12 @@ import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 
+def together(args: Any) -> bool:
+    """Whether OpenRLHF's arguments allow several batches to be under way."""
+    # A filter draws more tasks for a batch, which would be those of later ones.
+    return bool(args.train.partial_rollout_enable and not args.algo.dynamic_filtering_enable)
+
+
 @dataclass
 class Batch:
     """Tasks whose episodes have begun."""
@@ -27,6 +33,28 @@ class Batch:
     def __post_init__(self) -> None:
         self.left = len(self.responses)
         """Tasks whose episodes are not over."""
+
+
+class HeldSlots:
+    """OpenRLHF's slots for batches, as its training sees them. They become free after an update instead of before.
+
+    OpenRLHF's loop frees a slot when it takes a batch, so the next batch waits until one is over. The weights that the
+    next batch may begin with are sent before: after the update on the batch before that one.
+    """
+
+    def __init__(self, slots: Any) -> None:
+        self._slots = slots
+        self._held = 0
+
+    def put(self, step: int, block: bool = True) -> None:
+        """Hold a slot."""
+        self._held += 1
+
+    def free(self, step: int) -> None:
+        """After the update `step`."""
+        for _ in range(self._held):
+            self._slots.put(step)
+        self._held = 0
 
 
 class BatchesAhead:

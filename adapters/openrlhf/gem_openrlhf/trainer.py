@@ -19,7 +19,7 @@ from gem_core.training.playing import prepare_process
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
-from gem_openrlhf.ahead import Batch, BatchesAhead
+from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
 from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT
@@ -179,14 +179,25 @@ class _Broadcast(ppo_trainer.BasePPOTrainer):
 class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
     """The training half of asynchronous training: OpenRLHF's `TrainingActor`."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.args.gem.max_staleness and together(self.args):
+            self.rollout_slots = HeldSlots(self.rollout_slots)
+
+    def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
+        """Train on a batch. A batch may begin then."""
+        status, step = super().train_step(rollout_samples, global_step)
+        if isinstance(self.rollout_slots, HeldSlots):
+            self.rollout_slots.free(step)
+        return status, step
+
 
 @ray.remote
 class TurnSamplesActor(_GenerateSamplesActor):
     """The sampling half of asynchronous training: OpenRLHF's `GenerateSamplesActor`.
 
-    With partial rollouts, a batch begins as soon as the training has a slot for it, while the slowest episodes of those
-    before are under way. OpenRLHF's own loop waits for them. It remains where weights cannot change within an episode,
-    and where a filter draws more tasks for a batch, which would be later ones.
+    With partial rollouts, a batch begins as soon as there is a slot for it, while the slowest episodes of those before
+    are under way. OpenRLHF's own loop waits for them. It remains where weights cannot change within an episode.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -197,7 +208,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
     def fit(self, episode: int, total_consumed_prompts: int) -> None:
         """Sample until no task is left, and close the environments."""
         try:
-            if self._partial_rollout and not self.args.algo.dynamic_filtering_enable:
+            if together(self.args):
                 self._fit_ahead(episode, total_consumed_prompts)
             else:
                 super().fit(episode, total_consumed_prompts)

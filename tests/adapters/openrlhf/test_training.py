@@ -259,7 +259,7 @@ def test_rows_of_episodes_train_on_sampled_ids(critic: Run):
 
 @pytest.fixture(scope="module")
 def ahead(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Four batches of `Gated.LATER` tasks, two of which may be under way."""
+    """Four batches of four tasks. The first episode ends only once the third batch has begun."""
     flags = [
         *("--gem.env", "test:Gated-v0"),
         *("--gem.eval_env", "game:Corridor-v0"),
