@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import threading
 import time
 import zlib
 from collections import defaultdict
@@ -103,7 +105,26 @@ class Wander(Babble):
         return opening
 
 
+class Gated(Babble):
+    """The episode that begins first in a process ends only after `LATER` others have begun."""
+
+    LATER = 8
+    _numbers = itertools.count()
+    _have_begun = threading.Event()
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        self._number = next(self._numbers)
+        if self._number >= self.LATER:
+            self._have_begun.set()
+        return super().reset(seed=seed)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        if self._number == 0 and not self._have_begun.wait(60):
+            raise RuntimeError(f"{self.LATER} others have not begun")
+        return super().step(action)
+
+
 def register() -> None:
     """Register the environments in this process."""
-    for kind in (Babble, Fragile, Hostile, Chatty, Wander):
+    for kind in (Babble, Fragile, Hostile, Chatty, Wander, Gated):
         gem_core.register(f"test:{kind.__name__}-v0", kind)

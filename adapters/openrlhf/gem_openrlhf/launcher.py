@@ -23,6 +23,7 @@ from gem_core.registry import advantage_spec
 from gem_core.training.cleanup import clean_up_after_this_process
 from gem_core.training.ray_errors import own_errors
 from gem_core.training.report import curve_at_the_end
+from gem_openrlhf.ahead import together
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings, parse, usage
@@ -126,8 +127,9 @@ def _prepare(
     settings = dataclasses.replace(settings, **folders)
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
-    if settings.max_staleness:  # the queue begins a batch only when that many batches before it have been taken
-        args.train.async_enable, args.train.async_queue_size = True, settings.max_staleness
+    if settings.max_staleness:
+        # A batch begins only when that many batches before it have been taken, or when all before those have trained.
+        args.train.async_enable, args.train.async_queue_size = True, settings.max_staleness + together(args)
     args.train.agent_func_path = str(agent)
     # OpenRLHF creates a critic for `gae`. Its own estimators are not used.
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from openrlhf.trainer.ppo_utils import samples_generator
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from torchdata.stateful_dataloader import StatefulDataLoader
@@ -18,6 +20,7 @@ class TurnSamplesGenerator(SamplesGenerator):
 
     eval_metrics: dict[str, float]
     """The results of the last evaluation."""
+    _tasks: Iterator[Any] | None = None
 
     @classmethod
     def instead_of(cls, other: SamplesGenerator) -> TurnSamplesGenerator:
@@ -29,6 +32,23 @@ class TurnSamplesGenerator(SamplesGenerator):
             tokenizer=other.tokenizer,
             vllm_engines=other.vllm_engines,
         )
+
+    def begin(self, **generate_kwargs: Any) -> list[Any]:
+        """Begin the episodes of the next batch.
+
+        Returns:
+            Ray's references to the responses, one per task. None is left at the end of the data, which then begin anew.
+        """
+        self._tasks = self._tasks or iter(self.prompts_dataloader)
+        prompts, labels, images, _ = samples_generator._collect_prompt_batch(self._tasks, self.args.rollout.batch_size)
+        if not prompts:
+            self._tasks = None
+            return []
+        return self._dispatch_prompts_to_vllm(prompts, labels, images=images, **generate_kwargs)
+
+    def read(self, responses: Sequence[dict[str, Any]], **generate_kwargs: Any) -> list[Experience]:
+        """The samples of a task's response."""
+        return [self._process_response_into_experience(response, **generate_kwargs) for response in responses]
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> list[Experience]:
         """The samples of an evaluation, with success as the reward."""

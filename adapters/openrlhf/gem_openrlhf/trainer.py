@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from gem_core.training.playing import prepare_process
 from gem_core.training.report import RunReport
 from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
+from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
 from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT
@@ -176,10 +179,26 @@ class _Broadcast(ppo_trainer.BasePPOTrainer):
 class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
     """The training half of asynchronous training: OpenRLHF's `TrainingActor`."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.args.gem.max_staleness and together(self.args):
+            self.rollout_slots = HeldSlots(self.rollout_slots)
+
+    def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
+        """Train on a batch. A batch may begin then."""
+        status, step = super().train_step(rollout_samples, global_step)
+        if isinstance(self.rollout_slots, HeldSlots):
+            self.rollout_slots.free(step)
+        return status, step
+
 
 @ray.remote
 class TurnSamplesActor(_GenerateSamplesActor):
-    """The sampling half of asynchronous training: OpenRLHF's `GenerateSamplesActor`."""
+    """The sampling half of asynchronous training: OpenRLHF's `GenerateSamplesActor`.
+
+    With partial rollouts, a batch begins as soon as there is a slot for it, while the slowest episodes of those before
+    are under way. OpenRLHF's own loop waits for them. It remains where weights cannot change within an episode.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -189,9 +208,54 @@ class TurnSamplesActor(_GenerateSamplesActor):
     def fit(self, episode: int, total_consumed_prompts: int) -> None:
         """Sample until no task is left, and close the environments."""
         try:
-            super().fit(episode, total_consumed_prompts)
+            if together(self.args):
+                self._fit_ahead(episode, total_consumed_prompts)
+            else:
+                super().fit(episode, total_consumed_prompts)
         finally:
             _close_environments(self.samples_generator.vllm_engines)
+
+    def _fit_ahead(self, episode: int, consumed: int) -> None:
+        """As OpenRLHF's `fit`, with as many batches under way as there are slots. Each holds its slot, so the queue,
+        which has as many places, never blocks a delivery."""
+        read = functools.partial(self.samples_generator.read, **self.generate_kwargs)
+        ahead = BatchesAhead(read, self._deliver)
+        while episode < self.args.train.num_episodes:
+            slot = self.rollout_slots.actor.get.remote()
+            ahead.play(until=slot)
+            step: Any = ray.get(slot)
+            if self._should_eval(step) and not self._eval_just_done:
+                self._evaluate(step, ahead)
+                continue
+            self._eval_just_done = False
+            if responses := self.samples_generator.begin(**self.generate_kwargs):
+                consumed += len(responses)
+                ahead.add(Batch(responses, self._states(episode, consumed)))
+            else:
+                self.rollout_slots.put(step)
+                episode += 1
+        ahead.play()
+        self.rollout_queue.put("done")
+
+    def _evaluate(self, step: int, ahead: BatchesAhead) -> None:
+        """Evaluate while nothing else is under way and no weights change."""
+        self._last_eval_step, self._eval_just_done = step, True
+        ray.get(self.vllm_lock.acquire.remote())
+        try:
+            ahead.play()
+            metrics = self._run_eval()
+        finally:
+            ray.get(self.vllm_lock.release.remote())
+        self.rollout_queue.put(("eval", step, metrics))
+
+    def _states(self, episode: int, consumed: int) -> dict[str, Any]:
+        """What OpenRLHF needs to continue after the tasks that have been drawn."""
+        state = self.prompts_dataloader.state_dict()
+        return {"episode": episode, "total_consumed_prompts": consumed, "data_loader_state_dict": state}
+
+    def _deliver(self, batch: Batch) -> None:
+        seconds = time.monotonic() - batch.began
+        self.rollout_queue.put((batch.samples, batch.states, None, seconds))
 
     def _run_eval(self) -> dict[str, float]:
         return {**super()._run_eval(), **self.samples_generator.eval_metrics}

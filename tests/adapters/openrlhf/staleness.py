@@ -13,7 +13,8 @@ from training_run import SECONDS
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 
-def test_the_bound_holds_for_fifty_updates(model_folder: Path, tmp_path: Path):
+@pytest.mark.parametrize("more", [[], ["--train.partial_rollout_enable"]], ids=["one batch", "batches together"])
+def test_the_bound_holds_for_fifty_updates(more: list[str], model_folder: Path, tmp_path: Path):
     flags = [
         *("--gem.env", "test:Babble-v0"),
         *("--gem.steps", str(UPDATES)),
@@ -24,5 +25,6 @@ def test_the_bound_holds_for_fifty_updates(model_folder: Path, tmp_path: Path):
         *("--train.micro_batch_size", "2"),
         *("--algo.kl.init_coef", "0"),
         *("--ckpt.save_steps", "-1"),
+        *more,
     ]
     assert_bounded(train(tmp_path, model_folder, [*COMMON, *flags]), bound=2, batch=8)

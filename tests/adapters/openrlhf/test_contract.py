@@ -16,7 +16,7 @@ from openrlhf.trainer.ppo_trainer import BasePPOTrainer, compute_eval_metrics, p
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
-from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator, _collect_prompt_batch
 from openrlhf.trainer.ray import launcher, ppo_actor, ppo_critic, vllm_engine
 from openrlhf.utils import agent, loss_utils
 from openrlhf.utils.config import hierarchize
@@ -192,6 +192,37 @@ def test_evaluation():
         says(trainer.fit, "self.save_logs_and_checkpoints(global_step, status, client_states)")
     assert parameters(BasePPOTrainer.save_best_checkpoint)[:3] == ["self", "eval_metrics", "global_step"]
     assert parameters(BasePPOTrainer.save_logs_and_checkpoints)[:3] == ["self", "global_step", "logs_dict"]
+
+
+# -- batches under way together: ahead.py, and TurnSamplesActor -------------------------------------------------------
+
+
+def test_each_batch_holds_a_slot_until_the_training_takes_it():
+    says(
+        ASYNCHRONOUS.__init__,
+        "self.rollout_queue = Queue(maxsize=queue_size)",
+        "self.rollout_slots = Queue(maxsize=queue_size)",
+        "for _ in range(queue_size): self.rollout_slots.put(0, block=True)",
+    )
+    says(
+        TRAINING.fit,
+        "payload = self.rollout_queue.get(block=True)",
+        'if payload == "done": break',
+        "_, eval_step, eval_metrics = payload",
+        "rollout_samples, client_states, filter_pass_rate, generation_time = payload",
+        "self.rollout_slots.put(global_step, block=True)",
+        "status, global_step = self.train_step(rollout_samples, global_step)",
+    )
+    says(
+        SAMPLING.fit,
+        "if self._should_eval(global_step) and not self._eval_just_done:",
+        'self.rollout_queue.put(("eval", global_step, eval_metrics), block=True)',
+        '"episode": episode, "total_consumed_prompts": total_consumed_prompts, "data_loader_state_dict": ',
+        'self.rollout_queue.put("done", block=True)',
+    )
+    assert parameters(_collect_prompt_batch) == ["dataloader_iter", "num_prompts"]
+    says(_collect_prompt_batch, "return prompts, labels, images, exhausted")
+    says(SamplesGenerator._dispatch_prompts_to_vllm, "for idx, (prompt, label, img) in enumerate(", "return refs")
 
 
 # -- a step: trainer.py, experience.py --------------------------------------------------------------------------------

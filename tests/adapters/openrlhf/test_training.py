@@ -254,6 +254,55 @@ def test_rows_of_episodes_train_on_sampled_ids(critic: Run):
     assert trained == sampled
 
 
+# -- batches under way together, with partial rollouts -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ahead(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Four batches of four tasks. The first episode ends only once the third batch has begun."""
+    flags = [
+        *("--gem.env", "test:Gated-v0"),
+        *("--gem.eval_env", "game:Corridor-v0"),
+        *("--gem.eval_episodes", "4"),
+        *("--gem.steps", "4"),
+        *("--gem.max_staleness", "2"),
+        "--train.partial_rollout_enable",
+        *("--rollout.batch_size", "4"),
+        *("--rollout.micro_batch_size", "2"),
+        *("--train.batch_size", "4"),
+        *("--train.micro_batch_size", "2"),
+        *("--algo.kl.init_coef", "0"),
+        *("--eval.steps", "2"),
+        *("--eval.n_samples_per_prompt", "1"),
+        *("--ckpt.save_steps", "2"),
+        *("--ckpt.best_metric_key", "none"),
+    ]
+    return train(tmp_path_factory.mktemp("ahead"), model_folder, [*COMMON, *flags])
+
+
+def test_a_batch_begins_while_an_episode_of_another_is_under_way(ahead: Run):
+    assert ahead.code == 0, ahead.output[-3000:]
+    assert all(line["env/errors"] == 0 for line in ahead.metrics)
+
+
+def test_batches_that_are_under_way_together_train_in_the_order_of_their_tasks(ahead: Run):
+    records = open_records(ahead.folder / "records")
+    trained = (one for one in read_episodes(records.path) if one.trained is not None)
+    batches = sorted((one.trained.update, one.episode.slot) for one in trained)
+    assert batches == [(1 + number // 4, number) for number in range(16)]
+
+
+def test_a_checkpoint_knows_nothing_of_batches_that_have_not_trained(ahead: Run):
+    (path,) = (ahead.folder / "checkpoints").glob("_actor/global_step2/mp_rank_00_model_states.pt")
+    states = torch.load(path, weights_only=False)
+    assert states["total_consumed_prompts"] == 8
+    assert states["data_loader_state_dict"]["_num_yielded"] == 8
+
+
+def test_evaluations_wait_for_what_is_under_way(ahead: Run):
+    assert [line["step"] for line in ahead.metrics if "eval_episode/success" in line]
+
+
 # -- resumed, with more rows than turns --------------------------------------------------------------------------------
 
 
@@ -305,7 +354,9 @@ def test_rows_without_a_trained_token_change_nothing(resumed: Run):
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "updates"), [("hostile", {1, 2, 3}), ("critic", {1, 2, 3}), ("resumed", {4})])
+@pytest.mark.parametrize(
+    ("name", "updates"), [("hostile", {1, 2, 3}), ("critic", {1, 2, 3}), ("resumed", {4}), ("ahead", {1, 2, 3, 4})]
+)
 def test_records_have_the_numbers_of_the_loss(name: str, updates: set[int], request: pytest.FixtureRequest):
     run: Run = request.getfixturevalue(name)
     records = open_records(run.folder / "records")
@@ -330,7 +381,7 @@ def test_records_have_the_numbers_of_the_loss(name: str, updates: set[int], requ
         assert found[number] == {ids: len(one) for ids, one in in_loss[number].items()}
 
 
-@pytest.mark.parametrize(("name", "bound"), [("hostile", 1), ("critic", 0), ("resumed", 0)])
+@pytest.mark.parametrize(("name", "bound"), [("hostile", 1), ("ahead", 2), ("critic", 0), ("resumed", 0)])
 def test_no_sample_is_older_than_the_bound(name: str, bound: int, request: pytest.FixtureRequest):
     run: Run = request.getfixturevalue(name)
     records = open_records(run.folder / "records")

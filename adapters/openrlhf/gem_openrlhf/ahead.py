@@ -1,0 +1,93 @@
+"""Batches that OpenRLHF's engines play at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+
+def together(args: Any) -> bool:
+    """Whether OpenRLHF's arguments allow several batches to be under way."""
+    # A filter draws more tasks for a batch, which would be those of later ones.
+    return bool(args.train.partial_rollout_enable and not args.algo.dynamic_filtering_enable)
+
+
+@dataclass
+class Batch:
+    """Tasks whose episodes have begun."""
+
+    responses: Sequence[Any]
+    """Ray's references, one per task."""
+    states: dict[str, Any]
+    """What OpenRLHF needs to continue after this batch."""
+    samples: list[Experience] = field(default_factory=list[Experience])
+    """Those of the episodes that are over."""
+    began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.left = len(self.responses)
+        """Tasks whose episodes are not over."""
+
+
+class HeldSlots:
+    """OpenRLHF's slots for batches, as its training sees them. They become free after an update instead of before.
+
+    OpenRLHF's loop frees a slot when it takes a batch, so the next batch waits until one is over. The weights that the
+    next batch may begin with are sent before: after the update on the batch before that one.
+    """
+
+    def __init__(self, slots: Any) -> None:
+        self._slots = slots
+        self._held = 0
+
+    def put(self, step: int, block: bool = True) -> None:
+        """Hold a slot."""
+        self._held += 1
+
+    def free(self, step: int) -> None:
+        """After the update `step`."""
+        for _ in range(self._held):
+            self._slots.put(step)
+        self._held = 0
+
+
+class BatchesAhead:
+    """Episodes of several batches, under way together. Batches are delivered in the order in which they began.
+
+    Args:
+        read: makes a task's samples of its response.
+        deliver: takes a batch whose episodes are over.
+    """
+
+    def __init__(self, read: Callable[[Any], list[Experience]], deliver: Callable[[Batch], None]) -> None:
+        self._read = read
+        self._deliver = deliver
+        self._batches: deque[Batch] = deque()
+        self._batch_of: dict[Any, Batch] = {}
+
+    def add(self, batch: Batch) -> None:
+        """A batch that has begun."""
+        self._batches.append(batch)
+        self._batch_of.update(dict.fromkeys(batch.responses, batch))
+
+    def play(self, until: Any | None = None) -> None:
+        """Read responses and deliver batches until all are over, or until a reference of Ray is ready."""
+        awaited = [] if until is None else [until]
+        while waiting := [*awaited, *self._batch_of]:
+            ((ready,), _) = ray.wait(waiting)
+            if ready == until:
+                return
+            self._take(ready)
+
+    def _take(self, response: Any) -> None:
+        batch = self._batch_of.pop(response)
+        batch.samples += self._read(ray.get(response))
+        batch.left -= 1
+        while self._batches and not self._batches[0].left:
+            self._deliver(self._batches.popleft())
