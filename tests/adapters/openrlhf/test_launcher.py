@@ -79,6 +79,32 @@ def test_completed_arguments(
         assert len({row[found.data.input_key] for row in rows}) == count
 
 
+@pytest.mark.parametrize(
+    ("flags", "size"),
+    [
+        ([], 2),
+        (["--train.partial_rollout_enable"], 3),  # slots that become free after an update
+        (["--train.partial_rollout_enable", "--algo.dynamic_filtering_enable"], 2),
+    ],
+)
+def test_the_queue_bounds_staleness(
+    run: Callable[..., None],
+    arguments: Callable[..., Any],
+    model_folder: Path,
+    tmp_path: Path,
+    flags: list[str],
+    size: int,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    model = f"--actor.model_name_or_path={model_folder}"
+    args = arguments(model, "--ckpt.path", str(tmp_path), "--rollout.n_samples_per_prompt", "2", *flags)
+    monkeypatch.setattr(config, "hierarchize", lambda made: made)
+    made: list[Any] = []
+    run(lambda: made.append(config.hierarchize(args)), "--gem.max_staleness", "2")
+    (found,) = made
+    assert (found.train.async_enable, found.train.async_queue_size) == (True, size)
+
+
 def test_the_error_that_stopped_the_run_is_raised(run):
     def command() -> None:
         inner = RayTaskError(
