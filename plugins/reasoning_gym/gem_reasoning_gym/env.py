@@ -10,7 +10,7 @@ from gem_core.errors import EnvError
 from gem_grading import grade
 from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
-from gem_reasoning_gym.scoring import function_name
+from gem_reasoning_gym.scoring import compared, compares, function_name
 
 LONGEST = 32_768
 """Characters of an answer; those of reasoning-gym's own answers stay below 5,000."""
@@ -88,6 +88,7 @@ class ReasoningGym(Env):
             raise EnvError(f"size must be a number of entries from 1 to {HIGHEST}, or None, not {size!r}")
         self._size = size
         self._definition = Definition.of(dataset, settings)
+        self._compares = compares(self._definition, published)
         self._grader = function_name(self._definition, published)
         self._data_seed = data_seed
         self._next = 0
@@ -153,6 +154,8 @@ class ReasoningGym(Env):
     def _score(self, answer: str) -> tuple[float, str | None]:
         if len(answer) > LONGEST:
             return 0.0, f"the answer has {len(answer)} characters, and {LONGEST} are graded"
+        if self._compares:
+            return compared(answer, self._entry), None
         value, error = grade(self._grader, answer, self._entry)
         # An answer that took hold of its process may have said anything.
         if error is None and isinstance(value, float) and 0 <= value <= 1:

@@ -19,8 +19,11 @@ from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.testing import check_env
 from gem_grading import Grade
 from gem_reasoning_gym import env as module
+from gem_reasoning_gym import scoring
+from gem_reasoning_gym.entries import DATASETS, Definition, entry
 from gem_reasoning_gym.names import _OF_0_1_25, VERSIONED, names, registered
 from gem_reasoning_gym.ordered import ORDERED
+from gem_reasoning_gym.scoring import compared, compares, function_name
 
 NAMES = sorted(names())
 # Words, numbers, tables; oracles that are told and that are not; sympy, eval, numpy's generators; made at once.
@@ -280,6 +283,25 @@ def test_an_answer_that_makes_the_scoring_raise_costs_the_answer() -> None:
     assert reward == 0.0
     assert info["success"] is False
     assert info["grading_error"].startswith("ValueError")
+
+
+def test_what_only_compares_is_scored_as_in_a_process_of_its_own() -> None:
+    definitions = [Definition.of(name, {}) for name in DATASETS if name != "composite"]
+    comparing = [definition for definition in definitions if compares(definition, published=False)]
+    assert len(comparing) > 30
+    for definition in comparing:
+        score = getattr(scoring, function_name(definition, published=False).partition(":")[2])
+        first = entry(definition, 42, 0)
+        for answer in (first["answer"], f"It is {first['answer']}.", "banana", "", first["answer"].upper()):
+            assert compared(answer, first) == score(answer, first), (definition.name, answer)
+
+
+def test_what_only_compares_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "grade", None)
+    env = opened("leg_counting")
+    env.reset(index=0)
+    right = entry(Definition.of("leg_counting", {}), 42, 0)["answer"]
+    assert env.step(f"\\boxed{{{right}}}")[1] == 1.0
 
 
 @pytest.mark.parametrize("forged", [7.0, -1.0, float("nan"), "1", True, None, [1.0]], ids=repr)
