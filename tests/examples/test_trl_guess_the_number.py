@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from scripts import answer_of
+from scripts import answer_of, run_one_after_another
 
 from gem_core.records import read_episodes
 
@@ -47,24 +46,14 @@ OTHERS = {
     "mixture": ["qa:Sample", "rg:simple_equations", "game:TowerofHanoi-v0-easy"],
 }
 FLAGS = ["--updates", "2", "--episodes", "6", "--warm-start-steps", "5"]
-ONE_AFTER_ANOTHER = """
-import json, runpy, sys
-example, *runs = sys.argv[1:]
-for flags in runs:
-    sys.argv[1:] = json.loads(flags)
-    runpy.run_path(example, run_name="__main__")
-"""
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run for each of `OTHERS`, all by one process: its imports take most of the time."""
     folder = tmp_path_factory.mktemp("others")
-    runs = [json.dumps(["--env", *env_ids, *FLAGS, "--output", name]) for name, env_ids in OTHERS.items()]
-    command = [sys.executable, "-c", ONE_AFTER_ANOTHER, shutil.copy(EXAMPLE, folder), *runs]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    flags = {name: ["--env", *env_ids, *FLAGS, "--output", name] for name, env_ids in OTHERS.items()}
+    run_one_after_another([(EXAMPLE, each) for each in flags.values()], folder)
     return folder
 
 
