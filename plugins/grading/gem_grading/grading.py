@@ -27,6 +27,8 @@ _STALLS = 10
 """How many times its CPU time a call may take in all, beside what it waits for a core."""
 _MOST_MEMORY = 1 << 44
 _CHUNK = 1 << 16
+_LEAST_PAUSE = 0.05
+"""Seconds between two looks at the clock of a process, which may wait with little of its time left."""
 _NAMESPACES = True
 """Whether the server makes use of them where there are any; tests try without."""
 
@@ -183,7 +185,7 @@ class _Conversation:
                 left = min(self._timeout - age.cpu, _STALLS * self._timeout - age.seconds)
                 if left <= 0:
                     return Grade(None, f"time limit: no result within {self._timeout:g} s of CPU time")
-                deadline = time.monotonic() + left
+                deadline = time.monotonic() + max(left, _LEAST_PAUSE)
             elif not ready:
                 # The server knows how much CPU time its process had, and answers once it is done with importing. A
                 # machine that is busy, or stands still for a second, makes no answer wrong.
