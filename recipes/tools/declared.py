@@ -27,7 +27,7 @@ RECIPE: Mapping[str, Any] = {
     "per_device_train_batch_size": 64,
     "max_completion_length": 18,
     "learning_rate": 1e-3,
-    "max_steps": 40,
+    "max_steps": 120,
     "measure": "tools",
     "eval_env": [CALCULATION],
     "eval_episodes": 256,
