@@ -31,9 +31,10 @@ from gem_core.specs import EnvSpec
 from gem_core.testing import ConformanceError, EnvConformance, IsolatedPluginManager, check_env, checks
 from gem_core.testing.play import Subject
 
-GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
-if sys.version_info[:2] != (3, 11):  # elsewhere one version of each game: a fault of Python's shows in any of them
-    GAMES = [*{env_id.partition("-v")[0]: env_id for env_id in reversed(GAMES)}.values()]
+SPECS = [registration.spec for registration in manager.registrations("gem_envs", "game")]
+if sys.version_info[:2] != (3, 11):  # elsewhere one id of each class: a fault of Python's shows in any of them
+    SPECS = [*{spec.entry_point: spec for spec in reversed(SPECS)}.values()]
+GAMES = [spec.id for spec in SPECS]
 
 
 @pytest.mark.parametrize("env_id", GAMES)

@@ -36,10 +36,11 @@ class Batch:
 
 
 class HeldSlots:
-    """OpenRLHF's slots for batches, as its training sees them. They become free after an update instead of before.
+    """OpenRLHF's slots for batches, as its training sees them. They become free after the update on their batch.
 
-    OpenRLHF's loop frees a slot when it takes a batch, so the next batch waits until one is over. The weights that the
-    next batch may begin with are sent before: after the update on the batch before that one.
+    OpenRLHF has `k` slots, and frees one when the training takes a batch. So batch `n` begins only when all episodes of
+    batch `n - k` are over. The weights that it may begin with are there before, after the update on batch `n - k - 1`.
+    With `k + 1` slots that become free then, tokens are as old, and the slowest episodes of batch `n - k` delay nothing.
     """
 
     def __init__(self, slots: Any) -> None:
@@ -51,7 +52,7 @@ class HeldSlots:
         self._held += 1
 
     def free(self, step: int) -> None:
-        """After the update `step`."""
+        """Free what is held, after the update `step`."""
         for _ in range(self._held):
             self._slots.put(step)
         self._held = 0
@@ -76,18 +77,20 @@ class BatchesAhead:
         self._batches.append(batch)
         self._batch_of.update(dict.fromkeys(batch.responses, batch))
 
-    def play(self, until: Any | None = None) -> None:
-        """Read responses and deliver batches until all are over, or until a reference of Ray is ready."""
+    def play(self, until: Any | None = None, *, deliver: bool = True) -> None:
+        """Read responses until all are there, or until a reference of Ray is ready; and deliver batches that are over."""
         awaited = [] if until is None else [until]
         while waiting := [*awaited, *self._batch_of]:
             ((ready,), _) = ray.wait(waiting)
             if ready == until:
                 return
-            self._take(ready)
+            batch = self._batch_of.pop(ready)
+            batch.samples += self._read(ray.get(ready))
+            batch.left -= 1
+            if deliver:
+                self.deliver()
 
-    def _take(self, response: Any) -> None:
-        batch = self._batch_of.pop(response)
-        batch.samples += self._read(ray.get(response))
-        batch.left -= 1
+    def deliver(self) -> None:
+        """Deliver the batches that are over, up to the first that is not."""
         while self._batches and not self._batches[0].left:
             self._deliver(self._batches.popleft())

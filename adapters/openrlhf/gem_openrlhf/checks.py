@@ -205,7 +205,7 @@ def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
     stale, queue = settings.max_staleness, args.train.async_queue_size
     if stale and args.train.async_enable and queue != stale:
         raise SettingsError(
-            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds the same. Leave out "
+            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds the age of tokens, too. Leave out "
             "--train.async_enable and --train.async_queue_size."
         )
     tokens, context = args.rollout.max_new_tokens, args.data.max_len

@@ -128,7 +128,7 @@ def _prepare(
     folder = Path(args.ckpt.path).resolve()
     args.gem = settings
     if settings.max_staleness:
-        # A batch begins only when that many batches before it have been taken, or when all before those have trained.
+        # `together` has one slot more, and each slot becomes free later: after the update on its batch.
         args.train.async_enable, args.train.async_queue_size = True, settings.max_staleness + together(args)
     args.train.agent_func_path = str(agent)
     # OpenRLHF creates a critic for `gae`. Its own estimators are not used.

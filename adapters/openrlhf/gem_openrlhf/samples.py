@@ -37,13 +37,10 @@ class TurnSamplesGenerator(SamplesGenerator):
         """Begin the episodes of the next batch.
 
         Returns:
-            Ray's references to the responses, one per task. None is left at the end of the data, which then begin anew.
+            Ray's references to the responses, one per task; none at the end of the data.
         """
         self._tasks = self._tasks or iter(self.prompts_dataloader)
         prompts, labels, images, _ = samples_generator._collect_prompt_batch(self._tasks, self.args.rollout.batch_size)
-        if not prompts:
-            self._tasks = None
-            return []
         return self._dispatch_prompts_to_vllm(prompts, labels, images=images, **generate_kwargs)
 
     def read(self, responses: Sequence[dict[str, Any]], **generate_kwargs: Any) -> list[Experience]:

@@ -185,11 +185,19 @@ class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
             self.rollout_slots = HeldSlots(self.rollout_slots)
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
-        """Train on a batch. A batch may begin then."""
+        """Train on a batch, and free its slot."""
         status, step = super().train_step(rollout_samples, global_step)
+        self._free_slots(step)
+        return status, step
+
+    def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
+        """OpenRLHF's method for the metrics of an evaluation. Frees its slot, which no update follows."""
+        super().save_best_checkpoint(eval_metrics, global_step, client_states)
+        self._free_slots(client_states["global_step"])
+
+    def _free_slots(self, step: int) -> None:
         if isinstance(self.rollout_slots, HeldSlots):
             self.rollout_slots.free(step)
-        return status, step
 
 
 @ray.remote
@@ -220,7 +228,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
         which has as many places, never blocks a delivery."""
         read = functools.partial(self.samples_generator.read, **self.generate_kwargs)
         ahead = BatchesAhead(read, self._deliver)
-        while episode < self.args.train.num_episodes:
+        while True:
             slot = self.rollout_slots.actor.get.remote()
             ahead.play(until=slot)
             step: Any = ray.get(slot)
@@ -231,9 +239,9 @@ class TurnSamplesActor(_GenerateSamplesActor):
             if responses := self.samples_generator.begin(**self.generate_kwargs):
                 consumed += len(responses)
                 ahead.add(Batch(responses, self._states(episode, consumed)))
-            else:
+            else:  # no task is left; there is one pass over them
                 self.rollout_slots.put(step)
-                episode += 1
+                break
         ahead.play()
         self.rollout_queue.put("done")
 
@@ -242,11 +250,12 @@ class TurnSamplesActor(_GenerateSamplesActor):
         self._last_eval_step, self._eval_just_done = step, True
         ray.get(self.vllm_lock.acquire.remote())
         try:
-            ahead.play()
+            ahead.play(deliver=False)  # otherwise the trainer would save later weights as those of this evaluation
             metrics = self._run_eval()
         finally:
             ray.get(self.vllm_lock.release.remote())
         self.rollout_queue.put(("eval", step, metrics))
+        ahead.deliver()
 
     def _states(self, episode: int, consumed: int) -> dict[str, Any]:
         """What OpenRLHF needs to continue after the tasks that have been drawn."""

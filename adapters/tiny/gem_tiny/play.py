@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,8 @@ from gem_core.vector import Autoreset, VectorEnv, make_vec
 LONGEST_PLAY = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
 
-SECONDS = 300.0
-"""Time limit of an episode, in seconds."""
+SECONDS = 60.0
+"""Seconds after which an episode is abandoned. An environment that hangs is given up after twice as many."""
 
 _EPISODE = "gem_tiny_episode"
 
@@ -56,7 +57,7 @@ def random_play(
         seed=seed,
         wrappers=[*wrappers, _RandomPlayer],
         env_kwargs=env_kwargs,
-        failures=FailurePolicy(timeout=SECONDS),
+        failures=FailurePolicy(timeout=2 * SECONDS),
     ) as vec:
         for number in itertools.count():
             if episode := _episode(vec, number % len(env_ids)):
@@ -82,7 +83,8 @@ class _RandomPlayer(Wrapper):
         observation, info = self._first
         turns: list[RandomTurn] = []
         done = False
-        while not done and len(turns) < LONGEST_PLAY:
+        end = time.monotonic() + SECONDS
+        while not done and len(turns) < LONGEST_PLAY and time.monotonic() < end:
             own = self.env.sample_random_action()
             shown, _, terminated, truncated, after = self.env.step(own)
             turns.append(RandomTurn(observation, info, own))

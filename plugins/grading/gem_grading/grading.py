@@ -184,7 +184,9 @@ class _Conversation:
                 age = Age.decoded(message)
                 left = min(self._timeout - age.cpu, _STALLS * self._timeout - age.seconds)
                 if left <= 0:
-                    return Grade(None, f"time limit: no result within {self._timeout:g} s of CPU time")
+                    waited = age.cpu < self._timeout
+                    spent = f"{_STALLS * self._timeout:g} s" if waited else f"{self._timeout:g} s of CPU time"
+                    return Grade(None, f"time limit: no result within {spent}")
                 deadline = time.monotonic() + max(left, _LEAST_PAUSE)
             elif not ready:
                 # The server knows how much CPU time its process had, and answers once it is done with importing. A

@@ -48,7 +48,7 @@ class MathEnv(QuestionEnv):
             counts by what is in it.
         published: give the verdict that published results rest on: equal texts, numbers or values, and math-verify
             where they leave it open. It accepts some wrong answers (docs/environments.md).
-        timeout: seconds that math-verify may take for a published verdict; where it fails or takes longer,
+        timeout: seconds of CPU time that math-verify may take for a published verdict; where it fails or takes longer,
             `info["grading_error"]` says why.
 
     The others, and the errors: see `gem_questions.env.QuestionEnv`.

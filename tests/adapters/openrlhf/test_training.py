@@ -299,8 +299,11 @@ def test_a_checkpoint_knows_nothing_of_batches_that_have_not_trained(ahead: Run)
     assert states["data_loader_state_dict"]["_num_yielded"] == 8
 
 
-def test_evaluations_wait_for_what_is_under_way(ahead: Run):
-    assert [line["step"] for line in ahead.metrics if "eval_episode/success" in line]
+def test_weights_do_not_change_during_an_evaluation(ahead: Run):
+    assert [line["step"] for line in ahead.metrics if "eval_episode/success" in line] == [2]
+    evaluated = [episode for episode in ahead.episodes if episode.env_id == "game:Corridor-v0"]
+    assert len(evaluated) == 4
+    assert len({version for episode in evaluated for version in episode.version_counts()}) == 1
 
 
 # -- resumed, with more rows than turns --------------------------------------------------------------------------------

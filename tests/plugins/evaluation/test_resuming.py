@@ -52,11 +52,14 @@ class Forks:
     def __init__(self, arguments: list[str]) -> None:
         pipe, command = subprocess.PIPE, [sys.executable, "-c", FORKS, "eval", *arguments]
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self._run: Path | None = None
 
     def __enter__(self) -> Forks:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._run is not None:  # the test has failed
+            self.kill(self._run)
         self._process.communicate()
 
     def start(self) -> Path:
@@ -64,12 +67,14 @@ class Forks:
         assert self._process.stdin is not None
         self._process.stdin.write("r")
         self._process.stdin.flush()
-        return Path("/proc") / self._line()
+        self._run = Path("/proc") / self._line()
+        return self._run
 
     def kill(self, run: Path) -> None:
         """End the run, if it has not ended, and wait for its end."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(run.name), signal.SIGKILL)
+        self._run = None
         assert self._line() == "ended"
 
     def _line(self) -> str:
