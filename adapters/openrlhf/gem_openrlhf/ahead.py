@@ -40,7 +40,7 @@ class HeldSlots:
 
     OpenRLHF has `k` slots, and frees one when the training takes a batch. So batch `n` begins only when all episodes of
     batch `n - k` are over. The weights that it may begin with are there before, after the update on batch `n - k - 1`.
-    With `k + 1` slots that become free then, tokens are as old, and the slowest episodes of batch `n - k` delay nothing.
+    With `k + 1` slots that become free then, tokens are as old, and no batch waits for the slowest episodes of another.
     """
 
     def __init__(self, slots: Any) -> None:
@@ -78,7 +78,7 @@ class BatchesAhead:
         self._batch_of.update(dict.fromkeys(batch.responses, batch))
 
     def play(self, until: Any | None = None, *, deliver: bool = True) -> None:
-        """Read responses until all are there, or until a reference of Ray is ready; and deliver batches that are over."""
+        """Read responses, and deliver batches that are over, until all are read or until a reference of Ray is ready."""
         awaited = [] if until is None else [until]
         while waiting := [*awaited, *self._batch_of]:
             ((ready,), _) = ray.wait(waiting)

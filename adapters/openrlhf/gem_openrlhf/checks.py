@@ -205,8 +205,8 @@ def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
     stale, queue = settings.max_staleness, args.train.async_queue_size
     if stale and args.train.async_enable and queue != stale:
         raise SettingsError(
-            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds the age of tokens, too. Leave out "
-            "--train.async_enable and --train.async_queue_size."
+            f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds staleness, too. "
+            "Leave out --train.async_enable and --train.async_queue_size."
         )
     tokens, context = args.rollout.max_new_tokens, args.data.max_len
     settings.rollout(tokens, context, limits=f"--rollout.max_new_tokens {tokens} with --data.max_len {context}")

@@ -24,7 +24,7 @@ class ReasoningGym(Env):
     | --- | --- | --- |
     | has a box | the data set's score, 0 to 1 | terminated and truncated, as upstream |
     | has none, or it is not closed | 0 | the same, `info["invalid_action"]` |
-    | is too long, takes two seconds of CPU time to grade, or makes the scoring raise | 0 | the same, `info["grading_error"]` |
+    | is too long, takes two seconds of CPU, or makes the scoring raise | 0 | the same, `info["grading_error"]` |
 
     `info["score"]` is the score, and `info["success"]` says that it is 1: many data sets pay a part for less.
 
