@@ -78,7 +78,7 @@ class BatchesAhead:
         self._batch_of.update(dict.fromkeys(batch.responses, batch))
 
     def play(self, until: Any | None = None, *, deliver: bool = True) -> None:
-        """Read responses, and deliver batches that are over, until all are read or until a reference of Ray is ready."""
+        """Read responses, and deliver batches that are over, until all are read or a reference of Ray is ready."""
         awaited = [] if until is None else [until]
         while waiting := [*awaited, *self._batch_of]:
             ((ready,), _) = ray.wait(waiting)

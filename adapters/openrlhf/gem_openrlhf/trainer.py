@@ -179,10 +179,12 @@ class _Broadcast(ppo_trainer.BasePPOTrainer):
 class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
     """The training half of asynchronous training: OpenRLHF's `TrainingActor`."""
 
+    _held: HeldSlots | None = None
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.args.gem.max_staleness and together(self.args):
-            self.rollout_slots = HeldSlots(self.rollout_slots)
+            self.rollout_slots = self._held = HeldSlots(self.rollout_slots)
 
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on a batch, and free its slot."""
@@ -196,8 +198,8 @@ class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
         self._free_slots(client_states["global_step"])
 
     def _free_slots(self, step: int) -> None:
-        if isinstance(self.rollout_slots, HeldSlots):
-            self.rollout_slots.free(step)
+        if self._held is not None:
+            self._held.free(step)
 
 
 @ray.remote
