@@ -21,6 +21,9 @@ Does reinforcement learning with a tool end above reinforcement learning without
 All cells of a seed begin with the same weights, which have seen how programs and answers are written: programs with
 random operators, and answers that copy what a program printed (`recipes/tools/format.py`). `paid-tool` pays 0.1 for
 each program that ends well, besides the 1 for the right answer. `recipes/tools/declared.py` says everything else.
+
+Without the tool, these weights are never right: a program is an invalid action there, and a copied number of the
+question is not the answer. So training without it has nothing to strengthen, and must find answers by chance.
 """
 
 
@@ -63,7 +66,7 @@ def _after(runs: Sequence[Result]) -> list[float]:
 
 def _sentences(cells: Mapping[str, Sequence[Result]]) -> str:
     """What the tool brings, and what its reward adds."""
-    pairs = {"training with the tool": ("tool", "no-tool"), "the reward for programs": ("paid-tool", "tool")}
+    pairs = {"the tool": ("tool", "no-tool"), "the reward for programs": ("paid-tool", "tool")}
     return "\n".join(f"- {_sentence(what, cells, *pair)}" for what, pair in pairs.items())
 
 
@@ -71,9 +74,13 @@ def _sentence(what: str, cells: Mapping[str, Sequence[Result]], one: str, other:
     runs = [cells.get(name, []) for name in (one, other)]
     if min(map(len, runs)) < pages.LEAST:
         return f"Too few runs for a statement on {what}."
-    gap = difference(_after(runs[0]), _after(runs[1]))
+    gap = difference(_gains(runs[0]), _gains(runs[1]))
     verdict = "raises" if gap.low > 0 else "lowers" if gap.high < 0 else "does not demonstrably change"
     return (
-        f"{what[0].upper()}{what[1:]} {verdict} the share of right answers: {gap.value:+.2f} "
+        f"{what[0].upper()}{what[1:]} {verdict} what training adds to the share of right answers: {gap.value:+.2f} "
         f"[{gap.low:+.2f}, {gap.high:+.2f}] for `{one}` against `{other}`, by Welch's interval of the difference."
     )
+
+
+def _gains(runs: Sequence[Result]) -> list[float]:
+    return [after - run.before[SUCCESS] for after, run in zip(_after(runs), runs, strict=True)]
