@@ -45,17 +45,17 @@ class HeldSlots:
 
     def __init__(self, slots: Any) -> None:
         self._slots = slots
-        self._held = 0
+        self._held: list[int] = []
 
     def put(self, step: int, block: bool = True) -> None:
-        """Hold a slot."""
-        self._held += 1
+        """Hold a slot, given back after `step` updates."""
+        self._held.append(step)
 
-    def free(self, step: int) -> None:
-        """Free what is held, after the update `step`."""
-        for _ in range(self._held):
-            self._slots.put(step)
-        self._held = 0
+    def free(self, updates: int = 0) -> None:
+        """Free what is held, after more updates."""
+        for step in self._held:
+            self._slots.put(step + updates)
+        self._held.clear()
 
 
 class BatchesAhead:

@@ -189,17 +189,17 @@ class TurnTrainingActor(_TurnTraining, _TrainingActor, _Broadcast):
     def train_step(self, rollout_samples: list[Experience], global_step: int) -> tuple[dict[str, Any], int]:
         """Train on a batch, and free its slot."""
         status, step = super().train_step(rollout_samples, global_step)
-        self._free_slots(step)
+        self._free_slots(step - global_step)
         return status, step
 
     def save_best_checkpoint(self, eval_metrics: dict[str, float], global_step: int, client_states: Any = None) -> None:
         """OpenRLHF's method for the metrics of an evaluation. Frees its slot, which no update follows."""
         super().save_best_checkpoint(eval_metrics, global_step, client_states)
-        self._free_slots(client_states["global_step"])
+        self._free_slots()
 
-    def _free_slots(self, step: int) -> None:
+    def _free_slots(self, updates: int = 0) -> None:
         if self._held is not None:
-            self._held.free(step)
+            self._held.free(updates)
 
 
 @ray.remote
@@ -252,7 +252,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
         self._last_eval_step, self._eval_just_done = step, True
         ray.get(self.vllm_lock.acquire.remote())
         try:
-            ahead.play(deliver=False)  # otherwise the trainer would save later weights as those of this evaluation
+            ahead.play(deliver=False)  # what is over now would train before the result is known
             metrics = self._run_eval()
         finally:
             ray.get(self.vllm_lock.release.remote())
