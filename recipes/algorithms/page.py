@@ -79,11 +79,10 @@ def _tasks(by_task: Grouped) -> str:
             "success at the end",
             "turns played",
             "CPU s of a run",
+            "return at equal turns",
         ]
         equal = _at_equal_turns(cells)
-        parts.append(
-            f"### {task}\n\n{pages.table([*head, 'return at equal turns'], [[*row, equal[row[0]]] for row in rows])}"
-        )
+        parts.append(f"### {task}\n\n{pages.table(head, [[*row, equal[row[0]]] for row in rows])}")
         parts.append(_sentence(task, cells) + "\n")
     return "\n".join(parts)
 

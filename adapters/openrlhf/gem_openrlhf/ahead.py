@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,17 +22,13 @@ def together(args: Any) -> bool:
 class Batch:
     """Tasks whose episodes have begun."""
 
-    responses: Sequence[Any]
-    """Ray's references, one per task."""
+    waiting: set[Any]
+    """Ray's references to the responses that are not read, one per task."""
     states: dict[str, Any]
     """What OpenRLHF needs to continue after this batch."""
     samples: list[Experience] = field(default_factory=list[Experience])
     """Those of the episodes that are over."""
     began: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.left = len(self.responses)
-        """Tasks whose episodes are not over."""
 
 
 class HeldSlots:
@@ -52,7 +48,7 @@ class HeldSlots:
         self._held.append(step)
 
     def free(self, updates: int = 0) -> None:
-        """Free what is held, after more updates."""
+        """Free what is held, with the number of updates since it was put."""
         for step in self._held:
             self._slots.put(step + updates)
         self._held.clear()
@@ -75,7 +71,7 @@ class BatchesAhead:
     def add(self, batch: Batch) -> None:
         """A batch that has begun."""
         self._batches.append(batch)
-        self._batch_of.update(dict.fromkeys(batch.responses, batch))
+        self._batch_of.update(dict.fromkeys(batch.waiting, batch))
 
     def play(self, until: Any | None = None, *, deliver: bool = True) -> None:
         """Read responses, and deliver batches that are over, until all are read or a reference of Ray is ready."""
@@ -86,11 +82,11 @@ class BatchesAhead:
                 return
             batch = self._batch_of.pop(ready)
             batch.samples += self._read(ray.get(ready))
-            batch.left -= 1
+            batch.waiting.remove(ready)
             if deliver:
                 self.deliver()
 
     def deliver(self) -> None:
         """Deliver the batches that are over, up to the first that is not."""
-        while self._batches and not self._batches[0].left:
+        while self._batches and not self._batches[0].waiting:
             self._deliver(self._batches.popleft())

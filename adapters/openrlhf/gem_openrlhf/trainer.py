@@ -240,7 +240,7 @@ class TurnSamplesActor(_GenerateSamplesActor):
             self._eval_just_done = False
             if responses := self.samples_generator.begin(**self.generate_kwargs):
                 consumed += len(responses)
-                ahead.add(Batch(responses, self._states(episode, consumed)))
+                ahead.add(Batch({*responses}, self._states(episode, consumed)))
             else:  # no task is left; there is one pass over them
                 self.rollout_slots.put(step)
                 break
