@@ -1,10 +1,10 @@
 """Learning while sampling runs ahead in TRL, with and without a correction, beside the synchronous run.
 
     python benchmarks/lag_seeds.py [--tasks corridor guess] [--seeds 3] [--lags 1 4] [--correction tis] \\
-        [--output runs/lag_seeds] [--minutes 9]
+        [--learning-rate 3e-4] [--updates 80] [--output runs/lag_seeds] [--minutes 9]
 
-Settings are those of `benchmarks/curves.py`; all runs of a task start from the same warm-started weights. How old the
-tokens are depends on how fast sampler and trainer are, up to the bound, so the mean staleness is printed, too.
+Other settings are those of `benchmarks/curves.py`; all runs of a task start from the same warm-started weights. How old
+the tokens are depends on how fast sampler and trainer are, up to the bound, so the mean staleness is printed, too.
 
 Settings of these runs are kept in the output folder, and a series does not continue with others.
 Each run that ends adds a line to `runs.jsonl` in the output folder, and runs that have one are not repeated. After
@@ -41,12 +41,14 @@ class Options:
     seeds: int = 3
     lags: tuple[int, ...] = (1, 4)
     correction: str = "tis"
+    learning_rate: float = 3e-4
+    updates: int = 80
     output: Path = Path("runs/lag_seeds")
     minutes: float = 9.0
 
 
 def main(options: Options) -> None:
-    keep(options.output, settings())
+    keep(options.output, settings(options))
     torch.set_num_threads(1)
     ends = time.monotonic() + 60 * options.minutes
     ways = [(0, "none"), *((lag, one) for lag in options.lags for one in ("none", options.correction))]
@@ -58,15 +60,20 @@ def main(options: Options) -> None:
         if time.monotonic() > ends:
             break
         line = {"task": task, "seed": seed, "lag": lag, "correction": correction}
-        line |= measure(warm_model(options.output, task), task, seed, lag, correction)
+        line |= measure(options, warm_model(options.output, task), task, seed, lag, correction)
         with (options.output / "runs.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
     report(options, ways, finished(options.output))
 
 
-def settings() -> dict[str, Any]:
+def settings(options: Options) -> dict[str, Any]:
     """What every run of a task is made with, by `task.name`. All else is in the lines of the results."""
-    return {f"{task}.{name}": value for task, own in TASKS.items() for name, value in {**SHARED, **own}.items()}
+    return {f"{task}.{name}": value for task in TASKS for name, value in task_settings(options, task).items()}
+
+
+def task_settings(options: Options, task: str) -> dict[str, Any]:
+    """The settings of `benchmarks/curves.py` with the learning rate and the updates of these runs."""
+    return {**SHARED, **TASKS[task], "learning_rate": options.learning_rate, "updates": options.updates}
 
 
 def finished(folder: Path) -> dict[tuple[str, int, int, str], dict[str, Any]]:
@@ -87,12 +94,12 @@ def warm_model(output: Path, task: str) -> Path:
     return folder
 
 
-def measure(start: Path, task: str, seed: int, lag: int, correction: str) -> dict[str, float]:
+def measure(options: Options, start: Path, task: str, seed: int, lag: int, correction: str) -> dict[str, float]:
     """One run: mean staleness, success of all updates and of the last ten, and CPU seconds."""
     model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
     used = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        own = {**SHARED, **TASKS[task], "folder": folder, "seed": seed}
+        own = {**task_settings(options, task), "folder": folder, "seed": seed}
         more = {"max_staleness": lag, "correction": correction, "disable_tqdm": True}
         lines = train(model, AutoTokenizer.from_pretrained(start), own, **more)
     success = [line["episode/success"] for line in lines]
