@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +40,16 @@ def missing_from(extra: str) -> list[str]:
 
 def _origin() -> dict[str, Any]:
     """Where pip installed this distribution from (PEP 610); empty for a package index."""
+    import importlib.metadata  # see `gem_core.plugins`
+
     text = importlib.metadata.distribution(_NAME).read_text("direct_url.json")
     return json.loads(text) if text else {}
 
 
 def _requirements(extra: str) -> list[Requirement]:
     """What an extra adds on this Python and platform; nothing for an extra that there is not."""
+    import importlib.metadata
+
     from packaging.requirements import Requirement
 
     found = map(Requirement, importlib.metadata.requires(_NAME) or ())
@@ -60,6 +63,8 @@ def _plain(requirement: Requirement) -> str:
 
 
 def _is_installed(distribution: str) -> bool:
+    import importlib.metadata
+
     try:
         importlib.metadata.distribution(distribution)
     except importlib.metadata.PackageNotFoundError:

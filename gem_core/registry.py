@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
@@ -80,6 +79,8 @@ def provenance(env_id: str) -> Provenance:
 
 
 def _with_version(distribution: str) -> str:
+    import importlib.metadata  # see `gem_core.plugins`
+
     try:
         return f"{distribution} {importlib.metadata.version(distribution)}"
     except importlib.metadata.PackageNotFoundError:

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ ESTIMATORS: dict[str, Estimator] = {**BATCHWISE, **GROUPWISE, **TURNWISE, "gae":
 NORMALIZED = {"rebn": rebn, "rebn_loo": rebn_loo, "grpo": grpo, **TURNWISE}
 
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
-prop = settings(deadline=None, max_examples=30)
+prop = settings(deadline=None, max_examples=examples(30))
 
 
 @dataclass(frozen=True)

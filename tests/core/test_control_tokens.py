@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from chat_families import FAMILIES
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers
@@ -19,7 +20,7 @@ from gem_core.rollout import ChatTemplate, Conversation
 from gem_core.tools import Function, Tool, ToolEnv
 from gem_core.wrappers import HistoryMode, ObservationHistory
 
-prop = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+prop = settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 histories = pytest.mark.parametrize("history", [None, 1, 2, 3])
 roles = pytest.mark.parametrize("role", ["user", "tool"])
 

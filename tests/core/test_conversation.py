@@ -9,6 +9,7 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 # The tokenizers are built once for the session, so hypothesis may reuse the fixtures.
-prop = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+prop = settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 texts = st.text(alphabet=st.sampled_from("abc go left right 12 .\n<>\\{}é漢"), max_size=12)
 sampled = st.tuples(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), st.booleans())

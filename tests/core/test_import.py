@@ -59,6 +59,11 @@ def test_command_line_and_arrays_wait_until_they_are_used() -> None:
     assert not imported & {"numpy", "torch", "msgspec", "typer", "rich", "packaging", "transformers"}
 
 
+def test_a_worker_process_reads_no_metadata() -> None:
+    """It would take a sixth longer to start."""
+    assert "importlib.metadata" not in modules_imported_by("import gem_core.vector.worker, gem_core.registry")
+
+
 def test_rollouts_need_no_framework() -> None:
     imported = packages(modules_imported_by("import gem_core.rollout"))
     assert not imported & {"torch", "transformers", "tokenizers", "typer", "rich", "gem_games", "gem_trl"}

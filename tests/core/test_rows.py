@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from gem_core.errors import AdvantageError
 from gem_core.training.rows import Row, RowKind, TurnSpan, cut_rows, rows_of, state_of
 from gem_core.training.turn_table import TurnTable
 
-prop = settings(deadline=None, max_examples=80)
+prop = settings(deadline=None, max_examples=examples(80))
 kinds = pytest.mark.parametrize("kind", ["episode", "turn"])
 ids = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 drawn_turns = st.lists(st.tuples(st.booleans(), ids, ids), max_size=6)

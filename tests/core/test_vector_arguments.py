@@ -7,52 +7,26 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
+from vector_envs import Turns
 
 import gem_core
-from gem_core import Env, FailurePolicy, make_vec
+from gem_core import FailurePolicy, make_vec
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import MAX_ATTEMPTS
 from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task
+from gem_core.vector.pool import MAX_LOSSES
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 SEED = 4
-
-
-class Turns(Env):
-    """Lasts as many turns as it is told; fails, hangs or answers oddly where an action says so."""
-
-    def __init__(self, turns: int = 3, bad_openings: Sequence[int] = (), slow_openings: Sequence[int] = ()) -> None:
-        self.turns, self.bad, self.slow = turns, tuple(bad_openings), tuple(slow_openings)
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed in self.bad:
-            raise OSError("no level")
-        if seed in self.slow:
-            time.sleep(5)
-        self.left = self.turns
-        return "go", {}
-
-    def step(self, action: str) -> Any:
-        if action == "raise":
-            raise OSError("gone")
-        if action == "cancel":
-            raise asyncio.CancelledError
-        self.left -= 1
-        reward, over = {"text": ("3.5", False), "no": (1.0, "no")}.get(action, (1.0, self.left == 0))
-        return "on", reward, over, False, {}
-
-    def sample_random_action(self) -> str:
-        return "a"
 
 
 @pytest.fixture(autouse=True)
@@ -229,11 +203,12 @@ def test_an_ending_that_came_in_time_is_not_undone_by_the_opening_after_it() -> 
 
 
 def test_many_idle_workers_may_die_at_once() -> None:
-    with vector(8, backend="process", workers=8) as vec:
+    many = MAX_LOSSES + 1  # more than one worker may lose in a row
+    with vector(many, backend="process", workers=many) as vec:
         vec.reset()
         for worker in vec._workers.values():
             os.kill(worker.process.pid, signal.SIGKILL)
-        assert vec.step(["a"] * 8)[1].tolist() == [1.0] * 8
+        assert vec.step(["a"] * many)[1].tolist() == [1.0] * many
         assert vec.statistics["demo-arguments:Turns-v0"].failures == 0
 
 

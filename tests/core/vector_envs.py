@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import itertools
@@ -51,6 +52,34 @@ class Hashed(Walk):
     def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
         return " ".join({f"word {number}" for number in range(20)}), {}
+
+
+class Turns(Env):
+    """Lasts as many turns as it is told; fails, hangs or answers oddly where an action says so."""
+
+    def __init__(self, turns: int = 3, bad_openings: Sequence[int] = (), slow_openings: Sequence[int] = ()) -> None:
+        self.turns, self.bad, self.slow = turns, tuple(bad_openings), tuple(slow_openings)
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed in self.bad:
+            raise OSError("no level")
+        if seed in self.slow:
+            time.sleep(5)
+        self.left = self.turns
+        return "go", {}
+
+    def step(self, action: str) -> Any:
+        if action == "raise":
+            raise OSError("gone")
+        if action == "cancel":
+            raise asyncio.CancelledError
+        self.left -= 1
+        reward, over = {"text": ("3.5", False), "no": (1.0, "no")}.get(action, (1.0, self.left == 0))
+        return "on", reward, over, False, {}
+
+    def sample_random_action(self) -> str:
+        return "a"
 
 
 class Troubled(Walk):

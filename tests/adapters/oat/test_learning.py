@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts import answer_of
 from training_run import EXAMPLES, WITHOUT_THE_CLONE, assert_success_rose, copied, keep_for_viewer
+
+from gem_cpu.oat import FLAGS
 
 EXAMPLE = EXAMPLES / "oat_guess_the_number.py"
 CORRIDOR = {
@@ -48,8 +51,10 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     assert not [*(tmp_path / "temporary").glob("tiny*")]
 
 
-def test_wrong_flags_give_clear_errors(tmp_path: Path):
-    unknown = run([str(EXAMPLE), "--env", "game:Corridor-v0", "--hystory", "2"], tmp_path)
+def test_wrong_flags_give_clear_errors(monkeypatch: pytest.MonkeyPatch):
+    # In this process, which `conftest` has prepared: a new one would import Oat again.
+    monkeypatch.setattr("gem_cpu.oat.prepare", lambda: [*FLAGS])
+    unknown = answer_of(EXAMPLE, "--env", "game:Corridor-v0", "--hystory", "2")
     assert unknown.returncode == 2
     assert "hystory" in unknown.stdout + unknown.stderr
 
