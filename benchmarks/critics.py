@@ -1,7 +1,6 @@
 """Does the critic of each framework learn? Explained variance of the returns in the corridor, with `gae`.
 
-    python benchmarks/critics.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON \\
-        [--seeds 0 1] [--critic-learning-rate 1e-3]
+    python benchmarks/critics.py --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON [--seeds 0 1]
 
 Each framework runs in its own virtual environment, one run after another, from the same weights on disk. Prints for
 each run `critic/explained_variance`, which is measured before the critic learns from the batch: of the first update,
@@ -61,8 +60,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", required=True, metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--updates", type=int, default=30)
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
+    parser.add_argument("--updates", type=int, default=40)
+    parser.add_argument("--learning-rate", type=float, default=2e-4)
     parser.add_argument("--critic-learning-rate", type=float, default=1e-3)
     parser.add_argument("--output", default="runs/critics", help="existing runs are not repeated")
     return parser.parse_args()
