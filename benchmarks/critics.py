@@ -39,13 +39,14 @@ def main() -> None:
         "learning_rate": options.learning_rate,
         "critic_learning_rate": options.critic_learning_rate,
     }
+    seeds: list[int] = options.seeds
     builder = oldest(pythons.values())
     follow_orphans()
-    for (framework, python), seed in itertools.product(pythons.items(), options.seeds):
+    for framework, seed in itertools.product(pythons, seeds):
         folder = output / f"{framework}-{seed}"
         if not (folder / "metrics.jsonl").exists():
             weights = model(output / f"model-{seed}", settings, seed, builder)
-            run(python, framework, {**settings, "seed": seed, "model": str(weights)}, folder)
+            run(pythons[framework], framework, {**settings, "seed": seed, "model": str(weights)}, folder)
         lines = metrics(folder)
         explained = [line[EXPLAINED] for line in lines if EXPLAINED in line]
         success = statistics.fmean(line["episode/success"] for line in lines[-5:])
@@ -60,7 +61,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", required=True, metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--updates", type=int, default=40)
+    parser.add_argument("--updates", type=int, default=60)
     parser.add_argument("--learning-rate", type=float, default=2e-4)
     parser.add_argument("--critic-learning-rate", type=float, default=1e-3)
     parser.add_argument("--output", default="runs/critics", help="existing runs are not repeated")
