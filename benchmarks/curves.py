@@ -20,8 +20,9 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 from matplotlib.figure import Figure
@@ -53,14 +54,16 @@ def main() -> None:
     options = _options()
     pythons = dict(pair.split("=", 1) for pair in options.python)
     output = Path(options.output).resolve()
-    builder = min(pythons.values(), key=_transformers)  # all releases read what the oldest one writes
+    builder = oldest(pythons.values())
     curves: dict[str, dict[str, dict[int, Curve]]] = {}
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans, for example Ray's, become our children
+    follow_orphans()
     for task, (framework, python), seed in itertools.product(options.tasks, pythons.items(), options.seeds):
         folder = output / f"{task}-{framework}-{seed}"
         if not (folder / "metrics.jsonl").exists():
-            _run(python, framework, task, seed, _model(output, task, seed, builder), folder)
-        curve = [line["episode/success"] for line in _metrics(folder)]
+            settings: dict[str, Any] = {**TASKS[task], **SHARED, "seed": seed}
+            weights = model(output / f"model-{task}-{seed}", settings, seed, builder)
+            run(python, framework, {**settings, "model": str(weights)}, folder)
+        curve = [line["episode/success"] for line in metrics(folder)]
         curves.setdefault(task, {}).setdefault(framework, {})[seed] = curve
     _report(curves)
     _report_costs(output, options.tasks, [*pythons], options.seeds)
@@ -76,11 +79,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _model(output: Path, task: str, seed: int, python: str) -> Path:
+def follow_orphans() -> None:
+    """Make orphans of later runs, for example Ray's, our children, so that their costs are counted."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def oldest(pythons: Iterable[str]) -> str:
+    """The one with the oldest transformers: all releases read what it writes."""
+    return min(pythons, key=_transformers)
+
+
+def model(folder: Path, settings: Mapping[str, Any], seed: int, python: str) -> Path:
     """The weights that all frameworks start from."""
-    folder = output / f"model-{task}-{seed}"
     if not folder.exists():
-        settings = TASKS[task]
         arguments = [str(settings["env"]), str(settings["warm_start_steps"]), str(seed), str(folder)]
         subprocess.run([python, "-c", BUILD_MODEL, *arguments], check=True, env=_environment(python))
     return folder
@@ -91,14 +102,14 @@ def _transformers(python: str) -> Version:
     return Version(subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout)
 
 
-def _run(python: str, framework: str, task: str, seed: int, model: Path, folder: Path) -> None:
+def run(python: str, framework: str, settings: Mapping[str, Any], folder: Path) -> None:
+    """Train in a framework. The metrics, the log and the cost are in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {**TASKS[task], **SHARED, "seed": seed, "model": str(model), "folder": str(folder)}
-    script = [python, str(HERE / f"curves_{framework}.py"), json.dumps(settings)]
+    script = [python, str(HERE / f"curves_{framework}.py"), json.dumps({**settings, "folder": str(folder)})]
     with (folder / "log.txt").open("wb") as log:
         cost = _cost(psutil.Popen(script, env=_environment(python), stdout=log, stderr=subprocess.STDOUT))
     (folder / "cost.json").write_text(json.dumps(cost))
-    print(f"{task} {framework} seed {seed}: {cost['wall']:.0f} s, {cost['cpu']:.0f} s of CPU", flush=True)
+    print(f"{folder.name}: {cost['wall']:.0f} s, {cost['cpu']:.0f} s of CPU", flush=True)
 
 
 def _cost(program: psutil.Popen, patience: float = 60) -> dict[str, float]:
@@ -136,7 +147,8 @@ def _read_cpu(used: dict[psutil.Process, float]) -> bool:
     return alive
 
 
-def _metrics(folder: Path) -> list[dict[str, float]]:
+def metrics(folder: Path) -> list[dict[str, float]]:
+    """Each update's metrics."""
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
@@ -171,8 +183,8 @@ def _report_costs(output: Path, tasks: Sequence[str], frameworks: Sequence[str],
         print(f"\n{task}: updates, turns, wall seconds, CPU seconds of a run")
         for framework in frameworks:
             folders = [output / f"{task}-{framework}-{seed}" for seed in seeds]
-            updates = statistics.fmean(len(_metrics(folder)) for folder in folders)
-            turns = statistics.fmean(sum(line["rollout/turns"] for line in _metrics(folder)) for folder in folders)
+            updates = statistics.fmean(len(metrics(folder)) for folder in folders)
+            turns = statistics.fmean(sum(line["rollout/turns"] for line in metrics(folder)) for folder in folders)
             costs = [json.loads((folder / "cost.json").read_text()) for folder in folders]
             wall, cpu = (statistics.fmean(cost[key] for cost in costs) for key in ("wall", "cpu"))
             print(f"  {framework:8s} {updates:.0f} {turns:7.0f} {wall:7.0f} {cpu:7.0f}")

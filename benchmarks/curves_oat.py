@@ -39,6 +39,8 @@ def main(settings: dict[str, Any]) -> None:
         "--gpus": 1,
         "--save_path": f"{settings['folder']}/oat",
     }
+    if rate := settings.get("critic_learning_rate"):
+        values["--critic_learning_rate"] = rate
     sys.argv[1:] = [*flags, "--collocate", *(str(part) for pair in values.items() for part in pair)]
     if modules := settings.get("modules"):
         sys.argv += ["--modules", *modules]

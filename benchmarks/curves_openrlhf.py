@@ -32,6 +32,12 @@ def main(settings: dict[str, Any]) -> None:
         "--ckpt.path": f"{settings['folder']}/ckpt",
         "--ckpt.output_dir": f"{settings['folder']}/model",
     }
+    if rate := settings.get("critic_learning_rate"):
+        values |= {
+            "--critic.adam.lr": rate,
+            "--critic.lr_scheduler": "constant",
+            "--critic.max_norm": settings["clip"],
+        }
     flags = [part for name, value in values.items() for part in (name, str(value))]
     if modules := settings.get("modules"):
         flags += ["--gem.modules", *modules]

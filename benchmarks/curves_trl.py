@@ -41,6 +41,7 @@ def train(
         logging_steps=1,
         report_to="none",
         save_strategy="no",
+        **({"critic_learning_rate": rate} if (rate := settings.get("critic_learning_rate")) else {}),
         **more,
     )
     progress = ProgressCallback(settings["env"])

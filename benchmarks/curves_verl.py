@@ -28,6 +28,14 @@ def main(settings: dict[str, Any]) -> None:
         f"trainer.total_training_steps={settings['updates']}",
         "trainer.val_before_train=False",
     ]
+    if rate := settings.get("critic_learning_rate"):
+        flags += [
+            f"critic.model.path={settings['model']}",
+            f"critic.model.tokenizer_path={settings['model']}",
+            f"critic.optim.lr={rate}",
+            f"critic.optim.clip_grad={settings['clip']}",
+            "critic.optim.weight_decay=0",
+        ]
     with cpu.on_cpu() as needed:
         from gem_verl import compose, train
 
