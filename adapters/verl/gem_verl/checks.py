@@ -85,6 +85,7 @@ def check(config: DictConfig) -> GemSettings:
     _check_settings(settings, config)
     _check_groups(settings, config)
     _check_ahead(settings, config)
+    _check_separate(config)
     _check_loss(settings, config)
     for reason in [*_silent_changes(config), *_turn_row_reasons(settings, config)]:
         raise SettingsError(f"{reason} {SILENT}")
@@ -152,6 +153,23 @@ def _check_ahead(settings: GemSettings, config: DictConfig) -> None:
                 f"{written} decides which episodes are trained on, and so does gem.max_staleness="
                 f"{settings.max_staleness}. Leave one of them out"
             )
+
+
+def _check_separate(config: DictConfig) -> None:
+    if config.actor_rollout_ref.hybrid_engine:
+        return
+    rollout = config.actor_rollout_ref.rollout
+    for name in ("nnodes", "n_gpus_per_node"):
+        if rollout[name] < 1:
+            raise SettingsError(
+                f"actor_rollout_ref.rollout.{name}={rollout[name]}, but with actor_rollout_ref.hybrid_engine=False the "
+                "rollout servers have devices of their own. Give at least 1"
+            )
+    if rollout.checkpoint_engine.backend == "naive":
+        raise SettingsError(
+            "actor_rollout_ref.rollout.checkpoint_engine.backend=naive sends weights within a process, but with "
+            "actor_rollout_ref.hybrid_engine=False the rollout servers have processes of their own. Use nccl"
+        )
 
 
 def _check_loss(settings: GemSettings, config: DictConfig) -> None:

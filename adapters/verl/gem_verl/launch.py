@@ -79,4 +79,10 @@ class TaskRunner(_TaskRunner):
         """Train in this process."""
         import gem_verl.trainer  # noqa: F401  registers the trainer; here only, because it takes 150 MB
 
+        if not config.actor_rollout_ref.hybrid_engine:
+            from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
+
+            from gem_verl.separate import SeparateTurnTrainer
+
+            TRAINER_REGISTRY[CONFIG] = SeparateTurnTrainer
         super().run(config)

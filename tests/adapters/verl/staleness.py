@@ -12,11 +12,14 @@ from test_training import AHEAD, COMMON, model  # noqa: F401  a fixture
 from training_run import SECONDS
 from transformers import AutoModelForCausalLM
 
+from gem_cpu.verl.settings import separate
+
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 
-def test_the_bound_holds_for_fifty_updates(model: Path, tmp_path: Path):  # noqa: F811
-    flags = ["trainer.save_freq=-1", f"trainer.total_training_steps={UPDATES}", "actor_rollout_ref.actor.optim.lr=0.1"]
+@pytest.mark.parametrize("devices", [[], separate()], ids=["shared devices", "separate devices"])
+def test_the_bound_holds_for_fifty_updates(devices: list[str], model: Path, tmp_path: Path):  # noqa: F811
+    flags = [*devices, "trainer.save_freq=-1", f"trainer.total_training_steps={UPDATES}", "actor_rollout_ref.actor.optim.lr=0.1"]
     assert_bounded(train(tmp_path, model, [*COMMON, *AHEAD, *flags]), bound=2, batch=16)
 
 

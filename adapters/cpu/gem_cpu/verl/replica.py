@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import ray
@@ -19,6 +19,7 @@ from verl.utils.model import get_hf_auto_model_class
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+from verl.workers.rollout.utils import ensure_async_iterator
 
 from gem_core.training.pictures import LEAST_BIAS
 from gem_cpu.batching import Batcher, seed_from
@@ -42,19 +43,27 @@ class TransformersReplica(RolloutReplica):
 
 
 class WeightSender(BaseRollout):
-    """The rollout in the actor's worker: sends the weights to the server."""
+    """The rollout in the process that has the weights: sends them to the server.
+
+    Args:
+        replica_rank: the server's; by default that of this process, which trains.
+    """
+
+    def __init__(self, *args: Any, replica_rank: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.replica_rank = int(os.environ["RANK"]) if replica_rank is None else replica_rank
 
     async def update_weights(
         self,
-        weights: Iterator[tuple[str, torch.Tensor]],
+        weights: Iterator[tuple[str, torch.Tensor]] | AsyncIterator[tuple[str, torch.Tensor]],
         wire_format: str = "named_tensors",
         global_steps: int | None = None,
         **_: Any,
     ) -> None:
         if wire_format != "named_tensors":
             raise NotImplementedError(f"weights as {wire_format}")
-        whole = {name: weight.detach().cpu() for name, weight in weights}
-        server = ray.get_actor(_server_name(int(os.environ["RANK"])))
+        whole = {name: weight.detach().cpu() async for name, weight in ensure_async_iterator(weights)}
+        server = ray.get_actor(_server_name(self.replica_rank))
         await server.load.remote(whole, global_steps)
 
     async def resume(self, tags: list[str]) -> None:

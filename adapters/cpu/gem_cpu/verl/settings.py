@@ -94,3 +94,20 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
             f"{engine}.use_torch_compile=False",  # takes half a minute, and needs a C++ compiler
         ]
     return config
+
+
+def separate(ranks: int = 1, servers: int = 1) -> list[str]:
+    """The Hydra overrides, after those of `overrides`, for rollout servers in processes of their own.
+
+    Args:
+        ranks: number of processes that train.
+        servers: number of rollout servers.
+    """
+    return [
+        "actor_rollout_ref.hybrid_engine=False",
+        "actor_rollout_ref.rollout.nnodes=1",
+        f"actor_rollout_ref.rollout.n_gpus_per_node={servers}",
+        "actor_rollout_ref.rollout.checkpoint_engine.backend=gloo",
+        "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=gem_cpu.verl.gloo",
+        f"ray_kwargs.ray_init.num_gpus={ranks + servers}",
+    ]
