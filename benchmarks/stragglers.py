@@ -7,8 +7,8 @@ A step of an environment takes a lognormal time (median 0.2 s, 99th percentile 1
 to 8 turns. A generation takes a fixed time per token, and an update a fixed time. All three are sleeps, so a busy
 machine changes little, and different runs play the same episodes with the same latencies.
 
-`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl` and `openrlhf` are
-real trainings of a tiny model, with the sleeps added; `--python` names the Python of their environments. Frameworks and
+`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl`, `verl_separate`
+(with devices of their own for its servers) and `openrlhf` are real trainings of a tiny model, with the sleeps added; `--python` names the Python of their environments. Frameworks and
 lags run one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
 
 A sampler works from the beginning to the end of a call; so does a trainer. The shares of the whole run are of the time
@@ -197,9 +197,10 @@ def save_model(folder: Path) -> None:
     made.save_pretrained(folder)
 
 
-def verl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
-    """verl's trainer on a CPU: sampling stops during updates, because both share the devices."""
+def verl(folder: Path, lag: int, first_come: bool, updates: int, *, own_devices: bool = False) -> None:
+    """verl's trainer on a CPU. On shared devices, sampling stops during updates."""
     from gem_cpu.processes import python_path
+    from gem_cpu.verl import separate
 
     save_model(folder / "model")
     settings = {
@@ -219,7 +220,8 @@ def verl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
         "trainer.total_training_steps": updates,
         "trainer.val_before_train": False,
     }
-    command = [sys.executable, "-m", "gem_cpu.verl", "1", *(f"{name}={value}" for name, value in settings.items())]
+    flags = [*(f"{name}={value}" for name, value in settings.items()), *(separate() if own_devices else [])]
+    command = [sys.executable, "-m", "gem_cpu.verl", "1", *flags]
     environment = {**os.environ, "PYTHONPATH": python_path(Path(__file__).parent)}
     subprocess.run(command, env=environment, check=True)
 
@@ -298,6 +300,7 @@ FRAMEWORKS: dict[str, Callable[[Path, int, bool, int], None]] = {
     "simulated": simulated,
     "trl": trl,
     "verl": verl,
+    "verl_separate": functools.partial(verl, own_devices=True),
     "openrlhf": openrlhf,
 }
 

@@ -12,7 +12,7 @@ from test_training import AHEAD, COMMON, model  # noqa: F401  a fixture
 from training_run import SECONDS
 from transformers import AutoModelForCausalLM
 
-from gem_cpu.verl.settings import separate
+from gem_cpu.verl import separate
 
 pytestmark = pytest.mark.timeout(SECONDS * 2)
 

@@ -30,10 +30,13 @@ from training_run import (
     assert_gradient,
     assert_policy_gradient,
     assert_summaries_were_trained,
+    token_logprobs,
 )
+from transformers import AutoModelForCausalLM
 
 from gem_core.records import open_records
 from gem_core.seeding import derive_seed
+from gem_cpu.verl import separate as separate_devices
 from gem_tiny import tiny_model
 
 pytestmark = [pytest.mark.timeout(SECONDS * 2), pytest.mark.uncertain("a real run: Ray has its own time limits")]
@@ -313,24 +316,44 @@ def ahead(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(tmp_path_factory.mktemp("ahead"), model, [*COMMON, *AHEAD])
 
 
-def test_samples_are_at_most_as_old_as_the_bound(ahead: Run):
+@pytest.fixture(scope="module")
+def separate(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The rollout server has a process of its own, as with devices of its own."""
+    flags = [*COMMON, *AHEAD, *separate_devices(), "trainer.total_training_steps=3"]
+    return train(tmp_path_factory.mktemp("separate"), model, flags)
+
+
+on_each = pytest.mark.parametrize(("name", "updates"), [("ahead", 5), ("separate", 3)])
+"""The runs that sample ahead, on the devices that train and on others."""
+
+
+@on_each
+def test_samples_are_at_most_as_old_as_the_bound(name: str, updates: int, request: pytest.FixtureRequest):
+    ahead: Run = request.getfixturevalue(name)
     assert ahead.code == 0, ahead.output[-3000:]
+    assert len(ahead.metrics) == updates
     summaries = [one for one in open_records(ahead.folder / "records").summaries if one.summary.turns]
     oldest = max(one.staleness for one in summaries if one.staleness is not None)
     assert oldest <= 2
     assert oldest == max(line["staleness/max"] for line in ahead.metrics)
 
 
-def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(ahead: Run):
+@on_each
+def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(
+    name: str, updates: int, request: pytest.FixtureRequest
+):
+    ahead: Run = request.getfixturevalue(name)
     records = open_records(ahead.folder / "records")
-    episodes = assert_whole_run(records, "verl", updates=5)
-    assert sorted(one.episode.slot for one in episodes) == [*range(80)]
+    episodes = assert_whole_run(records, "verl", updates=updates)
+    assert sorted(one.episode.slot for one in episodes) == [*range(16 * updates)]
     assert all(one.summary.update == one.episode.slot // 16 + 1 for one in episodes)
     recorded = [turn for one in episodes for turn in turns_in_record(one)]
     assert_same_numbers(recorded, turns_in_loss(ahead.folder), within=1e-6)
 
 
-def test_each_token_has_the_version_that_sampled_it(ahead: Run):
+@on_each
+def test_each_token_has_the_version_that_sampled_it(name: str, updates: int, request: pytest.FixtureRequest):
+    ahead: Run = request.getfixturevalue(name)
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"]), one["version"]) for one in ahead.sampled if one["ids"])
     recorded: Counter[tuple[tuple[int, ...], tuple[int, ...], int]] = Counter()
     for episode in ahead.episodes:
@@ -342,8 +365,10 @@ def test_each_token_has_the_version_that_sampled_it(ahead: Run):
     assert recorded == sampled
 
 
-def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path):
+@on_each
+def test_the_loss_of_each_token_has_the_truncated_ratio(name: str, updates: int, request: pytest.FixtureRequest):
     """verl's correction, from the formula and from the weights after a step."""
+    ahead: Run = request.getfixturevalue(name)
     folder = ahead.folder / "checkpoints"
     stale = [number for number, line in enumerate(ahead.metrics, 1) if line["staleness/max"]]
     names = ("response_mask", "rollout_log_probs", "old_log_probs", "rollout_is_weights")
@@ -360,6 +385,24 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run, model: Path)
     batch = ahead.batches[step - 1]
     before, after = (folder / f"global_step_{number}" / "actor" / "huggingface" for number in (step - 1, step))
     assert_gradient(before, after, weighted_rows(batch), 16 * 6)
+
+
+def test_a_server_has_the_weights_of_its_version(separate: Run):
+    """The sampler's log-probabilities of a response of each version are those of the checkpoint."""
+    responses: dict[int, tuple[list[int], list[float]]] = {}
+    for episode in separate.episodes:
+        for turn in episode.turns:
+            if len(turn.versions) == 1 and (sampled := episode.response_logprobs(turn)) is not None:
+                ids = [*episode.prompt_ids(turn), *episode.response_ids(turn)]
+                responses.setdefault(turn.versions[0][0], (ids, [*sampled]))
+    assert {0, 1} <= responses.keys()
+    for version in responses.keys() - {0}:
+        ids, sampled = responses[version]
+        saved = separate.folder / "checkpoints" / f"global_step_{version}" / "actor" / "huggingface"
+        policy = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32)
+        with torch.no_grad():
+            logprobs = token_logprobs(policy, torch.tensor(ids))
+        assert torch.allclose(logprobs[-len(sampled) :], torch.tensor(sampled), atol=1e-4)
 
 
 def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
