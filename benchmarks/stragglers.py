@@ -7,14 +7,15 @@ A step of an environment takes a lognormal time (median 0.2 s, 99th percentile 1
 to 8 turns. A generation takes a fixed time per token, and an update a fixed time. All three are sleeps, so a busy
 machine changes little, and different runs play the same episodes with the same latencies.
 
-`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl`, `verl_separate`
-(with devices of their own for its servers) and `openrlhf` are real trainings of a tiny model, with the sleeps added; `--python` names the Python of their environments. Frameworks and
-lags run one after the other; `--at-once` runs all of them at the same time, because they mostly wait.
+`simulated` has gem-core's collector and its thread, and sleeps as sampler and trainer. `trl`, `verl` and `openrlhf` are
+real trainings of a tiny model, with the sleeps added; `verl_separate` is verl with a process of its own for sampling.
+`--python` names the Python of their environments. Frameworks and lags run one after the other; `--at-once` runs all of
+them at the same time, because they mostly wait.
 
 A sampler works from the beginning to the end of a call; so does a trainer. The shares of the whole run are of the time
 from the first call of the sampler to the end of the last update. The steady shares leave out the start and the end of a
 run: they are of the time from the beginning of the first update to the beginning of the last one before which a batch
-may still be begun. With verl both share the devices, so `either` says how long these work. Lag 0 is synchronous.
+may still be begun. In `verl` both share the devices, so `either` says how long these work. Lag 0 is synchronous.
 `first come` is the synchronous run with `min_generation_batch=1`.
 
 Also printed: the Kolmogorov-Smirnov test of the lengths of episodes that reached training against those of all episodes

@@ -19,7 +19,12 @@ pytestmark = pytest.mark.timeout(SECONDS * 2)
 
 @pytest.mark.parametrize("devices", [[], separate()], ids=["shared devices", "separate devices"])
 def test_the_bound_holds_for_fifty_updates(devices: list[str], model: Path, tmp_path: Path):  # noqa: F811
-    flags = [*devices, "trainer.save_freq=-1", f"trainer.total_training_steps={UPDATES}", "actor_rollout_ref.actor.optim.lr=0.1"]
+    flags = [
+        *devices,
+        "trainer.save_freq=-1",
+        f"trainer.total_training_steps={UPDATES}",
+        "actor_rollout_ref.actor.optim.lr=0.1",
+    ]
     assert_bounded(train(tmp_path, model, [*COMMON, *AHEAD, *flags]), bound=2, batch=16)
 
 

@@ -15,6 +15,7 @@ import transfer_queue
 from sources import parameters, says, source
 from tensordict import TensorDict
 from transfer_queue import KVBatchMeta
+from verl.checkpoint_engine import CheckpointEngineManager
 from verl.experimental.agent_loop import agent_loop
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker
 from verl.single_controller.ray import RayWorkerGroup
@@ -25,6 +26,7 @@ from verl.trainer.ppo.utils import create_rl_dataset, need_critic
 from verl.trainer.ppo.v1 import replay_buffer, trainer_base
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils import tensordict_utils
@@ -291,6 +293,16 @@ def test_padding_rows_copy_the_first_and_are_marked():
 def test_trainers_are_registered_by_name():
     assert trainer_base.get_trainer_cls("gem") is TurnTrainer
     assert trainer_base.get_trainer_cls("sync") is PPOTrainerSync
+
+
+def test_servers_may_have_devices_of_their_own():
+    says(trainer_base.get_trainer_cls, "TRAINER_REGISTRY[name]")
+    says(PPOTrainer._setup, 'getattr(self, "_enable_hybrid_replicas", True)', "LLMServerManager.create_empty(")
+    says(PPOTrainerSeparateAsync._setup, "super()._setup()", "self.standalone_server_manager")
+    says(PPOTrainerSeparateAsync.on_init_end, "self.standalone_checkpoint_manager.update_weights(self.global_steps)")
+    says(PPOTrainerSeparateAsync.on_step_end, "self.standalone_checkpoint_manager.update_weights(self.global_steps)")
+    manager = CheckpointEngineManager.update_weights
+    says(manager, "self.abort_replicas()", "self.build_process_group(rollout)", "self.resume_generation_replicas()")
 
 
 def test_the_name_sync_decides_what_is_synchronous():

@@ -30,6 +30,8 @@ from gem_verl.checks import check
 from gem_verl.settings import GemSettings
 
 TURN = "gem.row=turn"
+SEPARATE = "actor_rollout_ref.hybrid_engine=False"
+DEVICES = ["actor_rollout_ref.rollout.nnodes=1", "actor_rollout_ref.rollout.n_gpus_per_node=1"]
 TWO = "gem.env=[test:Babble-v0,game:Corridor-v0]"
 ACTOR = "actor_rollout_ref.actor"
 GAE = "algorithm.adv_estimator=gae"
@@ -117,6 +119,9 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
             [TURN, "actor_rollout_ref.rollout.n=2", "algorithm.filter_groups={enable: True, metric: reward}"],
             "metric=return",
         ),
+        # devices of their own for the servers
+        ([SEPARATE], "rollout.nnodes=0, but .*hybrid_engine=False.*Give at least 1"),
+        ([SEPARATE, *DEVICES], "backend=naive sends weights within a process.*Use nccl"),
         # the sampler
         (["actor_rollout_ref.rollout.top_k=50"], "rollout.top_k=50 samples from another policy.*silently change"),
         (["actor_rollout_ref.rollout.top_p=0.9"], "rollout.top_p=0.9 samples from another policy"),

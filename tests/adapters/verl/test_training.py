@@ -319,19 +319,17 @@ def ahead(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def separate(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The rollout server has a process of its own, as with devices of its own."""
-    flags = [*COMMON, *AHEAD, *separate_devices(), "trainer.total_training_steps=3"]
-    return train(tmp_path_factory.mktemp("separate"), model, flags)
+    return train(tmp_path_factory.mktemp("separate"), model, [*COMMON, *AHEAD, *separate_devices()])
 
 
-on_each = pytest.mark.parametrize(("name", "updates"), [("ahead", 5), ("separate", 3)])
+on_each = pytest.mark.parametrize("name", ["ahead", "separate"])
 """The runs that sample ahead, on the devices that train and on others."""
 
 
 @on_each
-def test_samples_are_at_most_as_old_as_the_bound(name: str, updates: int, request: pytest.FixtureRequest):
+def test_samples_are_at_most_as_old_as_the_bound(name: str, request: pytest.FixtureRequest):
     ahead: Run = request.getfixturevalue(name)
     assert ahead.code == 0, ahead.output[-3000:]
-    assert len(ahead.metrics) == updates
     summaries = [one for one in open_records(ahead.folder / "records").summaries if one.summary.turns]
     oldest = max(one.staleness for one in summaries if one.staleness is not None)
     assert oldest <= 2
@@ -339,20 +337,18 @@ def test_samples_are_at_most_as_old_as_the_bound(name: str, updates: int, reques
 
 
 @on_each
-def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(
-    name: str, updates: int, request: pytest.FixtureRequest
-):
+def test_every_episode_that_is_played_is_trained_on_in_the_batch_of_its_task(name: str, request: pytest.FixtureRequest):
     ahead: Run = request.getfixturevalue(name)
     records = open_records(ahead.folder / "records")
-    episodes = assert_whole_run(records, "verl", updates=updates)
-    assert sorted(one.episode.slot for one in episodes) == [*range(16 * updates)]
+    episodes = assert_whole_run(records, "verl", updates=5)
+    assert sorted(one.episode.slot for one in episodes) == [*range(80)]
     assert all(one.summary.update == one.episode.slot // 16 + 1 for one in episodes)
     recorded = [turn for one in episodes for turn in turns_in_record(one)]
     assert_same_numbers(recorded, turns_in_loss(ahead.folder), within=1e-6)
 
 
 @on_each
-def test_each_token_has_the_version_that_sampled_it(name: str, updates: int, request: pytest.FixtureRequest):
+def test_each_token_has_the_version_that_sampled_it(name: str, request: pytest.FixtureRequest):
     ahead: Run = request.getfixturevalue(name)
     sampled = Counter((tuple(one["prompt"]), tuple(one["ids"]), one["version"]) for one in ahead.sampled if one["ids"])
     recorded: Counter[tuple[tuple[int, ...], tuple[int, ...], int]] = Counter()
@@ -366,7 +362,7 @@ def test_each_token_has_the_version_that_sampled_it(name: str, updates: int, req
 
 
 @on_each
-def test_the_loss_of_each_token_has_the_truncated_ratio(name: str, updates: int, request: pytest.FixtureRequest):
+def test_the_loss_of_each_token_has_the_truncated_ratio(name: str, request: pytest.FixtureRequest):
     """verl's correction, from the formula and from the weights after a step."""
     ahead: Run = request.getfixturevalue(name)
     folder = ahead.folder / "checkpoints"
