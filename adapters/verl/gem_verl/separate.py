@@ -18,7 +18,8 @@ from gem_verl.trainer import TurnTrainer
 logging.getLogger(trainer_separate_async.__name__).setLevel(logging.WARNING)
 
 
-class SeparateTurnTrainer(TurnTrainer, PPOTrainerSeparateAsync):
+# verl's decorator hides from the type checker which class is registered.
+class SeparateTurnTrainer(TurnTrainer, PPOTrainerSeparateAsync):  # pyright: ignore[reportGeneralTypeIssues]
     """`TurnTrainer` with `actor_rollout_ref.hybrid_engine=False`: rollout servers have devices of their own.
 
     With `gem.max_staleness`, they sample while verl trains, and stop only while they get new weights.
@@ -29,6 +30,9 @@ class SeparateTurnTrainer(TurnTrainer, PPOTrainerSeparateAsync):
     Raises:
         SettingsError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `TurnTrainer`.
     """
+
+    standalone_server_manager: Any
+    """verl's manager of the rollout servers."""
 
     def __init__(self, config: DictConfig) -> None:
         actor = config.actor_rollout_ref.actor

@@ -20,7 +20,7 @@ LAST = b""
 """Stands for the end of the weights."""
 
 
-@CheckpointEngineRegistry.register("gloo")
+@CheckpointEngineRegistry.register("gloo")  # pyright: ignore[reportAttributeAccessIssue]  a function without `self`
 class GlooCheckpointEngine(CheckpointEngine):
     """One broadcast per tensor. The methods are verl's, in the order in which verl calls them."""
 
@@ -29,7 +29,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         self._sends = is_master
         self._offered: TCPStore | None = None
         self._store: Any = None
-        self._group: ProcessGroupGloo | None = None
+        self._group: Any = None
 
     def prepare(self) -> dict[str, Any]:
         """In the process that sends, offer a store."""
@@ -52,7 +52,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         (store,) = filter(None, metadata)
         return arguments([0, *[-1] * (actor_wg_world_size - 1)]), arguments([*range(1, rollout_world_size + 1)])
 
-    def init_process_group(self, rank: int, size: int, store: dict[str, Any]) -> None:
+    def init_process_group(self, *, rank: int, size: int, store: dict[str, Any]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Join the others; a process with the rank -1 has nothing to send."""
         if rank < 0:
             return
@@ -78,7 +78,9 @@ class GlooCheckpointEngine(CheckpointEngine):
         if self._group is not None:
             self._store.set(str(sent), LAST)
 
-    async def receive_weights(self, global_steps: int | None = None) -> AsyncIterator[tuple[str, torch.Tensor]]:
+    async def receive_weights(  # pyright: ignore[reportIncompatibleMethodOverride]  verl iterates over it, too
+        self, global_steps: int | None = None
+    ) -> AsyncIterator[tuple[str, torch.Tensor]]:
         """The weights, each with its name."""
         got = 0
         while described := self._store.get(str(got)):
@@ -89,6 +91,5 @@ class GlooCheckpointEngine(CheckpointEngine):
             got += 1
 
     def _broadcast(self, tensor: torch.Tensor) -> None:
-        assert self._group is not None
         # As bytes, because gloo does not know every type.
         self._group.broadcast([tensor.view(-1).view(torch.uint8)]).wait()
