@@ -58,7 +58,7 @@ def test_self_play_does_not_continue_with_another_entropy(program, tmp_path):
 
 def test_runs_at_a_lag_do_not_continue_with_other_settings(program, tmp_path):
     lags = program("lag_seeds")
-    settings = lags["settings"]()
+    settings = lags["settings"](lags["Options"]())
     lags["keep"](tmp_path, {**settings, "corridor.env": "other:Env-v0"})
     with pytest.raises(SystemExit, match=r"corridor\.env was 'other:Env-v0' and is "):
         lags["main"](lags["Options"](output=tmp_path))

@@ -29,11 +29,12 @@ def test_the_bound_holds_for_fifty_updates(devices: list[str], model: Path, tmp_
 
 
 def test_a_bound_of_nothing_is_the_synchronous_run(model: Path, tmp_path: Path):  # noqa: F811
-    """The machinery of `gem.max_staleness` with a bound of 0: the same weights after three updates."""
+    """The machinery of `gem.max_staleness` with a bound of 0, and separate devices: the same weights after updates."""
     weights = []
-    for name, modules in (("without", "verl_spy"), ("with", "verl_spy,bound_of_nothing")):
+    spied, bound = "gem.modules=[verl_spy]", "gem.modules=[verl_spy,bound_of_nothing]"
+    for name, own in (("without", [spied]), ("with", [bound]), ("separate", [spied, *separate()])):
         (tmp_path / name).mkdir()
-        flags = [f"gem.modules=[{modules}]", "gem.max_staleness=0", "trainer.total_training_steps=3"]
+        flags = [*own, "gem.max_staleness=0", "trainer.total_training_steps=3"]
         run = train(tmp_path / name, model, [*COMMON, *AHEAD, *flags])
         assert run.code == 0, run.output[-3000:]
         assert {line["staleness/max"] for line in run.metrics} == {0.0}
@@ -42,4 +43,5 @@ def test_a_bound_of_nothing_is_the_synchronous_run(model: Path, tmp_path: Path):
     start = dict(AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).named_parameters())
     for name, one in weights[0].items():
         assert torch.allclose(one, weights[1][name], rtol=0, atol=2e-5), name
+        assert torch.allclose(one, weights[2][name], rtol=0, atol=2e-5), name
     assert max((one - start[name]).abs().max() for name, one in weights[0].items()) > 1e-3

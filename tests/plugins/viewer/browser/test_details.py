@@ -38,6 +38,7 @@ def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(run, tmp_path_factory.mktemp("page") / "page.html")
 
 
+@pytest.mark.uncertain("on a busy machine chromium may lose a turn of the wheel")
 def test_the_wheel_scrolls_as_far_as_it_says(open_page: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "run", Plan(updates=10, tasks=10, repeats=10, turns=(1, 1), tokens=(2, 3), seen=2))
     with open_page(exported(tmp_path / "run", tmp_path / "page.html"), "#episodes") as tab:
@@ -45,6 +46,7 @@ def test_the_wheel_scrolls_as_far_as_it_says(open_page: Any, tmp_path: Path) -> 
         top = "document.querySelector('.long-table').scrollTop"
         box = tab.page.locator(".long-table").bounding_box()
         tab.page.mouse.move(box["x"] + 50, box["y"] + 150)
+        wait_until(lambda: tab.value("document.querySelector('.long-table').matches(':hover')"))
         for step in range(1, 6):
             tab.page.mouse.wheel(0, 600)
             wait_until(lambda step=step: tab.value(top) >= 600 * step)
