@@ -84,5 +84,5 @@ class TaskRunner(_TaskRunner):
 
             from gem_verl.separate import SeparateTurnTrainer
 
-            TRAINER_REGISTRY[CONFIG] = SeparateTurnTrainer
+            TRAINER_REGISTRY[config.trainer.v1.trainer_mode] = SeparateTurnTrainer
         super().run(config)

@@ -36,7 +36,7 @@ def test_the_bound_holds_for_fifty_updates(more: list[str], model_folder: Path, 
 
 
 def test_a_resumed_run_continues_with_the_tasks_after_its_checkpoint(model_folder: Path, tmp_path: Path):
-    """The first run has batches under way when it saves after update 3, and goes on to update 5."""
+    """The first run has batches under way when it saves after update 3. It ends after update 5."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()

@@ -29,7 +29,7 @@ def test_the_bound_holds_for_fifty_updates(devices: list[str], model: Path, tmp_
 
 
 def test_a_bound_of_nothing_is_the_synchronous_run(model: Path, tmp_path: Path):  # noqa: F811
-    """The machinery of `gem.max_staleness` with a bound of 0, and separate devices: the same weights after updates."""
+    """With the machinery of `gem.max_staleness` and a bound of 0, and on separate devices: the same weights."""
     weights = []
     spied, bound = "gem.modules=[verl_spy]", "gem.modules=[verl_spy,bound_of_nothing]"
     for name, own in (("without", [spied]), ("with", [bound]), ("separate", [spied, *separate()])):

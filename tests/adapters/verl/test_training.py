@@ -391,8 +391,10 @@ def test_a_server_has_the_weights_of_its_version(separate: Run):
             if len(turn.versions) == 1 and (sampled := episode.response_logprobs(turn)) is not None:
                 ids = [*episode.prompt_ids(turn), *episode.response_ids(turn)]
                 responses.setdefault(turn.versions[0][0], (ids, [*sampled]))
-    assert {0, 1} <= responses.keys()
-    for version in responses.keys() - {0}:
+    # Batch 4 begins after update 1, so some version is later than 0; which ones depends on who is faster.
+    later = responses.keys() - {0}
+    assert later
+    for version in later:
         ids, sampled = responses[version]
         saved = separate.folder / "checkpoints" / f"global_step_{version}" / "actor" / "huggingface"
         policy = AutoModelForCausalLM.from_pretrained(saved, dtype=torch.float32)

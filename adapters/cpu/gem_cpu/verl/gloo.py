@@ -6,11 +6,11 @@ verl has such transfers for GPUs and NPUs only. The first process that trains se
 from __future__ import annotations
 
 import pickle
-import socket
 from collections.abc import AsyncIterator, Generator
 from datetime import timedelta
 from typing import Any
 
+import ray
 import torch
 from torch.distributed import PrefixStore, ProcessGroupGloo, TCPStore
 from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
@@ -35,7 +35,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         """In the process that sends, offer a store."""
         if not self._sends:
             return {}
-        host = socket.gethostbyname(socket.gethostname())
+        host = ray.util.get_node_ip_address()
         self._offered = TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=TIMEOUT)
         return {"host": host, "port": self._offered.port}
 
@@ -70,12 +70,12 @@ class GlooCheckpointEngine(CheckpointEngine):
         """Send all weights. Each process that trains takes part in gathering them."""
         sent = 0
         for name, weight in weights:
-            if self._group is not None:
+            if self._sends:
                 whole = weight.detach().cpu().contiguous()
                 self._store.set(str(sent), pickle.dumps((name, whole.shape, whole.dtype)))
                 self._broadcast(whole)
                 sent += 1
-        if self._group is not None:
+        if self._sends:
             self._store.set(str(sent), LAST)
 
     async def receive_weights(  # pyright: ignore[reportIncompatibleMethodOverride]  verl iterates over it, too
