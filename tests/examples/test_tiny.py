@@ -19,7 +19,7 @@ from gem_core.rollout import ChatTemplate
 from gem_core.training.settings import RunSettings
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
-from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _rows, _transcript
+from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _loss, _rows, _shared, _transcript
 
 ENDLESS = "game:GuessTheNumber-v0-hard-no-max-turn"
 
@@ -139,6 +139,26 @@ def test_the_loss_falls() -> None:
     losses: list[float] = []
     warm_start(model, tokenizer, ["game:Corridor-v0"], steps=20, on_step=lambda _, loss: losses.append(loss))
     assert losses[-1] < losses[0] / 2
+
+
+def test_the_loss_is_that_of_each_episode_alone_though_their_beginning_is_computed_once() -> None:
+    env_ids = ["game:GuessTheNumber-v0-easy", "game:Corridor-v0"]
+    tokenizer = tiny_tokenizer(env_ids)
+    model, template = tiny_model(tokenizer), ChatTemplate(tokenizer)
+    with closing(random_play(env_ids, seed=0)) as play:
+        both = [_transcript(episode, template, tokenizer) for episode in itertools.islice(play, 8)]
+    assert _shared(both[::2]) > 10 > _shared(both), "two games have few words in common"
+    for rows in (both, both[::2], [(ids, 1) for ids, _ in both]):
+        summed = sum(_alone(model, ids, opening) for ids, opening in rows)
+        count = sum(len(ids) - opening for ids, opening in rows)
+        expected = torch.autograd.grad(summed / count, model.lm_head.weight)[0]
+        [found] = torch.autograd.grad(_loss(model, rows, 0), model.lm_head.weight)
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def _alone(model: Any, ids: list[int], opening: int) -> torch.Tensor:
+    logits = model(input_ids=torch.tensor([ids])).logits[0, opening - 1 : -1]
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(ids[opening:]), reduction="sum")
 
 
 def test_digits_are_tokens_so_numbers_that_play_never_showed_can_be_read_and_written() -> None:

@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import Any
 
 import torch
-from torch.nn.functional import pad
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+from torch.nn.functional import cross_entropy
+from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
 from gem_core.rollout import ChatTemplate, Conversation
@@ -21,8 +21,6 @@ LONGEST_ROW = 512
 TOKENS_OF_A_STEP = 4096
 """Token limit of a step, including padding: a step has fewer episodes if they are long."""
 
-_IGNORED = -100  # label that the loss of transformers ignores
-
 
 def warm_start(
     model: Qwen3ForCausalLM,
@@ -33,7 +31,7 @@ def warm_start(
     env_kwargs: Mapping[str, Any] | None = None,
     steps: int = 800,
     episodes: int | None = None,
-    batch: int = 32,
+    batch: int = 16,
     learning_rate: float = 3e-3,
     seed: int = 0,
     on_step: Callable[[int, float], None] | None = None,
@@ -106,11 +104,24 @@ def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tupl
 
 
 def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: int) -> torch.Tensor:
+    """The mean loss of all tokens after the first prompts. What all first prompts begin with is computed once."""
+    shared = _shared(rows)
     width = max(len(ids) for ids, _ in rows)
-    ids = torch.stack([pad(torch.tensor(one), (0, width - len(one)), value=pad_id) for one, _ in rows])
-    positions = torch.arange(width)
+    ids = torch.tensor([[*one[shared:], *[pad_id] * (width - len(one))] for one, _ in rows])
+    positions = torch.arange(shared, width)
     lengths = torch.tensor([[len(one)] for one, _ in rows])
     openings = torch.tensor([[opening] for _, opening in rows])
-    present = positions < lengths
-    labels = ids.masked_fill(~present | (positions < openings), _IGNORED)
-    return model(input_ids=ids, attention_mask=present.long(), labels=labels).loss
+    predicted = ((positions < lengths) & (positions >= openings))[:, 1:]
+    cache = DynamicCache()
+    if shared:
+        model.model(input_ids=torch.tensor([rows[0][0][:shared]]), past_key_values=cache)
+        cache.batch_repeat_interleave(len(rows))
+    # Padding is on the right, where no token sees it. So the model needs no mask.
+    states = model.model(input_ids=ids, past_key_values=cache).last_hidden_state[:, :-1]
+    return cross_entropy(model.lm_head(states[predicted]), ids[:, 1:][predicted])
+
+
+def _shared(rows: list[tuple[list[int], int]]) -> int:
+    """How many ids all rows begin with. The last id of a first prompt is left out, as it predicts the first action."""
+    columns = zip(*(ids[: opening - 1] for ids, opening in rows), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda column: len({*column}) == 1, columns))

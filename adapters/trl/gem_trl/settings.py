@@ -29,7 +29,7 @@ class GemSettings(RunSettings):
 
     keep_prefixes: bool = setting(
         True,
-        "Keep keys and values between the turns of a batch, so that a prompt is not computed again from its start. "
+        "Compute once what prompts have in common: the turns before, and what all first prompts of a batch begin with. "
         "Only for transformers' own generation; the samples are the same.",
     )
     critic_learning_rate: Annotated[float, msgspec.Meta(gt=0)] | None = setting(
