@@ -31,7 +31,7 @@ def warm_start(
     env_kwargs: Mapping[str, Any] | None = None,
     steps: int = 800,
     episodes: int | None = None,
-    batch: int = 16,
+    batch: int = 32,
     learning_rate: float = 3e-3,
     seed: int = 0,
     on_step: Callable[[int, float], None] | None = None,
