@@ -636,7 +636,9 @@ def _install(session: nox.Session, base: Path, overlay: Path, *project: str) -> 
 
 
 def _overlay_key(base: Path) -> str:
-    return hashlib.sha256(f"{base}{HERE}{RARER_COLLECTIONS}{(HERE / 'pyproject.toml').read_text()}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{base}{HERE}{RARER_COLLECTIONS}{(HERE / 'pyproject.toml').read_text()}".encode()
+    ).hexdigest()
 
 
 @contextlib.contextmanager

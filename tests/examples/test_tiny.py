@@ -147,13 +147,19 @@ def test_the_loss_is_that_of_each_episode_alone_though_their_beginning_is_comput
     model, template = tiny_model(tokenizer), ChatTemplate(tokenizer)
     with closing(random_play(env_ids, seed=0)) as play:
         both = [_transcript(episode, template, tokenizer) for episode in itertools.islice(play, 8)]
-    assert _shared(both[::2]) > 10 > _shared(both), "two games have few words in common"
+    assert _shared(both[::2]) > 10, "prompts of one game begin alike"
+    assert _shared(both) == 0, "two games have few words in common"
+    computed: list[int] = []
     for rows in (both, both[::2], [(ids, 1) for ids, _ in both]):
         summed = sum(_alone(model, ids, opening) for ids, opening in rows)
         count = sum(len(ids) - opening for ids, opening in rows)
         expected = torch.autograd.grad(summed / count, model.lm_head.weight)[0]
+        handle = model.get_input_embeddings().register_forward_hook(lambda _, ids, __: computed.append(ids[0].numel()))
         [found] = torch.autograd.grad(_loss(model, rows, 0), model.lm_head.weight)
+        handle.remove()
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+    assert len(computed) == 4, "one pass for each, and one for the beginning of one game's prompts"
+    assert computed[1] == _shared(both[::2])
 
 
 def _alone(model: Any, ids: list[int], opening: int) -> torch.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,9 +16,6 @@ from gem_tiny.model import tiny_model
 from gem_tiny.tokenizer import tiny_tokenizer
 from gem_tiny.warm_start import warm_start
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of malloc.h
-_LARGEST_MMAP_THRESHOLD = 1 << 25  # bytes; older versions of glibc refuse more
-
 
 def tiny_policy(
     env_ids: str | Sequence[str],
@@ -33,8 +29,7 @@ def tiny_policy(
     """A tiny model and its tokenizer, warm-started on random valid play.
 
     Sets torch to one thread in this process: with more threads, a model of this size takes several times the CPU time
-    and is no faster. Also has glibc keep freed memory: it would give each tensor of a megabyte back to the system, and
-    the next one would begin with new pages.
+    and is no faster.
 
     Args:
         env_ids: the environment or environments whose words and action formats the model learns.
@@ -48,7 +43,6 @@ def tiny_policy(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     torch.set_num_threads(1)
-    _keep_freed_memory()
     env_ids = [env_ids] if isinstance(env_ids, str) else [*env_ids]
     tokenizer = tiny_tokenizer(env_ids, wrappers=wrappers, env_kwargs=env_kwargs)
     model = tiny_model(tokenizer, seed=seed)
@@ -65,12 +59,6 @@ def tiny_policy(
             seed=seed,
         )
     return model, tokenizer
-
-
-def _keep_freed_memory() -> None:
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # other C libraries have none, or ignore it
-        for parameter in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            mallopt(parameter, _LARGEST_MMAP_THRESHOLD)
 
 
 @contextmanager

@@ -122,6 +122,10 @@ def _loss(model: Qwen3ForCausalLM, rows: list[tuple[list[int], int]], pad_id: in
 
 
 def _shared(rows: list[tuple[list[int], int]]) -> int:
-    """How many ids all rows begin with. The last id of a first prompt is left out, as it predicts the first action."""
+    """How many ids all rows begin with; 0 if there are so few that a pass of their own costs more than it saves.
+
+    The last id of a first prompt is left out, as it predicts the first action.
+    """
     columns = zip(*(ids[: opening - 1] for ids, opening in rows), strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda column: len({*column}) == 1, columns))
+    shared = sum(1 for _ in itertools.takewhile(lambda column: len({*column}) == 1, columns))
+    return shared if 4 * shared >= max(len(ids) for ids, _ in rows) else 0

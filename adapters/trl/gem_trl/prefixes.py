@@ -1,4 +1,4 @@
-"""What prompts have in common is computed once: between the turns of a batch, and in a training pass on the CPU."""
+"""What the prompts of a batch have in common is computed once, for generation by transformers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from transformers.cache_utils import DynamicLayer
 
 _BYTES = 4
 """Bytes of an id in a key."""
+
+LEAST_SHARE = 0.25
+"""A common beginning that is a smaller share of the longest prompt may cost more than it saves."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,10 @@ class _Kept:
 class KeptPrefixes:
     """Prompts that continue a prompt and response of the call before, id by id, are not computed again.
 
-    Within `used_by`, `generate` of a model gets a cache of what it computed in the call before. In the first call it is
-    a cache of what all prompts begin with, computed once, unless several processes train: those may share weights, and
-    then all must compute equally often. The inputs, the random numbers and the result of `generate` are those of a call
-    without the cache; logits differ by rounding. A call where nothing continues, and a model whose cache is not a plain
-    one (sliding windows, linear attention), run as without.
+    Within `used_by`, `generate` of a model gets a cache of what it computed in the call before. After `clear`, it gets
+    a cache of what all prompts begin with, computed once. The inputs, the random numbers and the result of `generate`
+    are those of a call without the cache; logits differ by rounding. A call where nothing continues, and a model whose
+    cache is not a plain one (sliding windows, linear attention), run as without.
 
     The rows of a call share the columns of one cache. So a row is computed again from where the row with the most new
     ids begins to be new: a batch with an unknown prompt saves nothing.
@@ -91,11 +93,11 @@ class KeptPrefixes:
                 model.generate = before
 
     def _continued(self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> DynamicCache:
-        """A cache with the first columns of these prompts; empty if a prompt is unknown."""
+        """A cache with the first columns of these prompts; empty if nothing of a prompt is known."""
         cache = DynamicCache(config=model.config)
         kept, self._kept = self._kept, None
         prompts, starts = _ids_of(input_ids), _first_columns(attention_mask)
-        if kept is None and not _has_other_processes():
+        if kept is None and _can_compute_beginnings(model):
             kept = _common_beginning(model, prompts, starts, input_ids.device)
         if kept is None:
             return cache
@@ -124,8 +126,11 @@ class KeptPrefixes:
         self._kept = _Kept(cache, starts, rows)
 
 
-def _has_other_processes() -> bool:
-    return torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
+def _can_compute_beginnings(model: Any) -> bool:
+    if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+        return False  # processes may share weights, and then all must compute equally often
+    # One pass for all rows would use other random numbers, and all rows would lose the same states.
+    return not (model.training and any(isinstance(one, torch.nn.Dropout) and one.p for one in model.modules()))
 
 
 def _common_beginning(
@@ -136,60 +141,16 @@ def _common_beginning(
     beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
     alike = (beginnings == beginnings[0]).all(axis=0)
     length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or not length:
+    if len(prompts) == 1 or length < LEAST_SHARE * prompts.shape[1]:
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)
+    fewer_logits = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
     with torch.no_grad():
-        model(
-            input_ids=torch.from_numpy(ids).long().to(device), past_key_values=cache, use_cache=True, logits_to_keep=1
-        )
+        model(input_ids=torch.from_numpy(ids).long().to(device), past_key_values=cache, use_cache=True, **fewer_logits)
+    if cache.get_seq_length() != length:
+        return None
     return _Kept(cache, np.zeros(1, dtype=np.int64), {length: {ids.tobytes(): 0}})
-
-
-@contextmanager
-def beginning_computed_once(model: Any) -> Iterator[None]:
-    """The backbone of `model` computes the ids that all rows begin with once, with gradients, until the block ends.
-
-    States differ by rounding; with dropout, rows share its pattern there. Only on the CPU, where time grows with the
-    number of ids; and not for rows with padding on the left, several processes, adapters of peft, gradient
-    checkpointing (it keeps no keys and values), a mixture of experts whose router has a loss, or a cache that is not
-    plain.
-    """
-    backbone = getattr(model, "base_model", None)
-    if (
-        backbone in (None, model)
-        or getattr(model, "peft_config", None) is not None
-        or model.device.type != "cpu"
-        or model.is_gradient_checkpointing
-        or _has_other_processes()
-        or not _keeps_all(model)
-    ):
-        yield
-        return
-    before, original = vars(backbone).get("forward"), backbone.forward
-
-    def forward(input_ids: torch.Tensor, attention_mask: torch.Tensor, **others: Any) -> Any:
-        alike = (input_ids == input_ids[0]).all(0) & attention_mask.bool().all(0)
-        count = int(alike[:-1].long().cumprod(0).sum())  # the last column is never computed with the beginning
-        if len(input_ids) == 1 or not count or others.keys() - {"use_cache"}:
-            return original(input_ids=input_ids, attention_mask=attention_mask, **others)
-        cache = DynamicCache(config=model.config)
-        first = original(input_ids=input_ids[:1, :count], past_key_values=cache, use_cache=True).last_hidden_state
-        cache.batch_repeat_interleave(len(input_ids))
-        output = original(
-            input_ids=input_ids[:, count:], attention_mask=attention_mask, past_key_values=cache, use_cache=True
-        )
-        output.last_hidden_state = torch.cat([first.expand(len(input_ids), -1, -1), output.last_hidden_state], dim=1)
-        return output
-
-    backbone.forward = forward
-    try:
-        yield
-    finally:
-        del backbone.forward
-        if before is not None:
-            backbone.forward = before
 
 
 def _is_plain(model: Any, config: GenerationConfig) -> bool:
@@ -200,10 +161,6 @@ def _is_plain(model: Any, config: GenerationConfig) -> bool:
         return False
     if getattr(getattr(model, "active_peft_config", None), "is_prompt_learning", False):
         return False  # its virtual tokens have columns of their own
-    return _keeps_all(model)
-
-
-def _keeps_all(model: Any) -> bool:
     layers: Sequence[Any] = DynamicCache(config=model.config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from gem_trl.config import TurnGRPOConfig
 from gem_trl.critic import Critic
 from gem_trl.pictures import picture_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl.policy import TrainerPolicy
-from gem_trl.prefixes import KeptPrefixes, beginning_computed_once
+from gem_trl.prefixes import KeptPrefixes
 from gem_trl.progress import ProgressCallback
 from gem_trl.recording import LossRecorder, TrainedBatch
 from gem_trl.rows import batch_rows, pad_rows, rollout_output, sampler_table
@@ -223,9 +222,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
         if self._shown and self._pictures is not None:
             kwargs |= {**self._shown, "mm_token_type_ids": picture_types(self._pictures, input_ids)}
-        once = self.args.keep_prefixes and not self._shown
-        with beginning_computed_once(self.accelerator.unwrap_model(model)) if once else nullcontext():
-            found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
+        found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
         return found
