@@ -19,8 +19,8 @@ class Options:
     env: tuple[str, ...] = ("game:GuessTheNumber-v0-easy",)  # environments to train on; several share each batch
     advantage: str = "rebn"  # estimator: rebn, rebn_loo, reinforce, grpo, drgrpo, rloo, turn_grpo, gigpo or gae
     gamma: float = 0.95  # discount per turn
-    episodes: int = 128  # per batch, on each process
-    micro_batch: int = 128  # episodes in one forward and backward pass; limited by memory with a real model
+    episodes: int = 64  # per batch, on each process
+    micro_batch: int = 64  # episodes in one forward and backward pass; limited by memory with a real model
     updates: int = 150  # of the policy, each on a new batch
     learning_rate: float = 1e-3  # falls linearly to zero; about 1e-6 for a real model
     response_tokens: int = 4  # token limit of one response; 512 or more for a real model

@@ -6,6 +6,7 @@ A number from 1 to 50, and 20 guesses. The optimum is bisection, 243/50 = 4.86 g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from recipes.gamma.page import page
@@ -50,6 +51,9 @@ LEVERS: Mapping[str, Mapping[str, Any]] = {
     "numbers-are-tokens": {},
 }
 """What differs from the recipe in the runs that compare levers."""
+LONG_GAMMA = 0.8
+"""The discount of the long runs, which had the fewest guesses at the end of the short ones."""
+LONG_BATCHES = 1000
 WARM_START_STEPS = 300
 BLIND_CHANCE = LIMIT / 50
 """Of finding the number with `LIMIT` different guesses."""
@@ -73,6 +77,11 @@ def _discounted(gamma: float, seed: int) -> Run:
     return Run(f"gamma-{gamma:g}", "guess50", seed, settings, _model(settings))
 
 
+def _long(seed: int) -> Run:
+    run = _discounted(LONG_GAMMA, seed)
+    return replace(run, task="long", settings={**run.settings, "max_steps": LONG_BATCHES * MINIBATCHES})
+
+
 def _changed(lever: str, seed: int) -> Run:
     settings = {**RECIPE, "gamma": CHOSEN_GAMMA, **LEVERS[lever]}
     model = _model(settings, digits=lever != "numbers-are-tokens", blind=lever == "blind-warm-start")
@@ -84,6 +93,7 @@ def _on_a_cpu() -> Iterator[Run]:
         yield from (_discounted(gamma, seed) for gamma in GAMMAS)
     for seed in SEEDS:
         yield from (_changed(lever, seed) for lever in LEVERS)
+    yield from map(_long, SEEDS)
 
 
 def _on_gpus() -> Iterator[Run]:
