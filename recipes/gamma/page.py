@@ -14,7 +14,7 @@ from recipes.results import Result, read
 METRIC = "guesses/all"
 OPTIMUM = 243 / 50
 AIM = 5.10
-TITLES = {"guess50": "Discounts", "levers": "Levers, at gamma 0.9", "long": "Ten times the batches"}
+TITLES = {"guess50": "Discounts", "levers": "Levers, at gamma 0.9", "long": "Six times the batches, at gamma 0.9"}
 """The parts of the page, by task."""
 
 INTRODUCTION = """
