@@ -689,6 +689,8 @@ def test_as_another_user(tmp_path_factory: pytest.TempPathFactory) -> None:
         for test in [*tests, here.parents[2] / "shared" / "waiting.py"]:
             shutil.copy(test, folder)
         shutil.copy(Path(_pytest.__file__).parents[1] / "py.py", folder / "packages")
+        # Otherwise each of the many processes compiles these modules, as the other user cannot write here.
+        subprocess.run([python, "-m", "compileall", "-q", folder], check=True)
         for path in [folder, *folder.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
         command = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", python, "-m", "pytest", "-q", "-x"]
