@@ -51,9 +51,10 @@ possible ones at the end, against more than nine in ten at 0.8.
 
 The aim of 5.10 guesses is reached in no run. In 100 batches the policies learn to guess possible numbers, and hardly
 more: these lie nearly as far off the middle as random ones. Random possible guesses need 6.18 on average (the mean
-depth in a random search tree of 50 numbers), and the best of the short runs are there. With six times the batches and a
-rate that falls to zero, all five runs end between 5.11 and 5.44: nearly all guesses are possible ones, and they lie half
-as far off the middle as random ones. So the policies go towards bisection, and miss the aim by 0.01 to 0.34 guesses.
+depth in a random search tree of 50 numbers), and the best of the short runs are there. With six times the batches and
+a rate that falls to zero, all five runs end between 5.11 and 5.44: nearly all guesses are possible ones, and they lie
+half as far off the middle as random ones. So the policies go towards bisection, and miss the aim by 0.01 to 0.34
+guesses.
 
 Trials with seed 0 came before the long runs. All have 400 batches, if nothing else is said: gamma 0.8 ends at 5.4 with
 the recipe's constant rate (at 5.3 after 1,000 batches), and at 5.6 with a falling rate and without an entropy bonus.
