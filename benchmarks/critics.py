@@ -71,9 +71,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--python", action="append", required=True, metavar="FRAMEWORK=PYTHON")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--task", choices=TASKS, default="minesweeper")
-    parser.add_argument("--updates", type=int, help="by default, as this and the two rates, those of the task")
-    parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--critic-learning-rate", type=float)
+    parser.add_argument("--updates", type=int, help="default: those of the task")
+    parser.add_argument("--learning-rate", type=float, help="default: the task's")
+    parser.add_argument("--critic-learning-rate", type=float, help="default: the task's")
     parser.add_argument("--output", default="runs/critics", help="existing runs are not repeated")
     return parser.parse_args()
 

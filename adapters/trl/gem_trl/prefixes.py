@@ -16,7 +16,7 @@ from transformers.cache_utils import DynamicLayer
 _BYTES = 4
 """Bytes of an id in a key."""
 
-LEAST_SHARE = 0.25
+_LEAST_SHARE = 0.25
 """A common beginning that is a smaller share of the longest prompt may cost more than it saves."""
 
 
@@ -129,8 +129,9 @@ class KeptPrefixes:
 def _can_compute_beginnings(model: Any) -> bool:
     if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
         return False  # processes may share weights, and then all must compute equally often
-    # One pass for all rows would use other random numbers, and all rows would lose the same states.
-    return not (model.training and any(isinstance(one, torch.nn.Dropout) and one.p for one in model.modules()))
+    # With dropout, one pass for all rows would use other random numbers, and all rows would lose the same states.
+    rates = [one.p for one in model.modules() if isinstance(one, torch.nn.Dropout)]
+    return not (model.training and any([*rates, getattr(model.config, "attention_dropout", 0.0)]))
 
 
 def _common_beginning(
@@ -141,7 +142,7 @@ def _common_beginning(
     beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
     alike = (beginnings == beginnings[0]).all(axis=0)
     length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or length < LEAST_SHARE * prompts.shape[1]:
+    if len(prompts) == 1 or length < _LEAST_SHARE * prompts.shape[1]:
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)

@@ -104,10 +104,14 @@ def test_what_first_prompts_begin_with_is_computed_once(name):
         assert ids[0][0] == 2, "prompts that begin differently, or soon differ, are computed at once"
 
 
-def test_with_dropout_samples_stay_those_of_whole_prompts():
+@pytest.mark.parametrize("where", ["adapters", "attention"])
+def test_with_dropout_samples_stay_those_of_whole_prompts(where):
     torch.manual_seed(0)
-    adapters = LoraConfig(r=4, lora_dropout=0.5, target_modules=["q_proj"], init_lora_weights=False)
-    model = get_peft_model(_qwen(), adapters).train()
+    if where == "adapters":
+        adapters = LoraConfig(r=4, lora_dropout=0.5, target_modules=["q_proj"], init_lora_weights=False)
+        model = get_peft_model(_qwen(), adapters).train()
+    else:
+        model = Qwen3ForCausalLM(Qwen3Config(**SMALL, **HEADS, head_dim=8, attention_dropout=0.5)).train()
     prompts = [[*range(3, 19), last] for last in (20, 21, 22)]
     assert _sample(model, prompts, KeptPrefixes(), 0) == _sample(model, prompts, None, 0)
 
