@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gem_core.training.cleanup import clean_up_after_this_process
+from gem_cpu.fork_server import fork_server
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # more threads compete for the cores
@@ -22,6 +23,7 @@ RAY_ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the default of Ray's next version; without it, Ray warns
     "RAY_DEDUP_LOGS": "0",  # print each line of a worker at once, not repeated lines every five seconds
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_register_timeout_seconds": "300",  # workers wait until the fork server has imported the framework
 }
 """Environment variables for frameworks that use Ray."""
 
@@ -37,8 +39,11 @@ def python_path(*folders: Path | str | None) -> str:
 
 
 @contextmanager
-def ray_folder() -> Iterator[str]:
+def ray_folder(modules: Sequence[str] = ()) -> Iterator[str]:
     """A temporary folder for the sockets and logs of a private Ray. At the end Ray is stopped and the folder removed.
+
+    Args:
+        modules: what the folder's fork server imports for Ray's workers; without any, there is no server.
 
     Raises:
         ValueError: the path of the temporary folder is too long for Ray's sockets.
@@ -46,11 +51,12 @@ def ray_folder() -> Iterator[str]:
     clean_up_after_this_process()  # before Ray starts, whose processes inherit this run's mark
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         check_ray_folder(folder)
-        try:
-            yield folder
-        finally:
-            if ray := sys.modules.get("ray"):
-                ray.shutdown()  # otherwise Ray's processes would write to the folder while it is removed
+        with fork_server(folder, modules) if modules else nullcontext():
+            try:
+                yield folder
+            finally:
+                if ray := sys.modules.get("ray"):
+                    ray.shutdown()  # otherwise Ray's processes would write to the folder while it is removed
 
 
 def check_ray_folder(folder: str | Path) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gem_cpu.fork_server import client_command
 from gem_cpu.processes import RAY_ENVIRONMENT, check_ray_folder, ray_folder
+
+WORKERS_IMPORT = ["gem_cpu.verl.replica", "verl.trainer.main_ppo", "verl.workers.engine_workers"]
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
 
     require(VERL)
     os.environ.update(environment())
-    with ray_folder() as folder:
+    with ray_folder(WORKERS_IMPORT) as folder:
         yield overrides(folder, ranks)
 
 
@@ -63,6 +66,7 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
         "ray_kwargs.ray_init.num_cpus=32",
         f"+ray_kwargs.ray_init._temp_dir={folder}",
         "+ray_kwargs.ray_init.include_dashboard=False",
+        f"+ray_kwargs.ray_init.runtime_env.py_executable='{client_command(folder)}'",
         # One process each instead of eight, and none for rewards, which come from the agent loop. Starting processes
         # takes most of the time of a short run.
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
