@@ -7,6 +7,7 @@ The script waits for the end of the worker. Without a server that answers, the s
 
 import json
 import os
+import signal
 import socket
 import sys
 
@@ -45,7 +46,14 @@ def ask(connection: socket.socket, address: str, worker: list[str]) -> bytes:
     Raises:
         OSError: there is no server, or it has ended.
     """
-    request = {"arguments": worker, "environment": dict(os.environ), "folder": os.getcwd()}
+    request = {
+        "arguments": worker,
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        # Ray blocks Ctrl-C in its workers, and gives them a lower priority.
+        "blocked": [int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0),
+    }
     text = json.dumps(request).encode()
     connection.connect(address)
     socket.send_fds(connection, [len(text).to_bytes(4, "big")], [0, 1, 2])

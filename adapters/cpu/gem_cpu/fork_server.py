@@ -36,7 +36,7 @@ END_SECONDS = 10.0
 
 
 def client_command(folder: str | Path) -> str:
-    """The value of Ray's `py_executable` for the server in a folder. Without a server, it is as good as `python`."""
+    """The value of Ray's `py_executable` for the server of a folder. Without a server, it does what `python` does."""
     return shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(_address(folder))])
 
 
@@ -81,6 +81,9 @@ class Worker:
     """A script of Python, and its arguments."""
     environment: dict[str, str]
     folder: str
+    blocked: list[int]
+    """Signals."""
+    niceness: int
     files: list[int]
     """Standard input, output and error."""
 
@@ -113,6 +116,9 @@ class Worker:
         os.environ.clear()
         os.environ.update(self.environment)
         os.chdir(self.folder)
+        os.setpriority(os.PRIO_PROCESS, 0, self.niceness)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.blocked)
         script = self.arguments[0]
         sys.argv[:] = self.arguments
         sys.path[0] = str(Path(script).parent)
@@ -164,7 +170,7 @@ class Server:
         if not worker or _pythons_own(worker.environment) != _pythons_own(os.environ):
             if worker:
                 worker.close()
-            connection.close()
+            connection.close()  # without an answer, the client becomes the worker
             return None
         pid = os.fork()
         if not pid:
@@ -215,8 +221,6 @@ def wait(listener: socket.socket, modules: Sequence[str]) -> None:
 
 def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     """Import modules, and fork workers."""
-    # Ctrl-C in a terminal is for the driver, which ends the server. Forks handle the signal as a new Python would.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for module in modules:
         importlib.import_module(module)
     if threads := _threads():
@@ -226,7 +230,6 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     with listener:
         worker = Server(listener).next_worker()
     if worker:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         worker.run()
 
 
@@ -243,5 +246,6 @@ def _threads() -> list[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the driver, which ends the server
     does = {"wait": wait, "serve": serve}[sys.argv[1]]
     does(socket.socket(fileno=int(sys.argv[2])), sys.argv[3:])

@@ -57,7 +57,7 @@ def watch_updates(actor: Any, name: str) -> None:
         loss: list[dict[str, Any]] = []
         with watched_loss(self.trainer, loss) if name == "actor" else nullcontext():
             result = fit(self, *args, **kwargs)
-        seen = {"rows": items, "updates": engine.global_steps - steps, "loss": loss}
+        seen = {"rows": items, "updates": engine.global_steps - steps, "loss": loss, "command": sys.orig_argv}
         torch.save(seen, folder() / f"{name}-{self.seen}-{torch.distributed.get_rank()}.pt")
         return result
 

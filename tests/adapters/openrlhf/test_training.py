@@ -151,6 +151,10 @@ def test_nothing_is_left_behind(hostile: Run):
     assert [*hostile.folder.glob("closed-*")], "engines close their environments"
 
 
+def test_workers_are_forks_of_a_process_that_has_imported_openrlhf(hostile: Run):
+    assert all("gem_cpu.fork_server" in rank["command"] for batch in hostile.batches() for rank in batch)
+
+
 # -- a row per episode, two updates per batch, a critic, a reference model; environments of every kind -----------------
 
 

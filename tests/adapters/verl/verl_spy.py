@@ -58,6 +58,7 @@ def _watch_updates() -> None:
         rows = {name: [row.clone() for row in data[name].unbind()] for name in fields}
         updated = update(self, batch, metrics)
         seen = {"keys": list(batch.keys), "tags": list(batch.tags), "info": dict(batch.extra_info), **rows}
+        seen["command"] = sys.orig_argv
         torch.save(seen, FOLDER / f"batch-{self.global_steps}.pt")
         return updated
 

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gem_cpu.fork_server import client_command
 from gem_cpu.openrlhf.install import install
 from gem_cpu.processes import RAY_ENVIRONMENT, python_path, ray_folder
 
 PATH = Path(__file__).with_name("path")
+# What the fork server imports for Ray's workers.
+WORKERS_IMPORT = ["gem_openrlhf.launcher", "gem_openrlhf.trainer", "gem_openrlhf.default_agent", "gem_openrlhf.workers"]
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
 
     require(OPENRLHF)
     prepare()
-    with ray_folder() as folder:
+    with ray_folder(WORKERS_IMPORT) as folder:
         _start_ray(folder, ranks)
         yield flags(ranks)
 
@@ -86,5 +89,6 @@ def _start_ray(folder: str, ranks: int) -> None:
         num_cpus=32,  # for actors that mostly wait for one another
         include_dashboard=False,
         object_store_memory=200_000_000,
+        runtime_env={"py_executable": client_command(folder)},
         _temp_dir=folder,
     )

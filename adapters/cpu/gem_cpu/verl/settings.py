@@ -10,7 +10,8 @@ from pathlib import Path
 from gem_cpu.fork_server import client_command
 from gem_cpu.processes import RAY_ENVIRONMENT, check_ray_folder, ray_folder
 
-WORKERS_IMPORT = ["gem_cpu.verl.replica", "verl.trainer.main_ppo", "verl.workers.engine_workers"]
+# What the fork server imports for Ray's workers.
+WORKERS_IMPORT = ["gem_cpu.verl.replica", "gem_verl.loop", "gem_verl.trainer"]
 
 
 @contextmanager
