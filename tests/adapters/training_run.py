@@ -23,7 +23,7 @@ from gem_core.records import read_episodes
 from gem_core.rollout import Episode
 
 SECONDS = 900
-"""Two to four minutes are usual on two cores, half of it for imports in ten processes."""
+"""One to three minutes are usual on two cores."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,16 @@ class TrainingRun:
             if one.summary.split == "train":
                 steps[one.episode.slot // tasks].append(one.episode)
         return steps
+
+    @property
+    def forked(self) -> list[bool]:
+        """For each process of Ray in which the spy was, whether it is a fork of `gem_cpu.fork_server`."""
+        commands = [path.read_text() for path in self.folder.glob("process-*")]
+        return [
+            "gem_cpu.fork_server" in one
+            for one in commands
+            if "-m gem_cpu.verl" not in one and "-m gem_cpu.openrlhf" not in one
+        ]
 
     @property
     def _records(self) -> Path:

@@ -7,14 +7,16 @@ The script waits for the end of the worker. Without a server that answers, the s
 
 import json
 import os
+import resource
 import signal
 import socket
 import sys
 
 STARTED = b"+"
-"""The server's answer once the worker runs. At the worker's end, the server sends the exit code, 4 bytes."""
+"""The server's answer once the worker runs. At the worker's end, the server sends the exit code, `CODE_BYTES`."""
 AGAIN = b"?"
 """The server's answer if the request is to be sent once more, on a new connection."""
+CODE_BYTES = 4
 
 
 def main(address: str, worker: list[str]) -> int:
@@ -25,7 +27,7 @@ def main(address: str, worker: list[str]) -> int:
         worker: a script of Python and its arguments.
 
     Returns:
-        The exit code.
+        The exit code. It is 1 if the server ended before the worker.
     """
     answer = AGAIN
     while answer == AGAIN:
@@ -35,8 +37,7 @@ def main(address: str, worker: list[str]) -> int:
             except OSError:
                 answer = b""
             if answer == STARTED:
-                code = int.from_bytes(connection.recv(4), "big", signed=True)
-                return code if code >= 0 else 128 - code  # as in a shell, for a worker that a signal ended
+                return exit_code(connection)
     os.execv(sys.executable, [sys.executable, *worker])
 
 
@@ -50,15 +51,28 @@ def ask(connection: socket.socket, address: str, worker: list[str]) -> bytes:
         "arguments": worker,
         "environment": dict(os.environ),
         "folder": os.getcwd(),
-        # Ray blocks Ctrl-C in its workers, and gives them a lower priority.
-        "blocked": [int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+        # What Ray sets for its workers.
+        "leads_group": os.getpgrp() == os.getpid(),
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
+        "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "blocked": [int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+        "ignores_interrupts": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
     }
     text = json.dumps(request).encode()
     connection.connect(address)
     socket.send_fds(connection, [len(text).to_bytes(4, "big")], [0, 1, 2])
     connection.sendall(text)
     return connection.recv(1)
+
+
+def exit_code(connection: socket.socket) -> int:
+    """Wait for the end of the worker."""
+    try:
+        text = connection.recv(CODE_BYTES)
+    except OSError:
+        text = b""
+    code = int.from_bytes(text, "big", signed=True) if len(text) == CODE_BYTES else 1
+    return code if code >= 0 else 128 - code  # as in a shell, for a worker that a signal ended
 
 
 if __name__ == "__main__":

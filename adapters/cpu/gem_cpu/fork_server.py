@@ -1,11 +1,12 @@
-"""Ray's workers as forks of one process that has imported the framework: these imports take most of a short training.
+"""Ray's workers as forks of one process that has imported the framework, which takes seconds in each worker otherwise.
 
 Ray lets a driver name the command that starts its workers (`py_executable` of a runtime environment). Here it is
 `fork_client.py`, which sends a worker's arguments, environment and standard files to the server. The server forks, and
-the fork runs Ray's script for workers as a new Python would.
+the fork runs Ray's script for workers as a new Python would. Forks outlive the server: Ray ends them.
 
-What is imported may read environment variables: Ray's key of the cluster, for example, or Python's seed of hashes. So
-the server imports nothing before the first request, whose environment it takes.
+What is imported may read environment variables: Ray's key of the cluster, for example. So the server imports nothing
+before the first request, whose environment it takes. A worker with other variables for Python itself is not forked.
+Forks share the seed of hashes, and what the imports have computed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import runpy
 import selectors
 import shlex
@@ -27,12 +29,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gem_cpu.fork_client import AGAIN, STARTED
+from gem_cpu.fork_client import AGAIN, CODE_BYTES, STARTED
 
 CLIENT = Path(__file__).with_name("fork_client.py")
 REQUEST_SECONDS = 30.0
 """A client sends its request at once; a client that was stopped in the middle must not stop the others."""
-END_SECONDS = 10.0
 
 
 def client_command(folder: str | Path) -> str:
@@ -42,13 +43,13 @@ def client_command(folder: str | Path) -> str:
 
 @contextmanager
 def fork_server(folder: str | Path, modules: Sequence[str]) -> Generator[None]:
-    """Run a server for the workers of this process's Ray. On systems without pidfd, which are not Linux, do nothing.
+    """Run a server for the workers of this process's Ray. On systems without pidfd, do nothing.
 
     Args:
         folder: where the server's socket is.
         modules: what workers import.
     """
-    if not hasattr(os, "pidfd_open"):
+    if not _has_pidfd():
         yield
         return
     with socket.socket(socket.AF_UNIX) as listener:
@@ -57,20 +58,24 @@ def fork_server(folder: str | Path, modules: Sequence[str]) -> Generator[None]:
         number = listener.fileno()
         command = [sys.executable, "-m", "gem_cpu.fork_server", "wait", str(number), *modules]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])
-    try:
-        yield
-    finally:
-        assert server.stdin is not None
-        server.stdin.close()
+    with server:
         try:
-            server.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:  # it is still importing
+            yield
+        finally:
             server.kill()
-            server.wait()
 
 
 def _address(folder: str | Path) -> Path:
     return Path(folder) / "forks"
+
+
+def _has_pidfd() -> bool:
+    """Some systems have the function, and refuse its calls."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 @dataclass
@@ -81,47 +86,58 @@ class Worker:
     """A script of Python, and its arguments."""
     environment: dict[str, str]
     folder: str
+    leads_group: bool
+    """Whether the worker leads a process group."""
+    niceness: int
+    open_files: tuple[int, int]
+    """The soft and the hard limit of open files."""
     blocked: list[int]
     """Signals."""
-    niceness: int
+    ignores_interrupts: bool
     files: list[int]
     """Standard input, output and error."""
 
     @classmethod
-    def receive(cls, connection: socket.socket) -> Worker:
-        """Read a request.
-
-        Raises:
-            OSError: the client has ended, or sends nothing.
-            ValueError: the client ended in the middle.
-        """
+    def receive(cls, connection: socket.socket) -> Worker | None:
+        """Read a request. Returns nothing if the client has ended, or stopped."""
         connection.settimeout(REQUEST_SECONDS)
-        text, files, _, _ = socket.recv_fds(connection, 4, 3)
-        length = int.from_bytes(text, "big")
-        text = b""
-        while len(text) < length and (part := connection.recv(length - len(text))):
-            text += part
-        return cls(**json.loads(text), files=files)
+        files: list[int] = []
+        try:
+            text, files, _, _ = socket.recv_fds(connection, 4, 3)
+            length = int.from_bytes(text, "big")
+            text = b""
+            while len(text) < length and (part := connection.recv(length - len(text))):
+                text += part
+            return cls(**json.loads(text), files=files)
+        except (OSError, ValueError):
+            _close_all(files)
+            return None
 
     def close(self) -> None:
         """Close the server's copies of the files."""
-        for file in self.files:
-            os.close(file)
+        _close_all(self.files)
 
-    def run(self) -> None:
-        """Run the script in this process, as if Python had been started with it."""
+    def run(self, path_entry: str) -> None:
+        """Run the script in this process, as if Python had been started with it.
+
+        Args:
+            path_entry: the entry of `sys.path` that is the server's own, in the place of the script's folder.
+        """
         for number, file in enumerate(self.files):
             os.dup2(file, number)
         self.close()
         os.environ.clear()
         os.environ.update(self.environment)
         os.chdir(self.folder)
+        if self.leads_group:
+            os.setpgid(0, 0)
         os.setpriority(os.PRIO_PROCESS, 0, self.niceness)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.open_files)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if self.ignores_interrupts else signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.blocked)
         script = self.arguments[0]
         sys.argv[:] = self.arguments
-        sys.path[0] = str(Path(script).parent)
+        sys.path[sys.path.index(path_entry)] = str(Path(script).parent)
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed()  # otherwise the same numbers in each fork; Python's own `random` does this by itself
         runpy.run_path(script, run_name="__main__")
@@ -161,23 +177,22 @@ class Server:
 
     def _accept(self) -> tuple[socket.socket, Worker | None]:
         connection, _ = self._listener.accept()
-        try:
-            return connection, Worker.receive(connection)
-        except (OSError, ValueError):
-            return connection, None
+        return connection, Worker.receive(connection)
 
     def _fork(self, connection: socket.socket, worker: Worker | None) -> Worker | None:
-        if not worker or _pythons_own(worker.environment) != _pythons_own(os.environ):
-            if worker:
-                worker.close()
-            connection.close()  # without an answer, the client becomes the worker
-            return None
-        pid = os.fork()
-        if not pid:
+        pid = None
+        if worker and _pythons_own(worker.environment) == _pythons_own(os.environ):
+            with contextlib.suppress(OSError):  # no memory, or too many processes
+                pid = os.fork()
+        if pid == 0:
             self._close()
             connection.close()
             return worker
-        worker.close()
+        if worker:
+            worker.close()
+        if pid is None:
+            connection.close()  # without an answer, the client becomes the worker
+            return None
         process = os.pidfd_open(pid)
         self._events.register(process, selectors.EVENT_READ, lambda: self._reap(pid, process, connection))
         self._events.register(connection, selectors.EVENT_READ, lambda: self._kill(process, connection))
@@ -187,8 +202,9 @@ class Server:
 
     def _kill(self, process: int, connection: socket.socket) -> None:
         """Ray has ended the client, and means the worker."""
-        self._events.unregister(connection)
-        signal.pidfd_send_signal(process, signal.SIGKILL)
+        if connection.fileno() >= 0:  # otherwise the worker has just ended, too
+            self._events.unregister(connection)
+            signal.pidfd_send_signal(process, signal.SIGKILL)
 
     def _reap(self, pid: int, process: int, connection: socket.socket) -> None:
         _, status = os.waitpid(pid, 0)
@@ -197,7 +213,7 @@ class Server:
         with contextlib.suppress(KeyError):
             self._events.unregister(connection)
         with contextlib.suppress(OSError):
-            connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
+            connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(CODE_BYTES, "big", signed=True))
         connection.close()
 
     def _close(self) -> None:
@@ -221,16 +237,19 @@ def wait(listener: socket.socket, modules: Sequence[str]) -> None:
 
 def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     """Import modules, and fork workers."""
+    path_entry = sys.path[0]
     for module in modules:
         importlib.import_module(module)
     if threads := _threads():
         sys.exit(f"Ray's workers are not forked: a fork would lack the threads {threads} of {' '.join(modules)}")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # otherwise each fork would write what the imports have written
     gc.collect()
     gc.freeze()  # no collection looks at what was imported, so forks keep sharing its memory
     with listener:
         worker = Server(listener).next_worker()
     if worker:
-        worker.run()
+        worker.run(path_entry)
 
 
 def _pythons_own(environment: Mapping[str, str]) -> dict[str, str]:
@@ -240,12 +259,30 @@ def _pythons_own(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _threads() -> list[str]:
     """The names of other threads of this process than the main thread, without those that forks start again."""
-    tasks = Path("/proc/self/task").iterdir()
-    names = [(task / "comm").read_text().strip() for task in tasks if task.name != str(os.getpid())]
+    names: list[str] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            names += [(task / "comm").read_text().strip()] if task.name != str(os.getpid()) else []
     return [name for name in names if name != "jemalloc_bg_thd"]
 
 
-if __name__ == "__main__":
+def _close_all(files: Sequence[int]) -> None:
+    for file in files:
+        os.close(file)
+
+
+def main(does: str, listener: int, modules: Sequence[str]) -> None:
+    """Be a server.
+
+    Args:
+        does: what the server does, "wait" or "serve".
+        listener: the number of the listener's file.
+        modules: what workers import.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the driver, which ends the server
-    does = {"wait": wait, "serve": serve}[sys.argv[1]]
-    does(socket.socket(fileno=int(sys.argv[2])), sys.argv[3:])
+    os.set_inheritable(listener, False)
+    {"wait": wait, "serve": serve}[does](socket.socket(fileno=listener), modules)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

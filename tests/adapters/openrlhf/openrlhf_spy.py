@@ -50,6 +50,7 @@ def watch_updates(actor: Any, name: str) -> None:
     @functools.wraps(fit)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.seen = getattr(self, "seen", 0) + 1
+        (folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
         items = [{field: getattr(item, field) for field in FIELDS} for item in self.trainer.replay_buffer.items]
         engine = getattr(self, name)
         engine = getattr(engine, "model", engine) if name == "actor" else engine
@@ -57,7 +58,7 @@ def watch_updates(actor: Any, name: str) -> None:
         loss: list[dict[str, Any]] = []
         with watched_loss(self.trainer, loss) if name == "actor" else nullcontext():
             result = fit(self, *args, **kwargs)
-        seen = {"rows": items, "updates": engine.global_steps - steps, "loss": loss, "command": sys.orig_argv}
+        seen = {"rows": items, "updates": engine.global_steps - steps, "loss": loss}
         torch.save(seen, folder() / f"{name}-{self.seen}-{torch.distributed.get_rank()}.pt")
         return result
 
@@ -102,6 +103,7 @@ def watch_closing() -> None:
     GemAgentExecutor.close = watched
 
 
+(folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
 babble.register()
 glance.register()
 pairs_match.register()

@@ -19,6 +19,7 @@ from loss_numbers import write_rows  # noqa: E402
 sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
 FOLDER = Path(os.environ["GEM_SPY"])
+(FOLDER / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
 
 
 def _watch_loss() -> None:

@@ -12,18 +12,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from gem_cpu.fork_server import client_command, fork_server
+from gem_cpu.verl import overrides
 
 WORKER = """
-import json, os, random, signal, sys
+import json, os, random, resource, signal, sys
 import numpy
 print(json.dumps({
-    "command": sys.orig_argv, "arguments": sys.argv, "imports_from": sys.path[0], "name": __name__,
+    "command": sys.orig_argv, "arguments": sys.argv, "path": sys.path, "name": __name__,
     "variable": os.environ.get("VARIABLE"), "folder": os.getcwd(), "read": sys.stdin.read(),
     "random": [random.random(), numpy.random.random()], "imported": "colorsys" in sys.modules,
+    "leads_group": os.getpgrp() == os.getpid(), "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
     "blocked": [*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))], "niceness": os.nice(0),
     "ignores_interrupts": signal.getsignal(signal.SIGINT) == signal.SIG_IGN, "pid": os.getpid(),
 }), flush=True)
@@ -39,9 +43,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(folder: Path) -> Iterator[None]:
+def server(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # As `import ray` does.
+    (tmp_path / "changes_the_path.py").write_text(f"import sys\nsys.path.insert(0, '{tmp_path}/own')\nprint('loaded')")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     # `colorsys` is imported by nobody else.
-    with fork_server(folder, ["numpy", "colorsys"]):
+    with fork_server(folder, ["changes_the_path", "numpy", "colorsys"]):
         yield
 
 
@@ -49,18 +56,21 @@ def command(folder: Path, script: Path, *arguments: str) -> list[str]:
     return [*shlex.split(client_command(folder)), str(script), *arguments]
 
 
-def said(folder: Path, script: Path, **variables: str) -> dict[str, object]:
+def said(folder: Path, script: Path, **variables: str) -> dict[str, Any]:
+    return said_by(command(folder, script, "one", "--two"), script, **variables)
+
+
+def new_python(script: Path, **variables: str) -> dict[str, Any]:
+    return said_by([sys.executable, str(script), "one", "--two"], script, **variables)
+
+
+def said_by(command: list[str], script: Path, **variables: str) -> dict[str, Any]:
+    environment = {**os.environ, **variables}
     done = subprocess.run(
-        command(folder, script, "one", "--two"),
-        env={**os.environ, **variables},
-        cwd=script.parent,
-        input="given",
-        capture_output=True,
-        text=True,
-        check=True,
+        command, env=environment, cwd=script.parent, input="given", capture_output=True, text=True, check=True
     )
     assert done.stderr == "an error\n"
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture
@@ -72,20 +82,11 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("server")
 def test_a_fork_runs_as_a_new_python_would(folder: Path, script: Path):
+    script.write_text(f"import changes_the_path\n{WORKER}")
     fork = said(folder, script, VARIABLE="1")
     assert "gem_cpu.fork_server" in fork["command"]
     assert fork["imported"]
-    new = json.loads(
-        subprocess.run(
-            [sys.executable, script, "one", "--two"],
-            env={**os.environ, "VARIABLE": "1"},
-            cwd=script.parent,
-            input="given",
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
+    new = new_python(script, VARIABLE="1")
     different = {"command", "imported", "random", "pid"}
     assert {name: fork[name] for name in fork if name not in different} == {
         name: new[name] for name in new if name not in different
@@ -96,15 +97,20 @@ def test_a_fork_runs_as_a_new_python_would(folder: Path, script: Path):
 
 
 @pytest.mark.usefixtures("server")
-def test_a_fork_has_the_priority_and_the_blocked_signals_of_its_client(folder: Path, script: Path):
-    begin = "import os, signal, sys; os.nice(3); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]);"
-    begin += "os.execv(sys.argv[1], sys.argv[1:])"
-    done = subprocess.run(
-        [sys.executable, "-c", begin, *command(folder, script)], input="", capture_output=True, text=True, check=True
+def test_a_fork_has_what_ray_sets_for_its_workers(folder: Path, script: Path):
+    begin = (
+        "import os, resource, signal, sys\n"
+        "os.setpgid(0, 0)\nos.nice(3)\nresource.setrlimit(resource.RLIMIT_NOFILE, (321, 400))\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    worker = json.loads(done.stdout)
+    worker = said_by([sys.executable, "-c", begin, *command(folder, script)], script)
+    assert "gem_cpu.fork_server" in worker["command"]
     assert worker["niceness"] == os.nice(0) + 3
+    assert worker["open_files"] == [321, 400]
     assert worker["blocked"] == [signal.SIGINT]
+    assert worker["ignores_interrupts"]
+    assert worker["leads_group"]
 
 
 @pytest.mark.usefixtures("server")
@@ -126,6 +132,38 @@ def test_a_worker_ends_with_its_client(folder: Path, script: Path):
         pid = int(client.stdout.readline())
         client.kill()
     wait_until(lambda: not lives(pid))
+
+
+@pytest.mark.usefixtures("server")
+def test_clients_and_workers_that_end_together_do_not_end_the_server(folder: Path, script: Path):
+    script.write_text(WAITING)
+    for _ in range(5):
+        clients = [subprocess.Popen(command(folder, script), stdout=subprocess.PIPE, text=True) for _ in range(4)]
+        workers = [int(client.stdout.readline()) for client in clients if client.stdout]
+        for pid in (pid for pair in zip(workers, [one.pid for one in clients], strict=True) for pid in pair):
+            os.kill(pid, signal.SIGKILL)
+        for client in clients:
+            client.communicate(timeout=120)
+    script.write_text(WORKER)
+    assert "gem_cpu.fork_server" in said(folder, script)["command"]
+
+
+@pytest.mark.usefixtures("server")
+def test_a_client_whose_server_ends_says_so(folder: Path, script: Path):
+    script.write_text(f"{WAITING.replace('getpid', 'getppid')}")
+    with subprocess.Popen(command(folder, script), stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        server = int(client.stdout.readline())
+        (worker,) = [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+        os.kill(server, signal.SIGKILL)
+        assert client.wait(120) == 1
+        os.kill(worker, signal.SIGKILL)
+
+
+def test_hydra_reads_the_command_of_a_folder_with_any_name():
+    folder = Path("/tmp/é 'x'")
+    (given,) = [one for one in overrides(folder) if "py_executable" in one]
+    assert OverridesParser.create().parse_override(given).value() == client_command(folder)
 
 
 def test_a_worker_is_no_fork_without_a_server_or_with_other_variables_of_python(folder: Path, script: Path):
@@ -156,7 +194,7 @@ def test_what_cannot_be_imported_or_forked_is_said_and_workers_start_by_themselv
 
 
 def test_a_server_ends_with_the_process_that_started_it(folder: Path, script: Path, tmp_path: Path):
-    """Killed, or interrupted in a terminal; with and without a worker."""
+    """Killed, or interrupted in a terminal."""
     owner = tmp_path / "owner.py"
     owner.write_text(
         "import sys, time\nfrom gem_cpu.fork_server import fork_server\n"

@@ -58,13 +58,13 @@ def _watch_updates() -> None:
         rows = {name: [row.clone() for row in data[name].unbind()] for name in fields}
         updated = update(self, batch, metrics)
         seen = {"keys": list(batch.keys), "tags": list(batch.tags), "info": dict(batch.extra_info), **rows}
-        seen["command"] = sys.orig_argv
         torch.save(seen, FOLDER / f"batch-{self.global_steps}.pt")
         return updated
 
     TurnTrainer._update_actor = watched
 
 
+(FOLDER / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
 babble.register()
 glance.register()
 pairs_match.register()

@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # otherwise all workers would claim the same cores
         "VLLM_NO_USAGE_STATS": "1",
-        # The worker is in the engine's process, as OpenRLHF asks for. Otherwise vLLM starts one more process on a CPU.
+        # OpenRLHF asks for a worker in the engine's process. Otherwise, on a CPU, vLLM starts a process for the worker.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "TORCH_COMPILE_DISABLE": "1",  # even with `enforce_eager`, vLLM compiles some sampling code for half a minute
     }

@@ -58,6 +58,7 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
         ValueError: the path of the folder is too long for Ray's sockets.
     """
     check_ray_folder(folder)
+    worker = client_command(folder).replace("'", r"\'")  # quoted for Hydra, below
     config = [
         "trainer.device=cpu",
         f"trainer.n_gpus_per_node={ranks}",
@@ -67,7 +68,7 @@ def overrides(folder: str | Path, ranks: int = 1) -> list[str]:
         "ray_kwargs.ray_init.num_cpus=32",
         f"+ray_kwargs.ray_init._temp_dir={folder}",
         "+ray_kwargs.ray_init.include_dashboard=False",
-        f"+ray_kwargs.ray_init.runtime_env.py_executable='{client_command(folder)}'",
+        f"+ray_kwargs.ray_init.runtime_env.py_executable='{worker}'",
         # One process each instead of eight, and none for rewards, which come from the agent loop. Starting processes
         # takes most of the time of a short run.
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
