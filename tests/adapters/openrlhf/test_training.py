@@ -152,7 +152,8 @@ def test_nothing_is_left_behind(hostile: Run):
 
 
 def test_workers_are_forks_of_a_process_that_has_imported_openrlhf(hostile: Run):
-    assert hostile.forked == [True] * 3
+    assert len(hostile.forked) >= 4  # two policies, an engine, and who plays or trains
+    assert all(hostile.forked)
 
 
 # -- a row per episode, two updates per batch, a critic, a reference model; environments of every kind -----------------
@@ -307,7 +308,7 @@ def test_weights_do_not_change_during_an_evaluation(ahead: Run):
     assert [line["step"] for line in ahead.metrics if "eval_episode/success" in line] == [2]
     evaluated = [episode for episode in ahead.episodes if episode.env_id == "game:Corridor-v0"]
     assert len(evaluated) == 4
-    assert len({version for episode in evaluated for version in episode.version_counts()}) == 1
+    assert len({version for episode in evaluated for version, _ in episode.version_counts()}) == 1
 
 
 # -- resumed, with more rows than turns --------------------------------------------------------------------------------
