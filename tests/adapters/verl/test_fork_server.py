@@ -18,6 +18,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from gem_cpu.fork_server import client_command, fork_server
+from gem_cpu.processes import python_path
 from gem_cpu.verl import overrides
 
 WORKER = """
@@ -46,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # As `import ray` does.
     (tmp_path / "changes_the_path.py").write_text(f"import sys\nsys.path.insert(0, '{tmp_path}/own')\nprint('loaded')")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("PYTHONPATH", python_path(tmp_path))
     # `colorsys` is imported by nobody else.
     with fork_server(folder, ["changes_the_path", "numpy", "colorsys"]):
         yield
@@ -182,7 +183,7 @@ def test_what_cannot_be_imported_or_forked_is_said_and_workers_start_by_themselv
     (tmp_path / "starts_a_thread.py").write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=[600], daemon=True).start()"
     )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("PYTHONPATH", python_path(tmp_path))
     for module, message in (
         ("no_module_yet", "ValueError: a fault"),
         ("starts_a_thread", "are not forked: a fork would lack"),
