@@ -67,16 +67,6 @@ class TrainingRun:
         return steps
 
     @property
-    def forked(self) -> list[bool]:
-        """For each process of Ray in which the spy was, whether it is a fork of `gem_cpu.fork_server`."""
-        commands = [path.read_text() for path in self.folder.glob("process-*")]
-        return [
-            "gem_cpu.fork_server" in one
-            for one in commands
-            if "-m gem_cpu.verl" not in one and "-m gem_cpu.openrlhf" not in one
-        ]
-
-    @property
     def _records(self) -> Path:
         own = self.folder / "records"  # otherwise the default, in the report
         return own if own.exists() else self.folder / "report"

@@ -56,8 +56,7 @@ def fork_server(folder: str | Path, modules: Sequence[str]) -> Generator[None]:
         listener.bind(str(_address(folder)))
         listener.listen(128)
         number = listener.fileno()
-        command = [sys.executable, "-m", "gem_cpu.fork_server", "wait", str(number), *modules]
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])
+        server = subprocess.Popen(_server_command("wait", number, modules), stdin=subprocess.PIPE, pass_fds=[number])
     with server:
         try:
             yield
@@ -67,6 +66,12 @@ def fork_server(folder: str | Path, modules: Sequence[str]) -> Generator[None]:
 
 def _address(folder: str | Path) -> Path:
     return Path(folder) / "forks"
+
+
+def _server_command(does: str, listener: int, modules: Sequence[str]) -> list[str]:
+    # Not `-m`: where Python imports this module when it starts, `-m` warns, and runs the module a second time.
+    code = "import sys; from gem_cpu.fork_server import main; main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])"
+    return [sys.executable, "-c", code, does, str(listener), *modules]
 
 
 def _has_pidfd() -> bool:
@@ -121,7 +126,7 @@ class Worker:
         """Run the script in this process, as if Python had been started with it.
 
         Args:
-            path_entry: the entry of `sys.path` that is the server's own, in the place of the script's folder.
+            path_entry: the server's own entry of `sys.path`, which the script's folder replaces.
         """
         for number, file in enumerate(self.files):
             os.dup2(file, number)
@@ -231,8 +236,7 @@ def wait(listener: socket.socket, modules: Sequence[str]) -> None:
     environment = Server(listener).next_environment()
     if environment is not None:
         listener.set_inheritable(True)
-        command = [sys.executable, "-m", "gem_cpu.fork_server", "serve", str(listener.fileno()), *modules]
-        os.execve(sys.executable, command, environment)
+        os.execve(sys.executable, _server_command("serve", listener.fileno(), modules), environment)
 
 
 def serve(listener: socket.socket, modules: Sequence[str]) -> None:
@@ -282,7 +286,3 @@ def main(does: str, listener: int, modules: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the driver, which ends the server
     os.set_inheritable(listener, False)
     {"wait": wait, "serve": serve}[does](socket.socket(fileno=listener), modules)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

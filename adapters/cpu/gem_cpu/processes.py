@@ -23,7 +23,7 @@ RAY_ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the default of Ray's next version; without it, Ray warns
     "RAY_DEDUP_LOGS": "0",  # print each line of a worker at once, not repeated lines every five seconds
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_prestart_worker_first_driver": "0",  # these workers would be no forks, so no actor would use them
+    "RAY_prestart_worker_first_driver": "0",  # no actor would use them: they lack its runtime environment
     "RAY_worker_register_timeout_seconds": "120",  # workers wait until the fork server has imported the framework
 }
 """Environment variables for frameworks that use Ray."""

@@ -30,6 +30,11 @@ def folder() -> Path:
     return Path(os.environ["GEM_SPY"])
 
 
+def note_process() -> None:
+    """As `forks.note_process`, which a worker of Ray that gets `watched` by value cannot import."""
+    (folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+
+
 def watch_sampling(actor: Any) -> None:
     generate = actor.generate
 
@@ -50,7 +55,7 @@ def watch_updates(actor: Any, name: str) -> None:
     @functools.wraps(fit)
     def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.seen = getattr(self, "seen", 0) + 1
-        (folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+        note_process()
         items = [{field: getattr(item, field) for field in FIELDS} for item in self.trainer.replay_buffer.items]
         engine = getattr(self, name)
         engine = getattr(engine, "model", engine) if name == "actor" else engine
@@ -103,7 +108,7 @@ def watch_closing() -> None:
     GemAgentExecutor.close = watched
 
 
-(folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+note_process()
 babble.register()
 glance.register()
 pairs_match.register()

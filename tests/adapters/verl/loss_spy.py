@@ -14,12 +14,13 @@ from verl.workers.utils.padding import no_padding_2_padding
 
 SHARED = str(Path(__file__).parents[1])
 sys.path.append(SHARED)
+from forks import note_process  # noqa: E402
 from loss_numbers import write_rows  # noqa: E402
 
 sys.path.remove(SHARED)  # a worker looks for the package `trl`, and the folder has a folder of that name
 
 FOLDER = Path(os.environ["GEM_SPY"])
-(FOLDER / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+note_process()
 
 
 def _watch_loss() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ WORKER = """
 import json, os, random, resource, signal, sys
 import numpy
 print(json.dumps({
-    "command": sys.orig_argv, "arguments": sys.argv, "path": sys.path, "name": __name__,
+    "command": " ".join(sys.orig_argv), "arguments": sys.argv, "path": sys.path, "name": __name__,
     "variable": os.environ.get("VARIABLE"), "folder": os.getcwd(), "read": sys.stdin.read(),
     "random": [random.random(), numpy.random.random()], "imported": "colorsys" in sys.modules,
     "leads_group": os.getpgrp() == os.getpid(), "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
@@ -130,9 +129,11 @@ def test_a_worker_ends_with_its_client(folder: Path, script: Path):
     script.write_text(WAITING)
     with subprocess.Popen(command(folder, script), stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout is not None
-        pid = int(client.stdout.readline())
+        worker = os.pidfd_open(int(client.stdout.readline()))
         client.kill()
-    wait_until(lambda: not lives(pid))
+        (ended, _, _) = select.select([worker], [], [], 120)
+        os.close(worker)
+    assert ended == [worker]
 
 
 @pytest.mark.usefixtures("server")
@@ -201,7 +202,7 @@ def test_a_server_ends_with_the_process_that_started_it(folder: Path, script: Pa
         "import sys, time\nfrom gem_cpu.fork_server import fork_server\n"
         "with fork_server(sys.argv[1], ['json']):\n    print('ready', flush=True)\n    time.sleep(600)"
     )
-    for ended_by in (signal.SIGKILL, signal.SIGINT):
+    for end in (subprocess.Popen.kill, lambda process: os.killpg(process.pid, signal.SIGINT)):
         process = subprocess.Popen(
             [sys.executable, str(owner), str(folder)],
             stdout=subprocess.PIPE,
@@ -213,20 +214,7 @@ def test_a_server_ends_with_the_process_that_started_it(folder: Path, script: Pa
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             assert "gem_cpu.fork_server" in said(folder, script)["command"]
-            os.killpg(process.pid, ended_by) if ended_by == signal.SIGINT else process.kill()
+            end(process)
             # Every process of the session holds the pipe.
             process.communicate(timeout=120)
         (folder / "forks").unlink()
-
-
-def lives(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    return False
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -15,6 +15,7 @@ import pytest
 import torch
 from brute_force import expected, gae, returns_to_go
 from byte_level import byte_level_bpe
+from forks import are_forks
 from hostile_run import (
     assert_every_episode_is_counted,
     assert_groups_play_one_task,
@@ -164,7 +165,8 @@ def test_nothing_is_left_behind(hostile: Run):
 
 
 def test_workers_are_forks_of_a_process_that_has_imported_verl(hostile: Run):
-    assert hostile.forked == [True] * 6  # the trainer, two agent loops, two policies with their servers
+    # The driver, the trainer, an agent loop, and two policies with their servers.
+    assert are_forks(hostile.folder) == [False, *[True] * 6]
 
 
 def test_a_resumed_run_continues_where_it_stopped(hostile: Run, model: Path, tmp_path: Path):

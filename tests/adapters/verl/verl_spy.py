@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 import babble
 import glance
 import pairs_match
+from forks import note_process
 
 from gem_verl.storage import read
 from gem_verl.trainer import TurnTrainer
@@ -64,7 +65,7 @@ def _watch_updates() -> None:
     TurnTrainer._update_actor = watched
 
 
-(FOLDER / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+note_process()
 babble.register()
 glance.register()
 pairs_match.register()
