@@ -242,6 +242,8 @@ def wait(listener: socket.socket, modules: Sequence[str]) -> None:
 def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     """Import modules, and fork workers."""
     path_entry = sys.path[0]
+    # Ray finds the memory of the title only before vLLM's import, and before the environment changes.
+    importlib.import_module("ray._raylet").setproctitle("ray::ForkServer")
     for module in modules:
         importlib.import_module(module)
     if threads := _threads():

@@ -33,6 +33,7 @@ def folder() -> Path:
 def note_process() -> None:
     """As `forks.note_process`, which a worker of Ray that gets `watched` by value cannot import."""
     (folder() / f"process-{os.getpid()}").write_text(" ".join(sys.orig_argv))
+    (folder() / f"title-{os.getpid()}").write_text(Path("/proc/self/cmdline").read_text())
 
 
 def watch_sampling(actor: Any) -> None:

@@ -159,6 +159,11 @@ def test_workers_are_forks_of_a_process_that_has_imported_openrlhf(hostile: Run)
     assert all(workers)
 
 
+def test_workers_have_the_titles_that_ray_gives_them(hostile: Run):
+    titles = [path.read_text() for path in hostile.folder.glob("title-*")]
+    assert sum(title.startswith("ray::PolicyModelActor.fit") for title in titles) == 2
+
+
 # -- a row per episode, two updates per batch, a critic, a reference model; environments of every kind -----------------
 
 

@@ -22,11 +22,13 @@ from gem_cpu.verl import overrides
 
 WORKER = """
 import json, os, random, resource, signal, sys
-import numpy
+import numpy, ray._raylet
+ray._raylet.setproctitle("ray::Title")
 print(json.dumps({
     "command": " ".join(sys.orig_argv), "arguments": sys.argv, "path": sys.path, "name": __name__,
     "variable": os.environ.get("VARIABLE"), "folder": os.getcwd(), "read": sys.stdin.read(),
     "random": [random.random(), numpy.random.random()], "imported": "colorsys" in sys.modules,
+    "title": open("/proc/self/cmdline").read().strip(" \\0"),
     "leads_group": os.getpgrp() == os.getpid(), "open_files": resource.getrlimit(resource.RLIMIT_NOFILE),
     "blocked": [*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, []))], "niceness": os.nice(0),
     "ignores_interrupts": signal.getsignal(signal.SIGINT) == signal.SIG_IGN, "pid": os.getpid(),
@@ -82,10 +84,11 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("server")
 def test_a_fork_runs_as_a_new_python_would(folder: Path, script: Path):
-    script.write_text(f"import changes_the_path\n{WORKER}")
+    script.write_text(f"import ray\nimport changes_the_path\n{WORKER}")  # workers import Ray first
     fork = said(folder, script, VARIABLE="1")
     assert "gem_cpu.fork_server" in fork["command"]
     assert fork["imported"]
+    assert fork["title"] == "ray::Title"
     new = new_python(script, VARIABLE="1")
     different = {"command", "imported", "random", "pid"}
     assert {name: fork[name] for name in fork if name not in different} == {
