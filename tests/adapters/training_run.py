@@ -77,6 +77,10 @@ WITHOUT_THE_CLONE = {"PYTHONPATH": "", "WARM_START_STEPS": "100"}
 """Environment variables with which an example finds no other files of the clone."""
 
 
+CORRIDOR_UPDATES = 28
+"""Updates after which success in the corridor is certain: `benchmarks/corridor_seeds.py` counts the runs."""
+
+
 def copied(name: str, folder: Path) -> str:
     """Copy an example alone into an empty folder. Returns its path."""
     alone = folder / "alone"
@@ -221,21 +225,20 @@ def assert_success_rose(success: Sequence[float]) -> None:
     assert sum(success[-5:]) / 5 > 0.9, success
 
 
-def assert_learned_the_corridor(run: TrainingRun, steps: int, batch: int, evaluated: int) -> None:
+def assert_learned_the_corridor(run: TrainingRun, batch: int, evaluated: int) -> None:
     """Assert that an example learned, and that its files are complete.
 
     Args:
-        run: a run of an example, with ReBN.
-        steps: number of updates.
+        run: a run of an example, of `CORRIDOR_UPDATES` updates with ReBN.
         batch: episodes per batch.
         evaluated: episodes of all evaluations, the last of them at the end.
     """
     assert run.code == 0, run.output[-3000:]
     assert "rebn active: " in run.output
     success = [line["episode/success"] for line in run.metrics]
-    assert len(success) == steps
+    assert len(success) == CORRIDOR_UPDATES
     assert_success_rose(success)
     assert [line for line in run.lines if "eval_episode/success" in line][-1]["eval_episode/success"] > 0.8
     assert (run.folder / "report" / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    assert len(run.episodes) == steps * batch + evaluated
+    assert len(run.episodes) == CORRIDOR_UPDATES * batch + evaluated
     assert {episode.provenance.split(" (")[1] for episode in run.episodes} == {"plugin 'game')"}

@@ -24,6 +24,8 @@ class Liveness:
 
     def check(self) -> None:
         """Look at the answers, without waiting for any. Raises `AdapterError` if an actor died."""
+        if not self._actors:
+            return  # any call of Ray would start Ray
         answered, waiting = ray.wait(self._asked, num_returns=len(self._asked), timeout=0) if self._asked else ([], [])
         try:
             ray.get(answered)

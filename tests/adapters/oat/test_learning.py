@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 from scripts import answer_of
-from training_run import EXAMPLES, WITHOUT_THE_CLONE, assert_success_rose, copied, keep_for_viewer
+from training_run import CORRIDOR_UPDATES, EXAMPLES, WITHOUT_THE_CLONE, assert_success_rose, copied, keep_for_viewer
 
 from gem_cpu.oat import FLAGS
 
 EXAMPLE = EXAMPLES / "oat_guess_the_number.py"
 CORRIDOR = {
     "--env": "game:Corridor-v0",
-    "--max_train": "2560",
+    "--max_train": str(CORRIDOR_UPDATES * 64),
     "--gamma": "0.7",
     "--learning_rate": "5e-4",
     "--rollout_batch_size_per_device": "64",
     "--train_batch_size": "64",
     "--train_batch_size_per_device": "16",
-    "--eval_steps": "40",
+    "--eval_steps": str(CORRIDOR_UPDATES),
     "--eval_episodes": "16",
     "--eval_temperature": "1",
     "--eval_generate_max_length": "4",
@@ -43,7 +43,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     before, *metrics = [json.loads(line) for line in (tmp_path / "report" / "metrics.jsonl").read_text().splitlines()]
     assert before["step"] == 0
     assert before["eval_episode/success"] < 1
-    assert len(metrics) == 40
+    assert len(metrics) == CORRIDOR_UPDATES
     success = [line["episode/success"] for line in metrics]
     assert_success_rose(success)
     assert metrics[-1]["eval_episode/success"] > 0.8

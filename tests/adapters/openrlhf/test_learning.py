@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from training_run import (
+    CORRIDOR_UPDATES,
     EXAMPLES,
     SECONDS,
     WITHOUT_THE_CLONE,
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.timeout(SECONDS * 2)
 EXAMPLE = EXAMPLES / "openrlhf_guess_the_number.py"
 CORRIDOR = [
     *("--gem.env", "game:Corridor-v0"),
-    *("--gem.steps", "40"),
+    *("--gem.steps", str(CORRIDOR_UPDATES)),
     *("--gem.eval_episodes", "16"),
     *("--rollout.batch_size", "64"),
     *("--rollout.micro_batch_size", "16"),
@@ -38,7 +39,7 @@ CORRIDOR = [
     *("--actor.entropy_coef", "0"),
     *("--actor.adam.lr", "5e-4"),
     *("--actor.lr_scheduler", "constant"),
-    *("--eval.steps", "40"),
+    *("--eval.steps", str(CORRIDOR_UPDATES)),
     *("--eval.temperature", "1"),
     *("--eval.n_samples_per_prompt", "1"),
 ]
@@ -50,14 +51,14 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     keep_for_viewer("openrlhf", tmp_path / "report")
-    assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
+    assert_learned_the_corridor(run, batch=64, evaluated=16)
     assert_leaves_nothing(run)
     # The same command continues from the last checkpoint, with the learned weights.
-    flags = [*flags, "--gem.steps", "42", "--eval.steps", "-1", "--ckpt.load_enable"]
+    flags = [*flags, "--gem.steps", str(CORRIDOR_UPDATES + 2), "--eval.steps", "-1", "--ckpt.load_enable"]
     resumed = launch(TrainingRun, [*command[:2], *flags], tmp_path, {**WITHOUT_THE_CLONE, "WARM_START_STEPS": "0"})
     assert resumed.code == 0, resumed.output[-3000:]
-    assert [line["step"] for line in resumed.metrics] == [*range(1, 43)]
-    assert all(line["episode/success"] > 0.8 for line in resumed.metrics[40:])
+    assert [line["step"] for line in resumed.metrics] == [*range(1, CORRIDOR_UPDATES + 3)]
+    assert all(line["episode/success"] > 0.8 for line in resumed.metrics[CORRIDOR_UPDATES:])
     # The policy has changed a lot by the end, so weights that did not reach vLLM would show.
     assert all(abs(line["vllm_kl"]) < 1e-5 for line in run.metrics)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from training_run import (
+    CORRIDOR_UPDATES,
     EXAMPLES,
     SECONDS,
     WITHOUT_THE_CLONE,
@@ -31,8 +32,8 @@ CORRIDOR = [
     "+gem.eval_episodes=48",
     "rollout_batch_size=64",
     "sequence_length=256",
-    "max_steps=40",
-    "eval_steps=39",  # before the first update and before the last: ROLL has no evaluation after it
+    f"max_steps={CORRIDOR_UPDATES}",
+    f"eval_steps={CORRIDOR_UPDATES - 1}",  # before the first update and before the last: ROLL has no evaluation after it
     "step_reward_gamma=0.7",
     "entropy_loss_coef=0",
     "actor_train.training_args.per_device_train_batch_size=64",
@@ -54,10 +55,10 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *CORRIDOR, *folders]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     keep_for_viewer("roll", tmp_path / "report")
-    assert_learned_the_corridor(run, steps=40, batch=64, evaluated=96)
+    assert_learned_the_corridor(run, batch=64, evaluated=96)
     assert_leaves_nothing(run)
     evaluated = {line["step"]: line["eval_episode/success"] for line in run.lines if "eval_episode/success" in line}
-    assert [*evaluated] == [0, 39], "the number of updates before each evaluation"
+    assert [*evaluated] == [0, CORRIDOR_UPDATES - 1], "the number of updates before each evaluation"
     assert evaluated[0] < 0.8
     # The policy has changed a lot by the end, so weights that did not reach the engine would show.
     assert all(abs(line["actor/train_infer_diff_token_mean"]) < 1e-4 for line in run.metrics)

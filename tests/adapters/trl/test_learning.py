@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import QUIET
-from training_run import assert_success_rose, keep_for_viewer
+from training_run import CORRIDOR_UPDATES, assert_success_rose, keep_for_viewer
 
 from gem_core.records import read_episodes
 from gem_core.training.recording import stop_recording
@@ -24,7 +24,7 @@ CORRIDOR = {
     "lr_scheduler_type": "constant",
     "adam_beta2": 0.95,
     "max_grad_norm": 0.5,
-    "max_steps": 40,
+    "max_steps": CORRIDOR_UPDATES,
     "vector_backend": "sync",
     "seed": 0,
 }
@@ -39,10 +39,10 @@ def test_corridor_is_learned(tmp_path: Path):
     stop_recording()
     keep_for_viewer("trl", tmp_path)
     success = [line["episode/success"] for line in progress.report.history]
-    assert len(success) == 40
+    assert len(success) == CORRIDOR_UPDATES
     assert_success_rose(success)
     assert sum(line["episode/return"] for line in progress.report.history[-5:]) / 5 > 0.9
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 40
-    assert len(list(read_episodes(tmp_path))) == 40 * 64
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == CORRIDOR_UPDATES
+    assert len(list(read_episodes(tmp_path))) == CORRIDOR_UPDATES * 64
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])["step"] == 1

@@ -107,7 +107,7 @@ def train(made: TurnTrainer, rollouts: Rollouts, steps: int) -> list[list[str]]:
     return batches
 
 
-@pytest.mark.parametrize(("ahead", "steps"), [(1, 50), (2, 1000), (4, 50)])
+@pytest.mark.parametrize(("ahead", "steps"), [(1, 50), (2, 200), (4, 50)])
 def test_the_bound_holds_and_every_task_is_trained_on_once_in_order(simulated, ahead, steps):
     made, rollouts = simulated(ahead, steps)
     batches = train(made, rollouts, steps)

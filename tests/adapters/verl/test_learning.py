@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from training_run import (
+    CORRIDOR_UPDATES,
     EXAMPLES,
     SECONDS,
     WITHOUT_THE_CLONE,
@@ -35,8 +36,8 @@ CORRIDOR = [
     "actor_rollout_ref.actor.optim.lr=5e-4",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=constant",
     "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
-    "trainer.total_training_steps=40",
-    "trainer.test_freq=40",
+    f"trainer.total_training_steps={CORRIDOR_UPDATES}",
+    f"trainer.test_freq={CORRIDOR_UPDATES}",
 ]
 
 
@@ -46,7 +47,7 @@ def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     command = [sys.executable, copied(EXAMPLE.name, tmp_path), *flags]
     run = launch(TrainingRun, command, tmp_path, WITHOUT_THE_CLONE)
     keep_for_viewer("verl", tmp_path / "report")
-    assert_learned_the_corridor(run, steps=40, batch=64, evaluated=16)
+    assert_learned_the_corridor(run, batch=64, evaluated=16)
     assert_leaves_nothing(run)
 
 
