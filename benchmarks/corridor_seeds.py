@@ -1,6 +1,6 @@
 """How reliably an agent learns the corridor: many runs in TRL, each with its own seed for tasks and sampling.
 
-    python benchmarks/corridor_seeds.py --seeds 100 [--episodes 64] [--updates 40] [--learning-rate 5e-4] \\
+    python benchmarks/corridor_seeds.py --seeds 100 [--episodes 64] [--updates 28] [--learning-rate 5e-4] \\
         [--gamma 0.7] [--entropy-coef 0] [--weights-seed 0]
 
 The defaults are those of `tests/adapters/trl/test_learning.py`, and the tests of the other adapters use the same
@@ -33,7 +33,7 @@ class Options:
     seeds: int = 20
     first_seed: int = 0
     episodes: int = 64
-    updates: int = 40
+    updates: int = 28
     learning_rate: float = 5e-4
     gamma: float = 0.7
     entropy_coef: float = 0.0

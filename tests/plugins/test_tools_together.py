@@ -20,6 +20,7 @@ from gem_search.local import local_server
 from gem_search.tool import SearchTool
 
 ENVIRONMENTS, ROUNDS = 64, 16
+HOSTILE_EVERY = 32  # calls; some take all the CPU time that they get
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 server = MCPServer("adder", log_level="ERROR")
@@ -46,8 +47,9 @@ HOSTILE = (
 
 def call(rng: random.Random, number: int, mark: str) -> tuple[str, str | None]:
     """A response, and what has to stand in the answer; `None` for one that is to fail."""
-    if rng.random() < 0.05:
-        return f"<python>{rng.choice(HOSTILE).replace('MARK', mark)}</python>", None
+    if number % HOSTILE_EVERY == 0:
+        code = HOSTILE[number // HOSTILE_EVERY % len(HOSTILE)].replace("MARK", mark)
+        return f"<python>{code}</python>", None
     kind = rng.choice(["python", "search", "add"])
     if kind == "python":
         return f"<python>print({number} * 3)</python>", f"result: {3 * number}\n"
@@ -82,7 +84,7 @@ def test_a_thousand_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         finally:
             vec.close()
     assert fates.total() == ENVIRONMENTS * ROUNDS
-    assert 30 < fates["hostile"] < 80
+    assert fates["hostile"] == ENVIRONMENTS * ROUNDS // HOSTILE_EVERY > 3 * len(HOSTILE)
     wait_until(lambda: not children() - before)
     wait_until(lambda: not processes_with(mark))
 

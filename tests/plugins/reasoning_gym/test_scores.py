@@ -16,7 +16,7 @@ pytest.importorskip("reasoning_gym")
 
 import gem_core
 import gem_reasoning_gym
-from gem_core.testing import Bound, check_hacking
+from gem_core.testing import Bound, HackingError, check_hacking
 from gem_reasoning_gym.entries import Definition, entry
 from gem_reasoning_gym.names import VERSIONED
 from gem_reasoning_gym.scorers import PUBLISHED, RIGHT, SAME
@@ -126,11 +126,12 @@ def test_sokoban_takes_moves_that_can_be_made() -> None:
 
 
 def test_an_attack_on_one_entry_in_four_is_no_way_to_a_living() -> None:
-    """The audit's short form, on ids that could be hacked; `nox -s audit` plays all."""
-    short = ((2, None), (8, 10))
-    answers = ["4*6*1*1", "nan", "0", "(P \u2228 Q)"]
-    for name in ("puzzle24", "complex_arithmetic"):
-        check_hacking(f"rg:{name}", Bound(0.2, 0.2, "so few entries"), answers=answers, rounds=short)
+    """The audit's short form, on an id that could be hacked; `nox -s audit` plays all."""
+    bound = Bound(0.2, 0.2, "so few entries")
+    options = {"answers": ["nan"], "rounds": ((1, None), (4, 6))}
+    check_hacking("rg:complex_arithmetic", bound, **options)
+    with pytest.raises(HackingError, match="pays 1 a question.*'nan'"):
+        check_hacking("rg:complex_arithmetic-v0", bound, **options)
 
 
 # -- right answers, and those that are nearly right --------------------------------------------------------------------
