@@ -84,9 +84,11 @@ def tests(session: nox.Session) -> None:
     longest += ["core(python='3.10')", "oat", "newest", "roll"]
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
-    others = ["inspect", "trackers", "hubs", "openenv", "verifiers", "viewer", "docs", "wheel", "lint"]
-    side_by_side(session, [*longest, *others])
-    side_by_side(session, ["recorded"])
+    # Short ones last, so that the lanes end at about the same time.
+    others = ["hubs", "verifiers", "trackers", "viewer", "openenv", "lint", "docs", "inspect", "recorded", "wheel"]
+    recorded_by = {"trl", "verl", "openrlhf", "oat", "roll"}
+    # The viewer's session may still be installing the browser.
+    side_by_side(session, [*longest, *others], after={"recorded": {*recorded_by, "viewer"}})
 
 
 @nox.session
@@ -253,7 +255,7 @@ def viewer(session: nox.Session) -> None:
 
 @nox.session
 def recorded(session: nox.Session) -> None:
-    """The viewer's page with the runs that the adapters' tests have recorded; the last part of `tests`."""
+    """The viewer's page with the runs that the adapters' tests have recorded; in `tests`, after these."""
     browser_tests(session, f"{BROWSER_TESTS}/recorded_runs.py")
 
 
@@ -461,16 +463,19 @@ class Lane:
             self.process.wait()
 
 
-def side_by_side(session: nox.Session, names: list[str]) -> None:
-    """Run sessions in `LANES` lanes. All sessions run, even if one fails."""
+def side_by_side(session: nox.Session, names: list[str], after: dict[str, set[str]]) -> None:
+    """Run sessions in `LANES` lanes, some after others have ended. All sessions run, even if one fails."""
     # Also in the background, where shells ignore Ctrl-C, and on SIGTERM: nothing is lost or left behind.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     waiting, running, results, failed = [*names], dict[int, Lane](), list[str](), list[str]()
     try:
         while waiting or running:
-            while waiting and len(running) < LANES:
-                lane = Lane.start(waiting.pop(0))
+            unfinished = {*waiting, *(lane.name for lane in running.values())}
+            ready = [name for name in waiting if not after.get(name, set()) & unfinished]
+            for name in ready[: LANES - len(running)]:
+                waiting.remove(name)
+                lane = Lane.start(name)
                 running[lane.process.pid] = lane
                 session.log(f"{lane.name} began")
             pid, status, used = os.wait4(-1, 0)
