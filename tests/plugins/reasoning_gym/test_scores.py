@@ -130,7 +130,7 @@ def test_an_attack_on_one_entry_in_four_is_no_way_to_a_living() -> None:
     bound = Bound(0.2, 0.2, "so few entries")
     options = {"answers": ["nan"], "rounds": ((1, None), (4, 6))}
     check_hacking("rg:complex_arithmetic", bound, **options)
-    with pytest.raises(HackingError, match="pays 1 a question.*'nan'"):
+    with pytest.raises(HackingError, match=r"pays 1 a question.*'nan'"):
         check_hacking("rg:complex_arithmetic-v0", bound, **options)
 
 
