@@ -28,6 +28,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from gem_cpu.fork_client import AGAIN, CODE_BYTES, STARTED
 
@@ -244,10 +246,13 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> None:
     path_entry = sys.path[0]
     # Ray finds the memory of the title only before vLLM's import, and before the environment changes.
     importlib.import_module("ray._raylet").setproctitle("ray::ForkServer")
-    for module in modules:
-        importlib.import_module(module)
+    with _ids_of_classes_from_the_system():
+        for module in modules:
+            importlib.import_module(module)
     if threads := _threads():
         sys.exit(f"Ray's workers are not forked: a fork would lack the threads {threads} of {' '.join(modules)}")
+    if _id_of_a_fork() == _id_of_a_fork():
+        sys.exit(f"Ray's workers are not forked: all forks would make the ids that {' '.join(modules)} would make next")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # otherwise each fork would write what the imports have written
     gc.collect()
@@ -256,6 +261,36 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> None:
         worker = Server(listener).next_worker()
     if worker:
         worker.run(path_entry)
+
+
+@contextmanager
+def _ids_of_classes_from_the_system() -> Generator[None]:
+    """Let classes of actors have ids that do not come from Ray's generator.
+
+    Ray seeds that generator at the first id. If it had made one before a fork, all forks would make the same ids, and
+    a worker that starts at the same time as another would crash: both put an object with the same id into Ray's store.
+    """
+    actor: Any = importlib.import_module("ray.actor")
+    kind = actor.ActorClassID
+    actor.ActorClassID = SimpleNamespace(from_random=lambda: kind(os.urandom(kind.size())))
+    try:
+        yield
+    finally:
+        actor.ActorClassID = kind
+
+
+def _id_of_a_fork() -> bytes:
+    """An id of Ray, made in a process that ends at once. Raises `OSError` if there are too many processes."""
+    reader, writer = os.pipe()
+    with open(reader, "rb") as file:
+        pid = os.fork()
+        if pid == 0:
+            os.write(writer, importlib.import_module("ray").ObjectRef.from_random().binary())
+            os._exit(0)
+        os.close(writer)
+        made = file.read()
+    os.waitpid(pid, 0)
+    return made
 
 
 def _pythons_own(environment: Mapping[str, str]) -> dict[str, str]:

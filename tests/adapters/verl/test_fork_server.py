@@ -99,6 +99,17 @@ def test_a_fork_runs_as_a_new_python_would(folder: Path, script: Path):
     assert not {*fork["random"]} & {*other["random"]}
 
 
+def test_forks_make_ids_of_their_own(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "has_an_actor.py").write_text("import ray\n\n@ray.remote\nclass Actor: ...")
+    monkeypatch.setenv("PYTHONPATH", python_path(tmp_path))
+    script = tmp_path / "worker.py"
+    script.write_text("import ray, sys; print('fork_server' in str(sys.orig_argv), ray.ObjectRef.from_random().hex())")
+    with fork_server(folder, ["has_an_actor"]):
+        made = [subprocess.check_output(command(folder, script), text=True).split() for _ in range(3)]
+    assert [fork for fork, _ in made] == ["True"] * 3
+    assert len({made_id for _, made_id in made}) == 3
+
+
 @pytest.mark.usefixtures("server")
 def test_a_fork_has_what_ray_sets_for_its_workers(folder: Path, script: Path):
     begin = (
@@ -187,10 +198,12 @@ def test_what_cannot_be_imported_or_forked_is_said_and_workers_start_by_themselv
     (tmp_path / "starts_a_thread.py").write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=[600], daemon=True).start()"
     )
+    (tmp_path / "makes_an_id.py").write_text("import ray\nray.ObjectRef.from_random()")
     monkeypatch.setenv("PYTHONPATH", python_path(tmp_path))
     for module, message in (
         ("no_module_yet", "ValueError: a fault"),
         ("starts_a_thread", "are not forked: a fork would lack"),
+        ("makes_an_id", "are not forked: all forks would make the ids"),
     ):
         with fork_server(folder, [module]):
             assert "gem_cpu.fork_server" not in said(folder, script)["command"]
