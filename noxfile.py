@@ -87,7 +87,7 @@ def tests(session: nox.Session) -> None:
     # Short ones last, so that the lanes end at about the same time.
     others = ["hubs", "verifiers", "trackers", "viewer", "openenv", "lint", "docs", "inspect", "recorded", "wheel"]
     recorded_by = {"trl", "verl", "openrlhf", "oat", "roll"}
-    # The viewer's session may still be installing the browser.
+    # The viewer's session may have to install the browser, which apt-get does for one process at a time.
     side_by_side(session, [*longest, *others], after={"recorded": {*recorded_by, "viewer"}})
 
 
@@ -255,7 +255,7 @@ def viewer(session: nox.Session) -> None:
 
 @nox.session
 def recorded(session: nox.Session) -> None:
-    """The viewer's page with the runs that the adapters' tests have recorded; in `tests`, after these."""
+    """The viewer's page with the runs that the adapters' tests have recorded; in `tests`, after all of these."""
     browser_tests(session, f"{BROWSER_TESTS}/recorded_runs.py")
 
 
@@ -465,6 +465,7 @@ class Lane:
 
 def side_by_side(session: nox.Session, names: list[str], after: dict[str, set[str]]) -> None:
     """Run sessions in `LANES` lanes, some after others have ended. All sessions run, even if one fails."""
+    assert {*after}.union(*after.values()) <= {*names}, "a misspelled name would count as ended"
     # Also in the background, where shells ignore Ctrl-C, and on SIGTERM: nothing is lost or left behind.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)

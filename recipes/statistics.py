@@ -78,6 +78,12 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Interval:
     return Interval(float(np.mean(one) - np.mean(other)), float(test.low), float(test.high))
 
 
+def paired_difference(one: Sequence[float], other: Sequence[float]) -> Interval:
+    """The mean difference of runs that belong together, one of each pair in each sequence, with Student's interval."""
+    test = stats.ttest_rel(one, other).confidence_interval(LEVEL)
+    return Interval(float(np.mean(one) - np.mean(other)), float(test.low), float(test.high))
+
+
 def prediction_interval(known: Sequence[float]) -> tuple[float, float]:
     """Where one further run is expected, from at least two runs: Student's interval of a new observation.
 

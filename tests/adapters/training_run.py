@@ -78,7 +78,7 @@ WITHOUT_THE_CLONE = {"PYTHONPATH": "", "WARM_START_STEPS": "100"}
 
 
 CORRIDOR_UPDATES = 28
-"""Updates after which success in the corridor is certain: `benchmarks/corridor_seeds.py` counts the runs."""
+"""Of the tests that learn the corridor. In TRL, 60 of 60 runs did: `benchmarks/corridor_seeds.py` counts them."""
 
 
 def copied(name: str, folder: Path) -> str:

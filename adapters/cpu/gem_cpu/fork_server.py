@@ -251,10 +251,13 @@ def serve(listener: socket.socket, modules: Sequence[str]) -> None:
             importlib.import_module(module)
     if threads := _threads():
         sys.exit(f"Ray's workers are not forked: a fork would lack the threads {threads} of {' '.join(modules)}")
-    if _id_of_a_fork() == _id_of_a_fork():
-        sys.exit(f"Ray's workers are not forked: all forks would make the ids that {' '.join(modules)} would make next")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # otherwise each fork would write what the imports have written
+    try:
+        if _id_of_a_fork() == _id_of_a_fork():
+            sys.exit(f"Ray's workers are not forked: all forks would make the same ids after {' '.join(modules)}")
+    except OSError as error:
+        sys.exit(f"Ray's workers are not forked: {error}")
     gc.collect()
     gc.freeze()  # no collection looks at what was imported, so forks keep sharing its memory
     with listener:
@@ -280,16 +283,23 @@ def _ids_of_classes_from_the_system() -> Generator[None]:
 
 
 def _id_of_a_fork() -> bytes:
-    """An id of Ray, made in a process that ends at once. Raises `OSError` if there are too many processes."""
+    """An id of Ray, made in a process that ends at once.
+
+    Raises:
+        OSError: there are too many processes, or the process made no id.
+    """
     reader, writer = os.pipe()
     with open(reader, "rb") as file:
         pid = os.fork()
         if pid == 0:
-            os.write(writer, importlib.import_module("ray").ObjectRef.from_random().binary())
+            with contextlib.suppress(BaseException):
+                os.write(writer, importlib.import_module("ray").ObjectRef.from_random().binary())
             os._exit(0)
         os.close(writer)
         made = file.read()
     os.waitpid(pid, 0)
+    if not made:
+        raise OSError("a fork could make no id of Ray")
     return made
 
 

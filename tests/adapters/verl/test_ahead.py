@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import ray
 import torch
 from omegaconf import DictConfig
 from tensordict import TensorDict
@@ -21,6 +22,7 @@ from without_ray import MemoryQueue, trainer
 from gem_cpu.sampling import Engine
 from gem_cpu.verl.replica import Server
 from gem_tiny import tiny_model
+from gem_verl.liveness import Liveness
 from gem_verl.policy import ServerPolicy
 from gem_verl.trainer import TurnTrainer
 
@@ -122,6 +124,12 @@ def test_the_bound_holds_and_every_task_is_trained_on_once_in_order(simulated, a
         assert sorted(rollouts.tasks[uid] for uid in batch) == [*range(number * 8, number * 8 + 8)]
     assert not rollouts.playing, "no episode is begun that nobody needs"
     assert max(len({*versions}) for versions in rollouts.versions.values()) > 1, "some straddle updates"
+
+
+def test_a_look_at_no_actors_starts_no_ray():
+    before = ray.is_initialized()
+    Liveness().check()
+    assert ray.is_initialized() == before
 
 
 def test_without_a_bound_a_step_plays_its_own_batch(simulated):

@@ -203,7 +203,7 @@ def test_what_cannot_be_imported_or_forked_is_said_and_workers_start_by_themselv
     for module, message in (
         ("no_module_yet", "ValueError: a fault"),
         ("starts_a_thread", "are not forked: a fork would lack"),
-        ("makes_an_id", "are not forked: all forks would make the ids"),
+        ("makes_an_id", "are not forked: all forks would make the same ids"),
     ):
         with fork_server(folder, [module]):
             assert "gem_cpu.fork_server" not in said(folder, script)["command"]
