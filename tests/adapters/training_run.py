@@ -78,7 +78,7 @@ WITHOUT_THE_CLONE = {"PYTHONPATH": "", "WARM_START_STEPS": "100"}
 
 
 CORRIDOR_UPDATES = 28
-"""Of the tests that learn the corridor. In TRL, 60 of 60 runs did: `benchmarks/corridor_seeds.py` counts them."""
+"""Of each test that learns the corridor. In TRL, 60 of 60 runs learned it: `benchmarks/corridor_seeds.py` counts."""
 
 
 def copied(name: str, folder: Path) -> str:

@@ -18,7 +18,7 @@ from recipes.gamma.declared import STUDY as GAMMA
 from recipes.policies import checked
 from recipes.results import RecipeError, Result, curve, declared, is_of, read, write
 from recipes.running import missing
-from recipes.statistics import improvement, interquartile_mean, mean, prediction_interval, profile
+from recipes.statistics import improvement, interquartile_mean, mean, paired_difference, prediction_interval, profile
 from recipes.tools.declared import STUDY as TOOLS
 from recipes.transfer.declared import STUDY as TRANSFER
 
@@ -103,6 +103,12 @@ def test_a_prediction_interval_is_wider_than_the_spread_of_the_runs() -> None:
     # Student's quantile with two degrees of freedom, 4.303, times 0.1 times the root of 4/3.
     assert (low, high) == pytest.approx((0.5 - 0.4968, 0.5 + 0.4968), abs=1e-3)
     assert prediction_interval([1.0, 1.0, 1.0]) == pytest.approx((0.9, 1.1))
+
+
+def test_a_paired_difference_does_not_count_what_pairs_share() -> None:
+    gap = paired_difference([11.0, 52.0, 93.0], [10.0, 50.0, 90.0])
+    half = 4.302653 / 3**0.5  # Student's 97.5 % quantile with 2 degrees of freedom; the differences are 1, 2 and 3
+    assert gap == pytest.approx((2.0, 2.0 - half, 2.0 + half), abs=1e-5)
 
 
 def test_the_warm_start_of_questions_teaches_the_format_only(monkeypatch: pytest.MonkeyPatch) -> None:

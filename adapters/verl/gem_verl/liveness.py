@@ -24,12 +24,12 @@ class Liveness:
 
     def check(self) -> None:
         """Look at the answers, without waiting for any. Raises `AdapterError` if an actor died."""
-        if not self._actors:
-            return  # any call of Ray would start Ray
-        answered, waiting = ray.wait(self._asked, num_returns=len(self._asked), timeout=0) if self._asked else ([], [])
-        try:
-            ray.get(answered)
-        except RayActorError as error:
-            raise AdapterError(f"an agent worker of verl died, and its episodes are lost: {error}") from error
-        if not waiting:
-            self._asked = [actor.__ray_ready__.remote() for actor in self._actors]
+        if self._asked:  # otherwise Ray would be asked for nothing, and would start for that
+            answered, waiting = ray.wait(self._asked, num_returns=len(self._asked), timeout=0)
+            try:
+                ray.get(answered)
+            except RayActorError as error:
+                raise AdapterError(f"an agent worker of verl died, and its episodes are lost: {error}") from error
+            if waiting:
+                return
+        self._asked = [actor.__ray_ready__.remote() for actor in self._actors]

@@ -126,10 +126,11 @@ def test_sokoban_takes_moves_that_can_be_made() -> None:
 
 
 def test_an_attack_on_one_entry_in_four_is_no_way_to_a_living() -> None:
-    """The audit's short form, on an id that could be hacked; `nox -s audit` plays all."""
+    """The audit's short form, on ids that could be hacked; `nox -s audit` plays all."""
     bound = Bound(0.2, 0.2, "so few entries")
-    options = {"answers": ["nan"], "rounds": ((1, None), (4, 6))}
-    check_hacking("rg:complex_arithmetic", bound, **options)
+    options = {"answers": ["4*6*1*1", "nan", "0", "(P \u2228 Q)"], "rounds": ((1, None), (4, 6))}
+    for name in ("puzzle24", "complex_arithmetic"):
+        check_hacking(f"rg:{name}", bound, **options)
     with pytest.raises(HackingError, match=r"pays 1 a question.*'nan'"):
         check_hacking("rg:complex_arithmetic-v0", bound, **options)
 
