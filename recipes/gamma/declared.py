@@ -52,7 +52,12 @@ LEVERS: Mapping[str, Mapping[str, Any]] = {
 }
 """What differs from the recipe in the runs that compare levers."""
 LONG_BATCHES = 600
-"""Of the long runs, whose learning rate falls to zero. Their settings were chosen after trials with seed 0."""
+"""Of the long runs, whose learning rate falls to zero."""
+LONG: Mapping[str, Mapping[str, Any]] = {
+    f"gamma-{CHOSEN_GAMMA:g}": {},
+    "256-episodes": {"per_device_train_batch_size": 256 // MINIBATCHES, "entropy_coef": 0.0},
+}
+"""What differs from the recipe in the long runs. The first was chosen after trials with seed 0, the others with 10."""
 WARM_START_STEPS = 300
 BLIND_CHANCE = LIMIT / 50
 """Of finding the number with `LIMIT` different guesses."""
@@ -76,10 +81,10 @@ def _discounted(gamma: float, seed: int) -> Run:
     return Run(f"gamma-{gamma:g}", "guess50", seed, settings, _model(settings))
 
 
-def _long(seed: int) -> Run:
+def _long(cell: str, seed: int) -> Run:
     run = _discounted(CHOSEN_GAMMA, seed)
     longer = {"max_steps": LONG_BATCHES * MINIBATCHES, "lr_scheduler_type": "linear"}
-    return replace(run, task="long", settings={**run.settings, **longer})
+    return replace(run, task="long", cell=cell, settings={**run.settings, **longer, **LONG[cell]})
 
 
 def _changed(lever: str, seed: int) -> Run:
@@ -93,7 +98,8 @@ def _on_a_cpu() -> Iterator[Run]:
         yield from (_discounted(gamma, seed) for gamma in GAMMAS)
     for seed in SEEDS:
         yield from (_changed(lever, seed) for lever in LEVERS)
-    yield from map(_long, SEEDS)
+    for cell in LONG:
+        yield from (_long(cell, seed) for seed in SEEDS)
 
 
 def _on_gpus() -> Iterator[Run]:
