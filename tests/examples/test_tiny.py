@@ -19,7 +19,7 @@ from gem_core.rollout import ChatTemplate
 from gem_core.training.settings import RunSettings
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
-from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _loss, _rows, _shared, _transcript
+from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _loss, _responses, _rows, _shared, _transcript
 
 ENDLESS = "game:GuessTheNumber-v0-hard-no-max-turn"
 
@@ -90,7 +90,8 @@ def test_play_without_an_end_is_left_and_a_step_has_a_bounded_number_of_tokens()
     with closing(random_play([ENDLESS], seed=0)) as play:
         episodes = [*itertools.islice(play, 64)]
     assert max(map(len, episodes)) == LONGEST_PLAY + 1
-    transcripts = [_transcript(episode, template, tokenizer) for episode in episodes]
+    encode = _responses(tokenizer)
+    transcripts = [_transcript(episode, template, encode) for episode in episodes]
     assert max(len(ids) for ids, _ in transcripts) == LONGEST_ROW
     rows = _rows(iter(transcripts), 64)
     assert len(rows) * max(len(ids) for ids, _ in rows) <= TOKENS_OF_A_STEP + LONGEST_ROW
@@ -125,7 +126,7 @@ def test_a_first_prompt_longer_than_a_row_leaves_room_for_what_is_learned() -> N
     env_ids = ["desk:Retail-v0"]
     tokenizer = tiny_tokenizer(env_ids, episodes=2)
     with closing(random_play(env_ids, seed=0)) as play:
-        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), tokenizer)
+        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), _responses(tokenizer))
     assert len(ids) <= LONGEST_ROW
     assert opening == LONGEST_ROW // 2 < len(ids)
     losses: list[float] = []
@@ -144,9 +145,9 @@ def test_the_loss_falls() -> None:
 def test_the_loss_is_that_of_each_episode_alone_though_their_beginning_is_computed_once() -> None:
     env_ids = ["game:GuessTheNumber-v0-easy", "game:Corridor-v0"]
     tokenizer = tiny_tokenizer(env_ids)
-    model, template = tiny_model(tokenizer), ChatTemplate(tokenizer)
+    model, template, encode = tiny_model(tokenizer), ChatTemplate(tokenizer), _responses(tokenizer)
     with closing(random_play(env_ids, seed=0)) as play:
-        both = [_transcript(episode, template, tokenizer) for episode in itertools.islice(play, 8)]
+        both = [_transcript(episode, template, encode) for episode in itertools.islice(play, 8)]
     assert _shared(both[::2]) > 10, "prompts of one game begin alike"
     assert _shared(both) == 0, "two games have few words in common"
     computed: list[int] = []

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_core.env import Env, Info, ResetResult, Wrapper
 from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
 
@@ -66,28 +66,26 @@ def random_play(
 
 def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
     """One episode of one environment; empty if the environment failed."""
-    vec.reset(slots=[index])
-    *_, (info,) = vec.step({index: ""})
-    episode: list[RandomTurn] = info.get(_EPISODE, [])  # the vector ends an episode without it
+    _, (info,) = vec.reset(slots=[index])
+    episode: list[RandomTurn] = info.get(_EPISODE, [])  # the vector begins an episode that fails without it
     return episode
 
 
 class _RandomPlayer(Wrapper):
-    """Plays random valid actions to the end in its one step: between threads, that is as cheap as a turn."""
+    """Plays random valid actions to the end in its reset.
+
+    A call wakes another thread and waits for it, which costs several times as much as an episode of a game.
+    """
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        self._first = self.env.reset(seed=seed, **options)
-        return self._first
-
-    def step(self, action: str) -> StepResult:
-        observation, info = self._first
+        observation, known = first = self.env.reset(seed=seed, **options)
         turns: list[RandomTurn] = []
         done = False
         end = time.monotonic() + SECONDS
         while not done and len(turns) < LONGEST_PLAY and time.monotonic() < end:
             own = self.env.sample_random_action()
             shown, _, terminated, truncated, after = self.env.step(own)
-            turns.append(RandomTurn(observation, info, own))
-            observation, info, done = shown, after, terminated or truncated
-        turns.append(RandomTurn(observation, info, None))
-        return observation, 0.0, True, False, {_EPISODE: turns}
+            turns.append(RandomTurn(observation, known, own))
+            observation, known, done = shown, after, terminated or truncated
+        turns.append(RandomTurn(observation, known, None))
+        return first[0], {_EPISODE: turns}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,6 +21,9 @@ LONGEST_ROW = 512
 
 TOKENS_OF_A_STEP = 4096
 """Token limit of a step, including padding: a step has fewer episodes if they are long."""
+
+REMEMBERED = 4096
+"""Number of actions whose ids are kept: random play repeats them, and encoding costs half as much as playing."""
 
 
 def warm_start(
@@ -62,9 +66,10 @@ def warm_start(
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
+    encode = _responses(tokenizer)
     model.train()
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
-        new = (_transcript(episode, template, tokenizer) for episode in play)
+        new = (_transcript(episode, template, encode) for episode in play)
         transcripts = new if episodes is None else itertools.cycle(itertools.islice(new, episodes))
         for step in range(steps):
             loss = _loss(model, _rows(transcripts, batch), pad_id)
@@ -77,8 +82,20 @@ def warm_start(
                 on_step(step, loss.item())
 
 
+def _responses(tokenizer: PreTrainedTokenizerFast) -> Callable[[str], tuple[int, ...]]:
+    """Encodes an action, with the token that ends a turn."""
+    end: Any = tokenizer.eos_token_id
+
+    @functools.lru_cache(REMEMBERED)
+    def encode(action: str) -> tuple[int, ...]:
+        ids: Any = tokenizer.encode(action, add_special_tokens=False)
+        return (*ids, end)
+
+    return encode
+
+
 def _transcript(
-    episode: Sequence[RandomTurn], template: ChatTemplate, tokenizer: PreTrainedTokenizerFast
+    episode: Sequence[RandomTurn], template: ChatTemplate, encode: Callable[[str], tuple[int, ...]]
 ) -> tuple[list[int], int]:
     """Token ids of an episode, and the length of its first prompt, of which a long one keeps its end only."""
     conversation = Conversation(template)
@@ -87,9 +104,7 @@ def _transcript(
         conversation.observe(turn.observation, turn.info)
         opening = opening or len(conversation.prompt())
         if turn.action is not None:
-            action: list[Any] = tokenizer.encode(turn.action, add_special_tokens=False)
-            end: Any = tokenizer.eos_token_id
-            conversation.respond([*action, end])
+            conversation.respond(encode(turn.action))
     # Otherwise a row would have nothing to learn, and the mean loss of nothing is no number.
     start = 0 if opening < LONGEST_ROW else opening - LONGEST_ROW // 2
     return conversation.prompt()[start : start + LONGEST_ROW].tolist(), opening - start
