@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_core.errors import NotFoundError
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
@@ -15,11 +16,18 @@ _PREFIX = "openenv:"
 
 
 @hookimpl
-def gem_find_env(env_id: str) -> EnvSpec | None:
-    """`openenv:http://host:port` plays the server at that address, and `openenv:./folder` starts one of a package."""
+def gem_find_env(env_id: str) -> EnvSpec:
+    """`openenv:http://host:port` plays the server at that address, and `openenv:./folder` starts one of a package.
+
+    Raises:
+        NotFoundError: neither of the two is given.
+    """
     given = env_id.removeprefix(_PREFIX)
     if not given:
-        return None
+        raise NotFoundError(
+            f"no environment {env_id!r}: name a server, as in 'openenv:http://localhost:8000', or the folder of a "
+            "package, as in 'openenv:./my_env'. See docs/remote.md"
+        )
     kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
     return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")
 

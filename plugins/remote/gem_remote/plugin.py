@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gem_core.errors import NotFoundError
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
 
@@ -15,11 +16,17 @@ _PREFIX = "remote:"
 
 
 @hookimpl
-def gem_find_env(env_id: str) -> EnvSpec | None:
-    """`remote:ID` plays the environment ID of a server; only the server knows its ids."""
+def gem_find_env(env_id: str) -> EnvSpec:
+    """`remote:ID` plays the environment ID of a server; only the server knows its ids.
+
+    Raises:
+        NotFoundError: no ID is given.
+    """
     served = env_id.removeprefix(_PREFIX)
     if not served:
-        return None
+        raise NotFoundError(
+            f"no environment {env_id!r}: name one of the server, as in 'remote:game:Corridor-v0'. See docs/remote.md"
+        )
     return EnvSpec(env_id, "gem_remote.env:RemoteEnv", {"env_id": served}, tags=("remote",), extra="remote")
 
 

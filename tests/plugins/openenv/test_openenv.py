@@ -17,7 +17,7 @@ from waiting import wait_until
 
 from gem_core import Env, make
 from gem_core.cli import main as command
-from gem_core.errors import EnvError, EnvKwargsError
+from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.plugins import manager
 
 pytest.importorskip("openenv")
@@ -134,6 +134,13 @@ def test_what_cannot_be_exported(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ):
         assert export(*arguments)
         assert said in capsys.readouterr().err
+
+
+def test_a_prefix_alone_says_what_may_follow(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NotFoundError, match="name a server, as in 'openenv:http://localhost:8000', or the folder"):
+        make("openenv:")
+    assert command(["list", "openenv:"]) == 0
+    assert "Nothing matches. no environment 'openenv:': name a server" in " ".join(capsys.readouterr().out.split())
 
 
 def test_several_fields_are_json(url: str) -> None:

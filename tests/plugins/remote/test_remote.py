@@ -180,7 +180,7 @@ def test_what_a_user_may_get_wrong(server: Server, monkeypatch: pytest.MonkeyPat
         make(f"remote:{GUESS}", url="localhost:1")
     with pytest.raises(EnvKwargsError, match="no argument 'max_turns'"):
         make(f"remote:{GUESS}", url=server.url, max_turns=3)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match="name one of the server, as in 'remote:game:Corridor-v0'"):
         make("remote:")
     with pytest.raises(EnvError, match=f"'game:GuessTheNumber' is not served. Did you mean '{GUESS}'"):
         remote(server, "game:GuessTheNumber").reset()
