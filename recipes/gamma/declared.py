@@ -98,8 +98,8 @@ def _on_a_cpu() -> Iterator[Run]:
         yield from (_discounted(gamma, seed) for gamma in GAMMAS)
     for seed in SEEDS:
         yield from (_changed(lever, seed) for lever in LEVERS)
-    for cell in LONG:
-        yield from (_long(cell, seed) for seed in SEEDS)
+    for seed in SEEDS:
+        yield from (_long(cell, seed) for cell in LONG)
 
 
 def _on_gpus() -> Iterator[Run]:

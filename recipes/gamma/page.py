@@ -77,11 +77,11 @@ With five runs each, only the differences between small and large gammas are cer
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.gamma.declared import GAMMAS, LEVERS, STUDY
+    from recipes.gamma.declared import GAMMAS, LEVERS, LONG, STUDY
 
     there = read(results)
     discounts = [f"gamma-{gamma:g}" for gamma in sorted(GAMMAS)]
-    by_task = grouped(there, [*discounts, *LEVERS])
+    by_task = grouped(there, [*discounts, *LEVERS, *LONG])
     parts = pages.beginning("gamma", "Gamma", INTRODUCTION, STUDY.runs("cpu"), there)
     if by_task:
         draw_curves(
