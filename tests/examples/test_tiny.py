@@ -19,7 +19,7 @@ from gem_core.rollout import ChatTemplate
 from gem_core.training.settings import RunSettings
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
-from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _loss, _responses, _rows, _shared, _transcript
+from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _encoder, _loss, _rows, _shared, _transcript
 
 ENDLESS = "game:GuessTheNumber-v0-hard-no-max-turn"
 
@@ -47,7 +47,28 @@ class Fragile(gem_core.Env):
         return self.word
 
 
+class Garbled(gem_core.Env):
+    """Answers with something of the wrong type."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.wrong = wrong
+
+    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        answer: Any = ("begin", None) if self.wrong == "reset" else ("begin", {})
+        return answer
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        observation: Any = 5 if self.wrong == "observation" else "on"
+        info: Any = None if self.wrong == "info" else {}
+        return observation, 0.0, True, False, info
+
+    def sample_random_action(self) -> str:
+        return "go"
+
+
 gem_core.register("test:TinyFragile-v0", Fragile)
+gem_core.register("test:TinyGarbled-v0", Garbled)
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +91,17 @@ def test_one_that_fails_too_often_ends_the_play() -> None:
         tiny_tokenizer(["test:TinyFragile-v0"], env_kwargs={"fails": 2})
 
 
+@pytest.mark.parametrize("wrong", ["reset", "observation", "info"])
+def test_answers_of_the_wrong_type_are_failures(wrong: str) -> None:
+    with closing(random_play(["test:TinyGarbled-v0"])) as play:
+        assert [turn.observation for turn in next(play)] == ["begin", "on"]
+    with (
+        closing(random_play(["test:TinyGarbled-v0"], env_kwargs={"wrong": wrong})) as play,
+        pytest.raises(EnvFailure, match="test:TinyGarbled-v0"),
+    ):
+        next(play)
+
+
 def test_arguments_reach_the_environment() -> None:
     words = tiny_tokenizer(["test:TinyFragile-v0"], env_kwargs={"word": "south", "fails": 9}).get_vocab()
     assert "south" in words
@@ -90,7 +122,7 @@ def test_play_without_an_end_is_left_and_a_step_has_a_bounded_number_of_tokens()
     with closing(random_play([ENDLESS], seed=0)) as play:
         episodes = [*itertools.islice(play, 64)]
     assert max(map(len, episodes)) == LONGEST_PLAY + 1
-    encode = _responses(tokenizer)
+    encode = _encoder(tokenizer)
     transcripts = [_transcript(episode, template, encode) for episode in episodes]
     assert max(len(ids) for ids, _ in transcripts) == LONGEST_ROW
     rows = _rows(iter(transcripts), 64)
@@ -126,7 +158,7 @@ def test_a_first_prompt_longer_than_a_row_leaves_room_for_what_is_learned() -> N
     env_ids = ["desk:Retail-v0"]
     tokenizer = tiny_tokenizer(env_ids, episodes=2)
     with closing(random_play(env_ids, seed=0)) as play:
-        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), _responses(tokenizer))
+        ids, opening = _transcript(next(play), ChatTemplate(tokenizer), _encoder(tokenizer))
     assert len(ids) <= LONGEST_ROW
     assert opening == LONGEST_ROW // 2 < len(ids)
     losses: list[float] = []
@@ -145,7 +177,7 @@ def test_the_loss_falls() -> None:
 def test_the_loss_is_that_of_each_episode_alone_though_their_beginning_is_computed_once() -> None:
     env_ids = ["game:GuessTheNumber-v0-easy", "game:Corridor-v0"]
     tokenizer = tiny_tokenizer(env_ids)
-    model, template, encode = tiny_model(tokenizer), ChatTemplate(tokenizer), _responses(tokenizer)
+    model, template, encode = tiny_model(tokenizer), ChatTemplate(tokenizer), _encoder(tokenizer)
     with closing(random_play(env_ids, seed=0)) as play:
         both = [_transcript(episode, template, encode) for episode in itertools.islice(play, 8)]
     assert _shared(both[::2]) > 10, "prompts of one game begin alike"

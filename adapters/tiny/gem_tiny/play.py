@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gem_core.env import Env, Info, ResetResult, Wrapper
+from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
 
@@ -15,7 +15,7 @@ LONGEST_PLAY = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
 
 SECONDS = 60.0
-"""Seconds after which an episode is abandoned. An environment that hangs is given up after twice as many."""
+"""Seconds after which an episode is abandoned. One that takes three times as many, its start included, has failed."""
 
 _EPISODE = "gem_tiny_episode"
 
@@ -57,7 +57,7 @@ def random_play(
         seed=seed,
         wrappers=[*wrappers, _RandomPlayer],
         env_kwargs=env_kwargs,
-        failures=FailurePolicy(timeout=2 * SECONDS),
+        failures=FailurePolicy(timeout=3 * SECONDS),
     ) as vec:
         for number in itertools.count():
             if episode := _episode(vec, number % len(env_ids)):
@@ -67,7 +67,7 @@ def random_play(
 def _episode(vec: VectorEnv, index: int) -> list[RandomTurn]:
     """One episode of one environment; empty if the environment failed."""
     _, (info,) = vec.reset(slots=[index])
-    episode: list[RandomTurn] = info.get(_EPISODE, [])  # the vector begins an episode that fails without it
+    episode: list[RandomTurn] = info.get(_EPISODE, [])  # where an environment fails, the vector's info has none
     return episode
 
 
@@ -78,14 +78,23 @@ class _RandomPlayer(Wrapper):
     """
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        observation, known = first = self.env.reset(seed=seed, **options)
+        opening, first_info = self.env.reset(seed=seed, **options)
+        observation, info = opening, first_info
         turns: list[RandomTurn] = []
         done = False
         end = time.monotonic() + SECONDS
         while not done and len(turns) < LONGEST_PLAY and time.monotonic() < end:
             own = self.env.sample_random_action()
-            shown, _, terminated, truncated, after = self.env.step(own)
-            turns.append(RandomTurn(observation, known, own))
-            observation, known, done = shown, after, terminated or truncated
-        turns.append(RandomTurn(observation, known, None))
-        return first[0], {_EPISODE: turns}
+            shown, _, terminated, truncated, after = _checked(self.env.step(own))
+            turns.append(RandomTurn(observation, info, own))
+            observation, info, done = shown, after, terminated or truncated
+        turns.append(RandomTurn(observation, info, None))
+        return opening, {**first_info, _EPISODE: turns}
+
+
+def _checked(result: StepResult) -> StepResult:
+    """The answer of a turn; the vector sees and checks only that of the reset."""
+    observation, *_, info = result
+    if not isinstance(observation, str) or not isinstance(info, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"step() gave the observation {observation!r:.100} and the info {info!r:.100}")
+    return result

@@ -23,7 +23,7 @@ TOKENS_OF_A_STEP = 4096
 """Token limit of a step, including padding: a step has fewer episodes if they are long."""
 
 REMEMBERED = 4096
-"""Number of actions whose ids are kept: random play repeats them, and encoding costs half as much as playing."""
+"""Number of actions whose ids are kept: random play repeats them, and encoding takes half as long as playing."""
 
 
 def warm_start(
@@ -66,7 +66,7 @@ def warm_start(
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, steps)
     pad_id: Any = tokenizer.pad_token_id
-    encode = _responses(tokenizer)
+    encode = _encoder(tokenizer)
     model.train()
     with closing(random_play(env_ids, wrappers=wrappers, env_kwargs=env_kwargs, seed=seed)) as play:
         new = (_transcript(episode, template, encode) for episode in play)
@@ -82,7 +82,7 @@ def warm_start(
                 on_step(step, loss.item())
 
 
-def _responses(tokenizer: PreTrainedTokenizerFast) -> Callable[[str], tuple[int, ...]]:
+def _encoder(tokenizer: PreTrainedTokenizerFast) -> Callable[[str], tuple[int, ...]]:
     """Encodes an action, with the token that ends a turn."""
     end: Any = tokenizer.eos_token_id
 

@@ -17,16 +17,16 @@ _PREFIX = "openenv:"
 
 @hookimpl
 def gem_find_env(env_id: str) -> EnvSpec:
-    """`openenv:http://host:port` plays the server at that address, and `openenv:./folder` starts one of a package.
+    """`openenv:http://host:port` plays the server at that address; `openenv:./folder` and `openenv:name` start one.
 
     Raises:
-        NotFoundError: neither of the two is given.
+        NotFoundError: nothing is given after `openenv:`.
     """
     given = env_id.removeprefix(_PREFIX)
     if not given:
         raise NotFoundError(
-            f"no environment {env_id!r}: name a server, as in 'openenv:http://localhost:8000', or the folder of a "
-            "package, as in 'openenv:./my_env'. See docs/remote.md"
+            f"no environment {env_id!r}: name a server, as in 'openenv:http://localhost:8000', the folder of a "
+            "package, as in 'openenv:./my_env', or an installed package. See docs/remote.md"
         )
     kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
     return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")

@@ -137,7 +137,7 @@ def test_what_cannot_be_exported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_prefix_alone_says_what_may_follow(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(NotFoundError, match="name a server, as in 'openenv:http://localhost:8000', or the folder"):
+    with pytest.raises(NotFoundError, match="name a server, as in 'openenv:http://localhost:8000', the folder"):
         make("openenv:")
     assert command(["list", "openenv:"]) == 0
     assert "Nothing matches. no environment 'openenv:': name a server" in " ".join(capsys.readouterr().out.split())
