@@ -16,7 +16,7 @@ from ports import unused_port
 from waiting import wait_until
 
 from gem_core import Env, make
-from gem_core.cli import main as command
+from gem_core.cli import main
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.plugins import manager
 
@@ -33,15 +33,20 @@ def name_of(env_id: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in env_id.lower())
 
 
-def export(*arguments: str) -> object:
-    """The exit status of the command."""
+def command(*arguments: str) -> object:
+    """The exit status of `gem-core`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["gem-core", "export", "openenv", *arguments])
+        patch.setattr(sys, "argv", ["gem-core", *arguments])
         try:
-            command()
+            main()
         except SystemExit as end:
             return end.code
     return None
+
+
+def export(*arguments: str) -> object:
+    """The exit status of the command that exports."""
+    return command("export", "openenv", *arguments)
 
 
 def exported(env_id: str, folder: Path, *options: str) -> Path:
@@ -139,7 +144,7 @@ def test_what_cannot_be_exported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_prefix_alone_says_what_may_follow(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(NotFoundError, match="name a server, as in 'openenv:http://localhost:8000', the folder"):
         make("openenv:")
-    assert command(["list", "openenv:"]) == 0
+    assert not command("list", "openenv:")
     assert "Nothing matches. no environment 'openenv:': name a server" in " ".join(capsys.readouterr().out.split())
 
 
