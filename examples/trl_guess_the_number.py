@@ -44,6 +44,7 @@ def main(options: Options) -> None:
         env=[*options.env],
         advantage=options.advantage,
         gamma=options.gamma,
+        vector_backend="sync",  # for environments that answer at once; "thread" for others, see docs/vectors.md
         per_device_train_batch_size=micro_batch,
         gradient_accumulation_steps=options.episodes // micro_batch,
         max_steps=options.updates,

@@ -36,12 +36,12 @@ def unpacked_ids(packed: bytes) -> NDArray[np.int32]:
 def packed_numbers(numbers: ArrayLike) -> bytes:
     """Numbers (M,) as bytes, to 1e-6."""
     exact = np.asarray(numbers, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        steps = np.rint(exact / STEP).clip(_MINUS_INF + 1, _PLUS_INF - 1)
-    whole = np.nan_to_num(steps).astype("<i4")
-    whole[np.isnan(exact)] = _NAN
-    whole[exact == -np.inf] = _MINUS_INF
-    whole[exact == np.inf] = _PLUS_INF
+    steps = np.rint(exact / STEP).clip(_MINUS_INF + 1, _PLUS_INF - 1)
+    if not np.isfinite(exact).all():
+        steps[np.isnan(exact)] = _NAN
+        steps[exact == -np.inf] = _MINUS_INF
+        steps[exact == np.inf] = _PLUS_INF
+    whole = steps.astype("<i4")
     return _deflated((whole << 1) ^ (whole >> 31), zlib.Z_RLE)
 
 
