@@ -84,7 +84,7 @@ class HostedEnv:
         try:
             if type(call) is str:
                 result: Any = self._env.step(call)  # pyright: ignore[reportOptionalMemberAccess]
-                # The checks of `_checked_step` for an answer of the plainest types, without a call of a function.
+                # The checks of `checked_step` for an answer of the plainest types, without a call of a function.
                 if type(result) is tuple and len(result) == 5:  # pyright: ignore[reportUnknownArgumentType]
                     observation, reward, terminated, truncated, info = result  # pyright: ignore[reportUnknownVariableType]
                     if (
@@ -98,7 +98,7 @@ class HostedEnv:
                     ):
                         # A new dict, because the environment may change its own later.
                         return new_transition(Transition, (observation, reward, terminated, truncated, {**info}))
-                outcome = _checked_step(result)
+                outcome = checked_step(result)
             else:
                 outcome = self._reset(call) if isinstance(call, Reset) else self._replay(call)  # pyright: ignore[reportArgumentType]
             if self._pack is not None:
@@ -135,7 +135,7 @@ class HostedEnv:
         ended = False
         for action in call.actions:
             self.tick(False)
-            transition = _checked_step(env.step(action))
+            transition = checked_step(env.step(action))
             shown = digest(shown, transition.observation, transition.reward, transition.info.get(IMAGES))
             ended = ended or transition.done
         if ended or shown != call.digest:
@@ -146,7 +146,7 @@ class HostedEnv:
                 "environment that draws only from self.rng can be brought back",
             )
         self.tick(False)
-        return _checked_step(env.step(call.action))
+        return checked_step(env.step(call.action))
 
     def close(self) -> None:
         """Close the environment; what it raises meanwhile is ignored, but for Ctrl-C."""
@@ -201,7 +201,8 @@ def _checked_reset(result: Any) -> ResetResult:
     return observation, _checked_info(info, "reset")
 
 
-def _checked_step(result: Any) -> Transition:
+def checked_step(result: Any) -> Transition:
+    """The answer of an environment's step. Raises `InvalidAnswer` for what is none."""
     try:
         observation, reward, terminated, truncated, info = result
     except (TypeError, ValueError):

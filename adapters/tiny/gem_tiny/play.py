@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
+from gem_core.env import Env, Info, ResetResult, Wrapper
 from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
+from gem_core.vector.hosted import checked_step
 
 LONGEST_PLAY = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
@@ -85,16 +86,8 @@ class _RandomPlayer(Wrapper):
         end = time.monotonic() + SECONDS
         while not done and len(turns) < LONGEST_PLAY and time.monotonic() < end:
             own = self.env.sample_random_action()
-            shown, _, terminated, truncated, after = _checked(self.env.step(own))
+            after = checked_step(self.env.step(own))  # the vector checks only what the reset gives
             turns.append(RandomTurn(observation, info, own))
-            observation, info, done = shown, after, terminated or truncated
+            observation, info, done = after.observation, after.info, after.done
         turns.append(RandomTurn(observation, info, None))
         return opening, {**first_info, _EPISODE: turns}
-
-
-def _checked(result: StepResult) -> StepResult:
-    """The answer of a turn; the vector sees and checks only that of the reset."""
-    observation, *_, info = result
-    if not isinstance(observation, str) or not isinstance(info, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"step() gave the observation {observation!r:.100} and the info {info!r:.100}")
-    return result
