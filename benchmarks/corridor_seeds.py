@@ -3,7 +3,7 @@
     python benchmarks/corridor_seeds.py --seeds 100 [--episodes 64] [--updates 28] [--learning-rate 5e-4] \\
         [--gamma 0.7] [--entropy-coef 0] [--weights-seed 0]
 
-The defaults are those of `tests/adapters/trl/test_learning.py`, and the tests of the other adapters use the same
+The defaults are those of `adapters/trl/tests/test_learning.py`, and the tests of the other adapters use the same
 numbers. All runs start from the same warm-started weights. A run has learned if it meets the condition of the tests: a
 mean success below 0.7 in the first three updates and above 0.9 in the last five. Prints a line for each run, the number
 of runs that learned, and the first update above 0.9.

@@ -31,7 +31,7 @@ from gem_core.vector.calls import Transition
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / "shared")]
 
-from attacks import (  # noqa: E402
+from gem_support.attacks import (  # noqa: E402
     closes_descriptors,
     closes_descriptors_and_opens_others,
     has_an_alarm,

@@ -25,9 +25,9 @@ from transformers import PreTrainedTokenizerFast
 
 import gem_core
 from gem_core import Env
-from gem_core.rollout import BatchCollector, Completion, RolloutSettings
-from gem_core.rollout.records import recorded
-from gem_core.training.rows import rows_of
+from gem_train.rollout import BatchCollector, Completion, RolloutSettings
+from gem_train.rollout.records import recorded
+from gem_train.rows import rows_of
 
 LENGTHS = (10, 20, 40, 80, 160)
 SAMPLED, OBSERVED = 256, 200

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
-from gem_core.records import RunRecorder, Update, read_episodes
+from gem_train.records import RunRecorder, Update, read_episodes
 
 WORDS = 20_000
 CHANCE = np.random.default_rng(0)

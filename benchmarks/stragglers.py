@@ -125,8 +125,8 @@ def simulated(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     """The collector, and the thread that samples ahead; sampler and trainer only sleep."""
     from long_episodes import tokenizer
 
-    from gem_core.rollout import BatchCollector, Completion, RolloutSettings
-    from gem_core.training.ahead import SamplingThread
+    from gem_train.ahead import SamplingThread
+    from gem_train.rollout import BatchCollector, Completion, RolloutSettings
 
     def policy(prompts: Sequence[Any]) -> list[Completion]:
         with at_work("sampler"):

@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests" / "shared")]
 
-from pairs import Pair, read_pairs  # noqa: E402
+from gem_support.pairs import Pair, read_pairs  # noqa: E402
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "plugins" / "vie
 
 from made_up import Plan, Vocabulary, write_run
 
-from gem_core.records import open_records
+from gem_train.records import open_records
 from gem_viewer.page import write_page
 
 RARE = next(text.strip() for text in Vocabulary(20_000).texts[5000:] if len(text) > 7)

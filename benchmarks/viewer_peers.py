@@ -36,8 +36,8 @@ from playwright.sync_api import Browser, Error, Route, sync_playwright
 import gem_core
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.episode import Source
-from gem_core.records import read_episodes
 from gem_evaluation import evaluate
+from gem_train.records import read_episodes
 
 ENV = "benchmark:Talk"
 WORDS = 30

@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
-from gem_core.testing import Bound, HackingAudit, audit_env
-from gem_core.testing.audit import ROUNDS
 from gem_grading import Grade
+from gem_testing import Bound, HackingAudit, audit_env
+from gem_testing.audit import ROUNDS
 
 PAGE = Path(__file__).parent / "hacking_audit.md"
 GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")
@@ -213,7 +213,7 @@ def page(rows: Iterable[str], left_out: list[str]) -> str:
         "each of these again and again, and valid actions in turn.",
         f"Some hundred policies play the first {ROUNDS[0][0]} entries of each id, and the best play {ROUNDS[-1][0]}.",
         f"Where episodes are slow, they are fewer: {slow}.",
-        "`gem_core.testing.audit_env` and `check_hacking` do the same for your environments.",
+        "`gem_testing.audit_env` and `check_hacking` do the same for your environments.",
         "",
         "A bound is the most that such a policy may earn, as mean return and share of successes. It has a reason where",
         f"it is more than {Bound().reward:g} / {Bound().success:.0%}.",

@@ -14,7 +14,7 @@ from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Any
 
-from gem_core.training.settings import RunSettings
+from gem_train.settings import RunSettings
 
 FOLDER = Path(__file__).parent
 ADAPTERS = ("trl", "verl", "openrlhf", "oat", "roll")

@@ -3,7 +3,7 @@
     python openrlhf_guess_the_number.py                  # a tiny model on a CPU, 13 minutes
     python openrlhf_guess_the_number.py --actor.model_name_or_path Qwen/Qwen3-1.7B-Base \
         --rollout.max_new_tokens 512 --data.max_len 4096 --actor.adam.lr 1e-6 --actor.num_gpus_per_node 4 \
-        --vllm.num_engines 4                             # several machines: docs/openrlhf.md
+        --vllm.num_engines 4                             # several machines: adapters/openrlhf/README.md
 
 Arguments are OpenRLHF's flags and `--gem.*`; they override the list below. `gem-core list` shows all values of
 `--gem.env`. OpenRLHF's engines import this file for its `AgentExecutor`, so environments can be registered here.

@@ -1,7 +1,7 @@
 """Train an agent to guess a number in few turns, with ROLL's own agentic pipeline and one reward per turn.
 
-ROLL is not on a package index (`roll` on PyPI is another project). Use a clone; docs/roll.md has the commit and the
-installation:
+ROLL is not on a package index (`roll` on PyPI is another project). Use a clone; adapters/roll/README.md has the commit
+and the installation:
 
     ROLL_HOME=~/ROLL python roll_guess_the_number.py                            # a tiny model on a CPU, half an hour
     PYTHONPATH=~/ROLL python -m gem_roll roll_guess_the_number_gpu.yaml         # a real model on a node of GPUs

@@ -3,7 +3,7 @@
     python verl_guess_the_number.py                     # a tiny model on a CPU, 20 minutes
     python verl_guess_the_number.py actor_rollout_ref.model.path=Qwen/Qwen3-1.7B-Base \
         gem.max_response_tokens=512 data.max_response_length=4096 actor_rollout_ref.actor.optim.lr=1e-6 \
-        trainer.n_gpus_per_node=8                       # FSDP and vLLM; several machines: docs/verl.md
+        trainer.n_gpus_per_node=8                       # FSDP and vLLM; several machines: adapters/verl/README.md
 
 Arguments are verl's flags and those of the section `gem`; they override the lists below. Change `gem.env` to anything
 that `gem-core list` shows.

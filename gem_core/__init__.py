@@ -6,7 +6,7 @@
     observation, reward, terminated, truncated, info = env.step("\\\\boxed{5}")
 
 Importing this package reads no package metadata and imports no plugin. The names below and the modules of the
-package, such as `gem_core.testing`, are loaded on first use.
+package, such as `gem_testing`, are loaded on first use.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from gem_core import advantages as advantages
-    from gem_core import compat as compat
     from gem_core import errors as errors
     from gem_core import plugins as plugins
     from gem_core import registry as registry
-    from gem_core import rollout as rollout
-    from gem_core import testing as testing
     from gem_core import tools as tools
     from gem_core import vector as vector
     from gem_core import wrappers as wrappers

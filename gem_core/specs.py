@@ -184,7 +184,7 @@ class Boundary:
 
 @dataclass(frozen=True)
 class RecordSource:
-    """A file of episodes as JSON lines, for `gem_core.records.open_records`."""
+    """A file of episodes as JSON lines, for `gem_train.records.open_records`."""
 
     kind: str
     """What wrote it, for example `evaluation`."""

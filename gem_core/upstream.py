@@ -1,22 +1,22 @@
 """Names that gem-llm has and this project has under another name, for the errors about names that do not exist.
 
-`gem_core.compat` has all of them; docs/migration.md has the whole table.
+`gem_compat` has all of them; plugins/compat/README.md has the whole table.
 """
 
 from __future__ import annotations
 
 _NAMES = {
-    "gem_core.compat": {"multiagent": "Use gem_core.Match, whose agents each have an episode of their own"},
+    "gem_compat": {"multiagent": "Use gem_core.Match, whose agents each have an episode of their own"},
     "gem_core": {
-        "print_envs": "Use `gem-core list`, or gem_core.compat.print_envs()",
+        "print_envs": "Use `gem-core list`, or gem_compat.print_envs()",
         "core": "Use gem_core.Env, and gem_core.Wrapper for EnvWrapper",
         "envs": "Use gem_core.make(id), gem_core.register and gem_core.spec",
         "multiagent": "Use gem_core.Match, whose agents each have an episode of their own",
-        "utils": "Use gem_core.compat.utils",
+        "utils": "Use gem_compat.utils",
     },
     "gem_core.wrappers": {
         "wrapper_factory": "Use ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
-        "get_wrapper_fns of gem_core.compat.wrappers.wrapper_factory",
+        "get_wrapper_fns of gem_compat.wrappers.wrapper_factory",
         "ObservationWrapper": "Use ObservationHistory(env, mode, last=..., tokenizer=...)",
         "EpisodeTrackingWrapper": "Use EpisodeStatistics(env)",
     },
@@ -41,5 +41,5 @@ _NAMES = {
 def no_attribute(module: str, name: str) -> AttributeError:
     """The error about a name that a module does not have, with what to use for one of upstream's."""
     instead = _NAMES[module].get(name)
-    hint = f". {instead}; see docs/migration.md" if instead else ""
+    hint = f". {instead}; see plugins/compat/README.md" if instead else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")

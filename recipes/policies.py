@@ -15,9 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gem_core import make
 from gem_core.env import Env
-from gem_core.training.settings import RunSettings
 from gem_tiny import tiny_model, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY
+from gem_train.settings import RunSettings
 from recipes.results import RecipeError
 from recipes.source import commit
 from recipes.study import WarmStart

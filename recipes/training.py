@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from gem_core.training.settings import RunSettings
+from gem_train.settings import RunSettings
 from gem_trl import ProgressCallback, TurnGRPOConfig, TurnGRPOTrainer
 from recipes.measures import MEASURES
 from recipes.meter import Meter

@@ -159,29 +159,6 @@ def play(
 
 
 @app.command()
-def check(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="An environment, a tool or an advantage estimator.")],
-    backend: Annotated[
-        str | None,
-        typer.Option(help="Also play the environment in a vector of this backend: sync, thread, process or ray."),
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds of the environment to play, from 0. By default 5.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an argument. Repeat to set several.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Check an environment, a tool or an estimator. Fails if it does not keep its contract."""
-    from gem_core.cli.check import show_verdict
-    from gem_core.cli.play import parse_settings
-
-    if not show_verdict(id_, parse_settings(settings or []), seeds, backend, json):
-        raise typer.Exit(1)
-
-
-@app.command()
 def doctor(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check this installation and this machine. Fails if a plugin is broken."""
     from gem_core.cli.doctor import examine

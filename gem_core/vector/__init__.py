@@ -64,7 +64,7 @@ BACKENDS: tuple[Backend, ...] = ("sync", "thread", "process", "ray")
     {
         "async_mode": "Use backend='thread' for environments that wait, backend='process' for those that compute",
         "vec_kwargs": "Use env_kwargs={...} for all environments, or env_kwargs={id: {...}} for those of an id; "
-        "gem_core.compat.make_vec takes a list with those of each place",
+        "gem_compat.make_vec takes a list with those of each place",
     },
     "Arguments of the environments go into env_kwargs={...}.",
 )

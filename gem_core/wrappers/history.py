@@ -1,6 +1,6 @@
 """Observations that carry the history of their episode.
 
-For training, `gem_core.rollout` keeps histories as token ids. These wrappers give the same views as text: for
+For training, `gem_train.rollout` keeps histories as token ids. These wrappers give the same views as text: for
 evaluation over a plain endpoint, for single-turn policies, and for recipes written for upstream GEM.
 """
 

@@ -31,7 +31,7 @@ def python_of(framework: str) -> Path:
         RecipeError: there is none, or ROLL's clone is not named.
     """
     if framework == "roll" and "ROLL_HOME" not in os.environ:
-        raise RecipeError("ROLL needs its clone. Next: ROLL_HOME=~/ROLL, see docs/roll.md")
+        raise RecipeError("ROLL needs its clone. Next: ROLL_HOME=~/ROLL, see adapters/roll/README.md")
     if given := os.environ.get(f"GEM_PYTHON_{framework.upper()}"):
         return Path(given)
     for session in ENVIRONMENTS[framework]:

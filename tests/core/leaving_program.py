@@ -8,7 +8,7 @@ import time
 from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
 
-from gem_core.training.cleanup import clean_up_after_this_process
+from gem_train.cleanup import clean_up_after_this_process
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
 ORPHAN = f"""

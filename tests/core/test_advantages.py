@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from gem_core.advantages import (
     turn_grpo,
 )
 from gem_core.errors import AdvantageError
+from gem_support.example_counts import examples
 
 Floats = NDArray[np.float64]
 Estimator = Callable[..., Floats]

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import typer
 from typer.testing import CliRunner
-from waiting import wait_until
 
 import gem_core
 from gem_core import Env
@@ -28,6 +27,7 @@ from gem_core.cli.terminal import printable, say
 from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec, EnvSpec
+from gem_support.waiting import wait_until
 
 VERSION = importlib.metadata.version("gem-core")
 SCRIPT = Path(sys.executable).with_name("gem-core")

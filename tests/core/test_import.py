@@ -65,7 +65,7 @@ def test_a_worker_process_reads_no_metadata() -> None:
 
 
 def test_rollouts_need_no_framework() -> None:
-    imported = packages(modules_imported_by("import gem_core.rollout"))
+    imported = packages(modules_imported_by("import gem_train.rollout"))
     assert not imported & {"torch", "transformers", "tokenizers", "typer", "rich", "gem_games", "gem_trl"}
 
 
@@ -126,11 +126,11 @@ def test_public_names_resolve() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        "gem_core.testing.check_env('game:Corridor-v0')",
+        "gem_testing.check_env('game:Corridor-v0')",
         "gem_core.plugins.manager.plugins()",
         "gem_core.registry.make_tool",
         "gem_core.errors.GemError",
-        "gem_core.rollout.RolloutSettings",
+        "gem_train.rollout.RolloutSettings",
         "gem_core.advantages.TurnBatch",
     ],
 )

@@ -18,9 +18,9 @@ import gem_core
 from gem_core import Env, make_vec
 from gem_core.episode import Episode
 from gem_core.interrupts import uninterrupted
-from gem_core.rollout import Batch, BatchCollector, Completion, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
+from gem_train.rollout import Batch, BatchCollector, Completion, RolloutSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from chat_families import chatml
 
 import gem_core
 from gem_core import Match, MatchStep
 from gem_core.episode import Completion, Episode, StopReason
 from gem_core.errors import AgentError, EnvError, EnvKwargsError, ResetNeededError, ToolError
 from gem_core.match_env import MatchEnv
-from gem_core.rollout import BatchCollector, EpisodeRunner, RolloutSettings, episode_metrics
-from gem_core.rollout.records import recorded, restored
-from gem_core.testing import check_env
 from gem_core.tools import FunctionTool, ToolEnv
 from gem_core.vector import make_vec
 from gem_core.wrappers import ObservationHistory
+from gem_support.chat_families import chatml
+from gem_testing import check_env
+from gem_train.rollout import BatchCollector, EpisodeRunner, RolloutSettings, episode_metrics
+from gem_train.rollout.records import recorded, restored
 
 
 class Count(Match):

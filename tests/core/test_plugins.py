@@ -26,12 +26,12 @@ from gem_core.errors import (
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
-from gem_core.rollout import Episode, StopReason
 from gem_core.vector import Fault, Task
 from gem_core.vector.faults import decide_failure
+from gem_train.rollout import Episode, StopReason
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from gem_support.core_fixtures import Site
 
 ENVS = """
 class Echo(gem_core.Env):

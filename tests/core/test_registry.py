@@ -26,7 +26,7 @@ from gem_core.plugins import PluginManager
 from gem_core.registry import advantage_spec, build, provenance
 
 if TYPE_CHECKING:
-    from conftest import Site
+    from gem_support.core_fixtures import Site
 
 
 class Counter(Env):

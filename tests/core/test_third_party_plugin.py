@@ -100,7 +100,7 @@ def test_provenance_names_distribution_and_version(site: Path) -> None:
 
 
 def test_it_conforms(site: Path) -> None:
-    output("from gem_core.testing import check_env; check_env('maze:Fork-v0'); check_env('maze:Fork-v0-long')", site)
+    output("from gem_testing import check_env; check_env('maze:Fork-v0'); check_env('maze:Fork-v0-long')", site)
 
 
 def test_its_own_tests_pass(site: Path) -> None:

@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from waiting import wait_until
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult, ToolSession
 from gem_core.tools.calls import Call
+from gem_support.waiting import wait_until
 
 
 class Says(Tool):

@@ -23,7 +23,11 @@ from gem_core.errors import (
     TemplateError,
     ToolError,
 )
-from gem_core.rollout import (
+from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolEnv, ToolResult
+from gem_core.vector import FailurePolicy
+from gem_core.wrappers import EpisodeStatistics, ObservationHistory, TurnLimit
+from gem_testing import check_env
+from gem_train.rollout import (
     BatchCollector,
     ChatTemplate,
     Completion,
@@ -33,10 +37,6 @@ from gem_core.rollout import (
     batch_metrics,
     episode_metrics,
 )
-from gem_core.testing import check_env
-from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolEnv, ToolResult
-from gem_core.vector import FailurePolicy
-from gem_core.wrappers import EpisodeStatistics, ObservationHistory, TurnLimit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

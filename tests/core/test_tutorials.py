@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tutorials import run_tutorial
+
+from gem_support.tutorials import run_tutorial
 
 TUTORIALS = ["first_environment", "first_tool", "first_estimator", "own_questions", "evaluating", "viewing"]
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
-from vector_envs import SEED, Walk, action, alone, children, env_threads, make, play, receive_interrupted, seed_of
-from waiting import wait_until
 
 import gem_core
 from gem_core import Env, make_vec
@@ -20,6 +18,19 @@ from gem_core.errors import ClosedError, EnvError, EnvFailure, EnvKwargsError, N
 from gem_core.seeding import derive_seed
 from gem_core.vector import VectorEnv
 from gem_core.wrappers import TurnLimit
+from gem_support.vector_envs import (
+    SEED,
+    Walk,
+    action,
+    alone,
+    children,
+    env_threads,
+    make,
+    play,
+    receive_interrupted,
+    seed_of,
+)
+from gem_support.waiting import wait_until
 
 BACKENDS = ["sync", "thread", "process"]
 backends = pytest.mark.parametrize("backend", BACKENDS)

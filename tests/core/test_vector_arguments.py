@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 import pytest
-from vector_envs import Turns
 
 import gem_core
 from gem_core import FailurePolicy, make_vec
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import MAX_ATTEMPTS
-from gem_core.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task
 from gem_core.vector.pool import MAX_LOSSES
+from gem_support.vector_envs import Turns
+from gem_train.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

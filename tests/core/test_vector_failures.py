@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vector_envs import (
+
+import gem_core
+from gem_core.errors import EnvFailure, PluginError
+from gem_core.failures import MAX_ATTEMPTS, ErrorAction, FailurePolicy
+from gem_core.plugins import PluginManager
+from gem_core.seeding import derive_seed
+from gem_core.vector import VectorEnv
+from gem_support.vector_envs import (
     SEED,
     WAKE,
     Episode,
@@ -35,14 +42,7 @@ from vector_envs import (
     sleeps,
     transcript,
 )
-from waiting import wait_until
-
-import gem_core
-from gem_core.errors import EnvFailure, PluginError
-from gem_core.failures import MAX_ATTEMPTS, ErrorAction, FailurePolicy
-from gem_core.plugins import PluginManager
-from gem_core.seeding import derive_seed
-from gem_core.vector import VectorEnv
+from gem_support.waiting import wait_until
 
 BACKENDS = ["sync", "thread", "process"]
 MODES = ["same_step", "disabled"]

@@ -24,17 +24,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from attacks import (
-    closes_descriptors,
-    closes_descriptors_and_opens_others,
-    has_an_alarm,
-    kills_its_group,
-    may_use_more_memory,
-    say,
-    sockets,
-    takes_all_memory,
-)
-from vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of
 
 import gem_core
 from gem_core.errors import EnvFailure, FailureKind
@@ -44,6 +33,17 @@ from gem_core.vector.calls import MOST_ERROR, MOST_TRACEBACK, Failure, InvalidAn
 from gem_core.vector.faults import log_failure
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.process import _opened_anew
+from gem_support.attacks import (
+    closes_descriptors,
+    closes_descriptors_and_opens_others,
+    has_an_alarm,
+    kills_its_group,
+    may_use_more_memory,
+    say,
+    sockets,
+    takes_all_memory,
+)
+from gem_support.vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of
 
 pytestmark = pytest.mark.uncertain("well-behaved code must answer within a second or two")
 

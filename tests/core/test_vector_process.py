@@ -16,8 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import processes_with
-from vector_envs import (
+
+import gem_core
+from gem_core import Env
+from gem_core.errors import ClosedError, EnvError
+from gem_core.failures import FailurePolicy
+from gem_core.plugins import PluginManager
+from gem_core.seeding import derive_seed
+from gem_core.vector import Task, VectorEnv
+from gem_support.processes import processes_with
+from gem_support.vector_envs import (
     SEED,
     Walk,
     action,
@@ -35,15 +43,7 @@ from vector_envs import (
     run_script,
     seed_of,
 )
-from waiting import SECONDS, wait_until
-
-import gem_core
-from gem_core import Env
-from gem_core.errors import ClosedError, EnvError
-from gem_core.failures import FailurePolicy
-from gem_core.plugins import PluginManager
-from gem_core.seeding import derive_seed
-from gem_core.vector import Task, VectorEnv
+from gem_support.waiting import SECONDS, wait_until
 
 BIG = 5_000_000
 pooled = pytest.mark.parametrize("backend", ["thread", "process"])
@@ -266,7 +266,7 @@ def test_plugins_decide_in_a_worker_as_they_do_here(
 ) -> None:
     source = f"""
     from pathlib import Path
-    from vector_envs import Walk
+    from gem_support.vector_envs import Walk
 
     @hookimpl
     def gem_make_env(spec, kwargs):

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import wait_until
 
 import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
 from gem_core.installation import install_line
-from gem_core.records import read_episodes
-from gem_core.rollout import BatchCollector, Completion, RolloutSettings, recording
 from gem_core.seeding import derive_seed
 from gem_core.vector import Autoreset, VectorEnv, wire
 from gem_core.vector.calls import Transition
+from gem_support.waiting import wait_until
+from gem_train.records import read_episodes
+from gem_train.rollout import BatchCollector, Completion, RolloutSettings, recording
 
 ray = pytest.importorskip("ray")
 

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from vector_envs import WAKE, Walk, children, env_threads, make
-from waiting import wait_until
 
 import gem_core
 from gem_core.errors import EnvError
 from gem_core.failures import FailurePolicy
 from gem_core.tools import Function, Tool, Toolbox, ToolEnv
 from gem_core.waiting import keep_time, turn_at, waiting
+from gem_support.vector_envs import WAKE, Walk, children, env_threads, make
+from gem_support.waiting import wait_until
 
 LIMIT = 2.0
 pooled = pytest.mark.parametrize("backend", ["thread", "process"])

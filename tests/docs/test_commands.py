@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import tomllib
-from commands import FRAMEWORKS, PLAIN_KINDS, ROOT, Command, commands, inline_commands, unfenced_commands
 from packaging.requirements import Requirement
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -23,6 +22,7 @@ from gem_core.cli.app import app
 from gem_core.specs import AdapterSpec
 from gem_oat.plugin import OAT
 from gem_openrlhf.plugin import OPENRLHF
+from gem_support.commands import FRAMEWORKS, PLAIN_KINDS, ROOT, Command, commands, inline_commands, unfenced_commands
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]

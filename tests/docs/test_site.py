@@ -60,7 +60,7 @@ def test_every_page_of_docs_is_in_the_site(pages: dict[str, str]) -> None:
     ("page", "names"),
     [
         ("reference/env", ["gem_core.env.Env.reset", "gem_core.env.Wrapper", "gem_core.specs.EnvSpec"]),
-        ("reference/rollout", ["gem_core.rollout.Policy", "gem_core.rollout.BatchCollector.collect_round"]),
+        ("reference/rollout", ["gem_train.rollout.Policy", "gem_train.rollout.BatchCollector.collect_round"]),
         ("reference/advantages", ["gem_core.advantages.rebn", "gem_core.advantages.compute_advantages"]),
         ("reference/plugins", ["gem_core.hookspecs.gem_envs", "gem_core.registry.make"]),
         ("reference/frameworks", ["gem_trl.TurnGRPOTrainer", "gem_oat.run", "gem_roll.train"]),

@@ -15,11 +15,11 @@ import torch
 
 import gem_core
 from gem_core.errors import EnvFailure
-from gem_core.rollout import ChatTemplate
-from gem_core.training.settings import RunSettings
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
 from gem_tiny.play import LONGEST_PLAY, random_play
 from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _encoder, _loss, _rows, _shared, _transcript
+from gem_train.rollout import ChatTemplate
+from gem_train.settings import RunSettings
 
 ENDLESS = "game:GuessTheNumber-v0-hard-no-max-turn"
 

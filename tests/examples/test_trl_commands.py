@@ -7,8 +7,9 @@ import runpy
 import pytest
 import tyro
 from accelerate.commands.launch import launch_command_parser
-from commands import ROOT, Command, commands
 from torch.distributed.run import get_args_parser
+
+from gem_support.commands import ROOT, Command, commands
 
 
 @pytest.mark.parametrize("command", commands("trl"), ids=lambda command: command.name)

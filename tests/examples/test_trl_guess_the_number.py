@@ -11,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from scripts import answer_of, run_one_after_another
 
-from gem_core.records import read_episodes
+from gem_support.scripts import answer_of, run_one_after_another
+from gem_train.records import read_episodes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "trl_guess_the_number.py"
 

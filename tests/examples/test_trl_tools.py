@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from scripts import answer_of, run_one_after_another
 
-from gem_core.records import read_episodes
+from gem_support.scripts import answer_of, run_one_after_another
+from gem_train.records import read_episodes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ["trl_math_with_python.py", "trl_qa_with_search.py"]

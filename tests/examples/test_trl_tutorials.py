@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tutorials import run_tutorial
 
-from gem_core.records import read_episodes
+from gem_support.tutorials import run_tutorial
+from gem_train.records import read_episodes
 
 
 @pytest.mark.parametrize("name", ["training_trl", "first_policy"])

@@ -15,7 +15,7 @@ import tomllib
 ROOT = Path(__file__).parents[2]
 PACKAGES: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
 LINT = "from importlinter.cli import lint_imports_command as main; main()"
-UPWARD = "from gem_core.rollout import recorder"
+UPWARD = "from gem_train.rollout import recorder"
 
 
 def circles(graph: grimp.ImportGraph) -> list[str]:
@@ -51,7 +51,7 @@ def test_a_circle_through_a_function_is_found(tmp_path: Path, monkeypatch: pytes
         ("specs", f"def load():\n    {UPWARD}"),
         ("specs", f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {UPWARD}"),
         ("vector/base", "from gem_core.tools import toolbox"),  # a neighbor in the same layer
-        ("registry", "def load():\n    from gem_core.testing import play"),
+        ("registry", "def load():\n    from gem_testing import play"),
     ],
 )
 def test_an_import_against_the_layers_is_refused(tmp_path: Path, module: str, source: str) -> None:

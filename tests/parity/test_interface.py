@@ -1,4 +1,4 @@
-"""The probes are upstream's interface, and its own README runs through gem_core.compat as it stands."""
+"""The probes are upstream's interface, and its own README runs through gem_compat as it stands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
-from upstream_probes import PROBES
 
-from gem_core.compat.envs.registration import ENV_REGISTRY
+from gem_compat.envs.registration import ENV_REGISTRY
+from gem_support.upstream_probes import PROBES
 
 gem = pytest.importorskip("gem")
 
@@ -34,7 +34,7 @@ def test_the_readme_of_upstream_runs_unchanged(tmp_path: Path) -> None:
     program = tmp_path / "readme.py"
     program.write_text(script)
     done = subprocess.run(
-        [sys.executable, "-m", "gem_core.compat", str(program)], capture_output=True, text=True, timeout=240
+        [sys.executable, "-m", "gem_compat", str(program)], capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     assert "ACT \\boxed{" in done.stdout

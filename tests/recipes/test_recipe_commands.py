@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 
 import pytest
-from commands import Command, commands
 
+from gem_support.commands import Command, commands
 from recipes.command import parser
 
 FOUND = [command for command in commands("module") if command.program.startswith("recipes.")]

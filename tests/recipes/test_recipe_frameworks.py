@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waiting import wait_until
 
 from gem_core import make
+from gem_support.waiting import wait_until
 from recipes.command import main
 from recipes.frameworks.corridor import DENSE, NEARER
 from recipes.frameworks.declared import FRAMEWORKS, STUDY

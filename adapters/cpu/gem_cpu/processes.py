@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from gem_core.training.cleanup import clean_up_after_this_process
 from gem_cpu.fork_server import fork_server
+from gem_train.cleanup import clean_up_after_this_process
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # more threads compete for the cores

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.training import lazy_names
 from gem_oat.plugin import OAT
+from gem_train import lazy_names
 
 if TYPE_CHECKING:
     from gem_oat.actor import GemActor as GemActor

@@ -10,13 +10,13 @@ import vllm  # pyright: ignore[reportMissingImports]
 from oat.algorithms.ppo import PPOActor
 
 from gem_core.episode import EpisodeSummary
-from gem_core.rollout import BatchCollector
-from gem_core.training.playing import build_collector
-from gem_core.training.settings import Split
 from gem_oat.args import GemOatArgs
 from gem_oat.policy import EnginePolicy
 from gem_oat.status import reported
 from gem_oat.transitions import batch_items
+from gem_train.playing import build_collector
+from gem_train.rollout import BatchCollector
+from gem_train.settings import Split
 
 
 class GemActor(PPOActor):

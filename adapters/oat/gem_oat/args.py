@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from oat.algorithms.ppo import PPOArgs
 from tyro.constructors import PrimitiveConstructorSpec
 
-from gem_core.training.settings import json_object, setting
 from gem_oat.settings import GemSettings
+from gem_train.settings import json_object, setting
 
 _DECLARED = GemSettings.declared()
 _JSON = PrimitiveConstructorSpec[dict[str, Any]](

@@ -12,8 +12,8 @@ from oat.algorithms.ppo import PPOArgs
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import check_counts, check_fixed, check_multiple, check_sampling
 from gem_oat.args import GemOatArgs
+from gem_train.checks import check_counts, check_fixed, check_multiple, check_sampling
 
 FIXED: dict[str, tuple[Any, str]] = {
     "algo": ("PPO", "environments give rewards, and PPO learns from them"),

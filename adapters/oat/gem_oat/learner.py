@@ -17,17 +17,17 @@ from oat.utils.ops import masked_sum
 
 from gem_core.advantages import advantages_and_returns
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeSummary
-from gem_core.training.metrics import announcement, rollout_metrics
-from gem_core.training.playing import prepare_process
-from gem_core.training.recording import report_update
-from gem_core.training.report import RunReport
-from gem_core.training.turn_table import TurnTable
 from gem_oat.ahead import ActorAhead
 from gem_oat.args import GemOatArgs
 from gem_oat.data import NumberedRows, PlaceholderPrompts
 from gem_oat.status import RunStatus, reported
 from gem_oat.transitions import EpisodeData, batch_episodes, pad_rows, turn_rows
+from gem_train.metrics import announcement, rollout_metrics
+from gem_train.playing import prepare_process
+from gem_train.recording import report_update
+from gem_train.report import RunReport
+from gem_train.rollout import EpisodeSummary
+from gem_train.turn_table import TurnTable
 
 
 class GemLearner(PPOLearner):

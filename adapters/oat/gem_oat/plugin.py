@@ -10,7 +10,7 @@ from gem_core.specs import AdapterSpec
 GEM_PLUGIN_API = ">=1,<2"
 
 # 0.2.3 is the first release whose transitions carry the sampler's log-probabilities in the form that the learner reads.
-# `tests/adapters/oat/test_contract.py` checks the internals that the adapter uses; 0.3 may change them.
+# `adapters/oat/tests/test_contract.py` checks the internals that the adapter uses; 0.3 may change them.
 OAT = AdapterSpec(
     "oat",
     "gem_oat",

@@ -17,13 +17,13 @@ from oat.args import default_args_validation
 from oat.interface import get_program, lp
 
 from gem_core.errors import AdapterError
-from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.report import curve_at_the_end
 from gem_oat.actor import GemActor
 from gem_oat.args import GemOatArgs
 from gem_oat.checks import prepare
 from gem_oat.learner import GemLearner
 from gem_oat.status import FOLDER, RunStatus
+from gem_train.cleanup import clean_up_after_this_process
+from gem_train.report import curve_at_the_end
 
 PATIENCE = 5.0
 """Time limit in seconds for processes to end by themselves after training, or to report why they ended."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from gem_core.training.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
+from gem_train.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
 
 
 @dataclass(kw_only=True)

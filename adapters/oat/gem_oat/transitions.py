@@ -10,10 +10,10 @@ from oat.algorithms.ppo import PPOArgs
 from oat.types import TransitionData
 
 from gem_core.episode import Episode, EpisodeSummary
-from gem_core.rollout import Batch
-from gem_core.training.results import EpisodeResult, episode_ids
-from gem_core.training.rows import Row, TurnSpan, rows_of
-from gem_core.training.turn_table import TurnTable
+from gem_train.results import EpisodeResult, episode_ids
+from gem_train.rollout import Batch
+from gem_train.rows import Row, TurnSpan, rows_of
+from gem_train.turn_table import TurnTable
 
 
 @dataclass

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.training import lazy_names
 from gem_openrlhf.plugin import OPENRLHF
+from gem_train import lazy_names
 
 if TYPE_CHECKING:
     from gem_openrlhf.agent import GemAgentExecutor as GemAgentExecutor

@@ -9,13 +9,13 @@ from typing import Any
 from openrlhf.utils.agent import AgentExecutorBase
 
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner
-from gem_core.training.playing import build_runner
-from gem_core.training.shared_runners import SharedRunners
 from gem_openrlhf.pictures import plain_tokenizer
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.tasks import TaskLabel
+from gem_train.playing import build_runner
+from gem_train.rollout import EpisodeRunner
+from gem_train.shared_runners import SharedRunners
 
 
 class GemAgentExecutor(AgentExecutorBase):

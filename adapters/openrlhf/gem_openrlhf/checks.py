@@ -13,7 +13,9 @@ from typing import Any
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import (
+from gem_openrlhf.pictures import FLAG, PictureIds
+from gem_openrlhf.settings import GemSettings
+from gem_train.checks import (
     SILENT,
     check_aggregation,
     check_counts,
@@ -21,8 +23,6 @@ from gem_core.training.checks import (
     check_multiple,
     check_sampling,
 )
-from gem_openrlhf.pictures import FLAG, PictureIds
-from gem_openrlhf.settings import GemSettings
 
 OURS = {
     "--algo.advantage.estimator": "OpenRLHF's estimators do not support turns; use --gem.advantage",

@@ -16,14 +16,14 @@ from openrlhf.trainer.ppo_utils.length_penalty import apply_length_penalties
 from gem_core.advantages import advantages_and_returns
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.rollout import PictureReader
-from gem_core.training.recording import report_update
-from gem_core.training.results import episode_ids
-from gem_core.training.rows import Row, cut_rows
-from gem_core.training.turn_table import TurnTable
 from gem_openrlhf.averages import safe_averages
 from gem_openrlhf.pictures import training_inputs
 from gem_openrlhf.rows import EpisodeRows
+from gem_train.recording import report_update
+from gem_train.results import episode_ids
+from gem_train.rollout import PictureReader
+from gem_train.rows import Row, cut_rows
+from gem_train.turn_table import TurnTable
 
 
 def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> tuple[list[Row], TurnTable]:

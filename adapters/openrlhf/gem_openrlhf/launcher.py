@@ -20,14 +20,14 @@ from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
-from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.ray_errors import own_errors
-from gem_core.training.report import curve_at_the_end
 from gem_openrlhf.ahead import together
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
+from gem_train.cleanup import clean_up_after_this_process
+from gem_train.ray_errors import own_errors
+from gem_train.report import curve_at_the_end
 
 COMMAND = "openrlhf.cli.train_ppo_ray"
 DEFAULT_AGENT = Path(__file__).with_name("default_agent.py")

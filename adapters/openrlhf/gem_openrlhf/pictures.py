@@ -16,9 +16,9 @@ import msgspec
 from gem_core.env import Env
 from gem_core.errors import SettingsError, TemplateError, described
 from gem_core.picture import Picture
-from gem_core.rollout import PictureReader
-from gem_core.training import pictures
-from gem_core.training.rows import Row
+from gem_train import pictures
+from gem_train.rollout import PictureReader
+from gem_train.rows import Row
 
 FLAG = "--data.max_images_per_prompt"
 

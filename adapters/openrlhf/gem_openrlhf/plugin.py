@@ -10,7 +10,7 @@ from gem_core.specs import AdapterSpec
 GEM_PLUGIN_API = ">=1,<2"
 
 # 0.11 is the first release with dotted flags and with agents that are executors.
-# `tests/adapters/openrlhf/test_contract.py` checks the internals that the adapter uses; 0.12 may change them.
+# `adapters/openrlhf/tests/test_contract.py` checks the internals that the adapter uses; 0.12 may change them.
 OPENRLHF = AdapterSpec(
     "openrlhf",
     "gem_openrlhf",

@@ -7,9 +7,9 @@ from copy import copy
 from typing import Any
 
 from gem_core.episode import Completion, TokenIds
-from gem_core.rollout import pictures_in
-from gem_core.training.pictures import bias_against
 from gem_openrlhf.pictures import media
+from gem_train.pictures import bias_against
+from gem_train.rollout import pictures_in
 
 
 class EnginePolicy:

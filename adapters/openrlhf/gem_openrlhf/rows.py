@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gem_core.episode import Episode
-from gem_core.training.results import EpisodeResult
-from gem_core.training.rows import Row, RowKind, rows_of
+from gem_train.results import EpisodeResult
+from gem_train.rows import Row, RowKind, rows_of
 
 RESULT = "gem"
 """Key of an `EpisodeRows` in a response of OpenRLHF, and later in `Experience.info`."""

@@ -11,8 +11,8 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from gem_core.training.results import result_metrics
 from gem_openrlhf.rows import RESULT, EpisodeRows
+from gem_train.results import result_metrics
 
 
 class TurnSamplesGenerator(SamplesGenerator):

@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from gem_core.training.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunSettings, json_object
+from gem_train.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunSettings, json_object
 
 
 @dataclass(kw_only=True)

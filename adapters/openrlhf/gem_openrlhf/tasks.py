@@ -10,10 +10,10 @@ import msgspec
 
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
-from gem_core.training.settings import Split
 from gem_core.vector import Task, TaskTable
 from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.settings import GemSettings
+from gem_train.settings import Split
 
 PROMPT, LABEL = "prompt", "label"
 """Columns of the data set: a name for people, and the task."""

@@ -14,10 +14,6 @@ from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from gem_core.plugins import manager
-from gem_core.training.metrics import announcement
-from gem_core.training.playing import prepare_process
-from gem_core.training.report import RunReport
-from gem_core.training.results import result_metrics
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
@@ -25,6 +21,10 @@ from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 from gem_openrlhf.settings import TrainerSettings
+from gem_train.metrics import announcement
+from gem_train.playing import prepare_process
+from gem_train.report import RunReport
+from gem_train.results import result_metrics
 
 _PPOTrainer = plain_class(ppo_trainer.PPOTrainer)
 _TrainingActor = plain_class(ppo_trainer_async.TrainingActor)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.training import lazy_names
 from gem_roll.plugin import ROLL
+from gem_train import lazy_names
 
 if TYPE_CHECKING:
     from gem_roll.launch import compose as compose

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from gem_core.errors import AdapterError
-from gem_core.training import require
 from gem_roll.plugin import ROLL
+from gem_train import require
 
 
 def main() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from gem_core.errors import SettingsError, near_matches
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import (
+from gem_roll.completion import ALGORITHM, SAMPLING
+from gem_roll.settings import GemSettings
+from gem_train.checks import (
     SILENT,
     check_aggregation,
     check_counts,
@@ -18,8 +20,6 @@ from gem_core.training.checks import (
     check_rows,
     check_sampling,
 )
-from gem_roll.completion import ALGORITHM, SAMPLING
-from gem_roll.settings import GemSettings
 
 AGGREGATIONS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "token-mean")
 """Aggregations that weight all tokens of a batch equally, whatever the length of their rows."""

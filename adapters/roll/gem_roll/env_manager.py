@@ -13,16 +13,16 @@ from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
 from tensordict import TensorDict
 
 from gem_core.plugins import manager
-from gem_core.rollout import Episode, EpisodeRunner
-from gem_core.training.playing import build_runner
-from gem_core.training.results import EpisodeResult
-from gem_core.training.settings import Split
 from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
 from gem_roll.policy import RouterPolicy, Stopped, VersionedProxy
 from gem_roll.rows import columns, tensors, training_rows
 from gem_roll.settings import GemSettings, Mode, split_of
 from gem_roll.shared_runner import SharedRunner, shared_runner
+from gem_train.playing import build_runner
+from gem_train.results import EpisodeResult
+from gem_train.rollout import Episode, EpisodeRunner
+from gem_train.settings import Split
 
 
 class TurnEnvManager(BaseEnvManager):

@@ -13,10 +13,10 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import GemError
-from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.ray_errors import own_errors
 from gem_roll.checks import check, check_apart, check_devices, check_keys
 from gem_roll.completion import completed
+from gem_train.cleanup import clean_up_after_this_process
+from gem_train.ray_errors import own_errors
 
 
 def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> DictConfig:
@@ -69,7 +69,8 @@ def command(arguments: Sequence[str]) -> None:
     """The command line: a yaml file and overrides."""
     if not arguments or arguments[0] in ("-h", "--help"):
         sys.exit(
-            "python -m gem_roll CONFIG.yaml [key=value ...]: ROLL's agentic pipeline with environments; docs/roll.md"
+            "python -m gem_roll CONFIG.yaml [key=value ...]: ROLL's agentic pipeline with environments; "
+            "adapters/roll/README.md"
         )
     try:
         train(compose(arguments[0], arguments[1:]))

@@ -16,15 +16,15 @@ from roll.utils.import_utils import safe_import_class
 from gem_core.advantages import advantages_and_returns
 from gem_core.errors import SettingsError
 from gem_core.plugins import manager
-from gem_core.training.metrics import announcement
-from gem_core.training.recording import harmless, record, wants_tokens
-from gem_core.training.report import RunReport
-from gem_core.training.results import result_metrics
 from gem_roll.config import GemConfig
 from gem_roll.recording import ENTROPIES, BatchRecord
 from gem_roll.rows import METADATA, RowMetadata, turn_table
 from gem_roll.settings import GemSettings
 from gem_roll.worker import ACCUMULATION, TurnActorWorker
+from gem_train.metrics import announcement
+from gem_train.recording import harmless, record, wants_tokens
+from gem_train.report import RunReport
+from gem_train.results import result_metrics
 
 Batch = Any
 """ROLL's `DataProto`, whose annotations do not match its content."""

@@ -11,7 +11,7 @@ from roll.distributed.scheduler.router import RouterClient, is_report_data_finis
 from tensordict import TensorDict
 
 from gem_core.episode import TokenIds
-from gem_core.rollout import Completion
+from gem_train.rollout import Completion
 
 VERSION = "gem_version"
 """Key of the version of the weights in the metrics of an answer, which ROLL's client passes on."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gem_core.training.recording import report_update, wants_tokens
-from gem_core.training.results import episode_ids
-from gem_core.training.turn_table import FloatArray, TurnTable
 from gem_roll.rows import RowMetadata
+from gem_train.recording import report_update, wants_tokens
+from gem_train.results import episode_ids
+from gem_train.turn_table import FloatArray, TurnTable
 
 ROWS = "gem_rows"
 """Column of a batch: the number of each row, so that a row is known after ROLL has reordered them."""

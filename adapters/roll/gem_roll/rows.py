@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from gem_core.episode import Episode, as_token_ids
-from gem_core.training.results import EpisodeResult
-from gem_core.training.rows import Row, RowKind, TurnSpan, rows_of
-from gem_core.training.turn_table import TurnTable
+from gem_train.results import EpisodeResult
+from gem_train.rows import Row, RowKind, TurnSpan, rows_of
+from gem_train.turn_table import TurnTable
 
 METADATA = "gem"
 """Name of the column with encoded `RowMetadata`."""

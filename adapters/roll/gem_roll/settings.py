@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from gem_core.training.settings import (
+from gem_train.settings import (
     CORRECTION_SETTINGS,
     FILTER_SETTINGS,
     Count,

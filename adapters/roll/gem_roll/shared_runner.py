@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gem_core.rollout import AsyncPolicy, Episode, EpisodeRunner
-from gem_core.training.settings import Split
 from gem_core.vector import Task
+from gem_train.rollout import AsyncPolicy, Episode, EpisodeRunner
+from gem_train.settings import Split
 
 
 class SharedRunner:

@@ -11,10 +11,10 @@ import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
-from gem_core.training.settings import RunSettings
 from gem_tiny.model import tiny_model
 from gem_tiny.tokenizer import tiny_tokenizer
 from gem_tiny.warm_start import warm_start
+from gem_train.settings import RunSettings
 
 
 def tiny_policy(

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForCondi
 
 from gem_core.env import Env
 from gem_core.episode import as_token_ids
-from gem_core.rollout import ChatTemplate, Conversation, Patches, PictureReader, pictures_in
+from gem_train.rollout import ChatTemplate, Conversation, Patches, PictureReader, pictures_in
 
 if TYPE_CHECKING:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil

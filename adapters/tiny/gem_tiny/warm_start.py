@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
-from gem_core.rollout import ChatTemplate, Conversation
 from gem_tiny.play import RandomTurn, random_play
+from gem_train.rollout import ChatTemplate, Conversation
 
 LONGEST_ROW = 512
 """Number of tokens of an episode that are trained on, from its start: attention costs the square of the length."""

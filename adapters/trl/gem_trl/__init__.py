@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.training import lazy_names
+from gem_train import lazy_names
 from gem_trl.plugin import TRL
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from trl import GRPOConfig
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import SILENT, check_aggregation, check_rows, check_sampling
+from gem_train.checks import SILENT, check_aggregation, check_rows, check_sampling
 from gem_trl.settings import GemSettings
 
 _LOSS_TYPES = ("dr_grpo", "dapo", "cispo")

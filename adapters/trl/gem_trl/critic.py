@@ -16,8 +16,8 @@ from torch import nn
 from transformers import get_scheduler
 
 from gem_core.errors import SettingsError
-from gem_core.training.rows import Row
 from gem_core.turn_batch import FloatArray
+from gem_train.rows import Row
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.copies import copy_of
 

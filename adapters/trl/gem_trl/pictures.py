@@ -14,9 +14,9 @@ from transformers import ProcessorMixin
 
 from gem_core.episode import TokenIds
 from gem_core.errors import SettingsError
-from gem_core.rollout import Patches, PictureReader, pictures_in
-from gem_core.training import pictures
-from gem_core.training.rows import Row
+from gem_train import pictures
+from gem_train.rollout import Patches, PictureReader, pictures_in
+from gem_train.rows import Row
 
 _FIELDS = ("pixel_values", "image_grid_thw", "mm_token_type_ids")
 

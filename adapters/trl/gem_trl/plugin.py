@@ -9,7 +9,7 @@ from gem_core.specs import AdapterSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
-# 1.16 is the first release tested; 2.0 may change the internals that `tests/adapters/trl/test_contract.py` checks.
+# 1.16 is the first release tested; 2.0 may change the internals that `adapters/trl/tests/test_contract.py` checks.
 TRL = AdapterSpec("trl", "gem_trl", distribution="trl", supported=">=1.16,<2", extra="trl")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 
 from gem_core.episode import Completion, TokenIds
-from gem_core.rollout import PictureReader
+from gem_train.rollout import PictureReader
 from gem_trl.pictures import prompt_fields
 
 if TYPE_CHECKING:

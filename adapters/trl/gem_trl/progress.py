@@ -6,8 +6,8 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gem_core.training.report import RunReport
-from gem_core.training.settings import RunSettings
+from gem_train.report import RunReport
+from gem_train.settings import RunSettings
 
 
 class ProgressCallback(TrainerCallback):

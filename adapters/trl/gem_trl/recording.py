@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gem_core.training.recording import harmless, report_update, wants_tokens
-from gem_core.training.turn_table import FloatArray, TurnTable
+from gem_train.recording import harmless, report_update, wants_tokens
+from gem_train.turn_table import FloatArray, TurnTable
 
 
 @dataclass(frozen=True)

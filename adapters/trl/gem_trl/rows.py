@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gem_core.episode import Episode, as_logprobs, as_token_ids
-from gem_core.training.rows import Row, RowKind, rows_of
-from gem_core.training.turn_table import TurnTable
+from gem_train.rows import Row, RowKind, rows_of
+from gem_train.turn_table import TurnTable
 
 
 def batch_rows(episodes: Sequence[Episode], kind: RowKind) -> tuple[list[Row], TurnTable]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from gem_core.training.settings import Count, RunSettings, setting
+from gem_train.settings import Count, RunSettings, setting
 
 
 @dataclass(kw_only=True)

@@ -24,16 +24,16 @@ from gem_core.env import Env
 from gem_core.errors import AdapterError, AdvantageError, SettingsError
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
-from gem_core.training.ahead import SamplingThread
-from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.metrics import announcement, staleness_metrics
-from gem_core.training.playing import build_collector, prepare_process
-from gem_core.training.recording import harmless
-from gem_core.training.rows import Row
-from gem_core.training.settings import Split
-from gem_core.training.turn_table import TurnTable
 from gem_core.vector import share_slots
+from gem_train.ahead import SamplingThread
+from gem_train.cleanup import clean_up_after_this_process
+from gem_train.metrics import announcement, staleness_metrics
+from gem_train.playing import build_collector, prepare_process
+from gem_train.recording import harmless
+from gem_train.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
+from gem_train.rows import Row
+from gem_train.settings import Split
+from gem_train.turn_table import TurnTable
 from gem_trl.ahead import PolicyCopy
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.critic import Critic

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gem_core.training import lazy_names
+from gem_train import lazy_names
 from gem_verl.plugin import VERL
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from gem_core.errors import AdapterError
-from gem_core.training import require
+from gem_train import require
 from gem_verl.plugin import VERL
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem_core.training.ahead import StalenessBound
+from gem_train.ahead import StalenessBound
 
 
 @dataclass(frozen=True)

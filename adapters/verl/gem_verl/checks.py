@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_core.training.checks import (
+from gem_train.checks import (
     SILENT,
     check_aggregation,
     check_counts,

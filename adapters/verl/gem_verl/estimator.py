@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from verl.trainer.ppo.core_algos import register_adv_est
 
 from gem_core.advantages import advantages_and_returns
-from gem_core.training.turn_table import TurnTable
+from gem_train.turn_table import TurnTable
 
 ESTIMATOR = "gem"
 """Name in verl's registry. `algorithm.adv_estimator` names the gem-core estimator that it calls."""

@@ -17,9 +17,9 @@ from verl.utils.device import auto_set_device
 
 from gem_core.errors import GemError
 from gem_core.registry import advantage_spec
-from gem_core.training.cleanup import clean_up_after_this_process
-from gem_core.training.ray_errors import own_errors
-from gem_core.training.report import curve_at_the_end
+from gem_train.cleanup import clean_up_after_this_process
+from gem_train.ray_errors import own_errors
+from gem_train.report import curve_at_the_end
 from gem_verl.checks import check
 from gem_verl.settings import GemSettings
 

@@ -15,8 +15,8 @@ from verl.experimental.agent_loop.agent_loop import (
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.errors import GemError
-from gem_core.training.results import EpisodeResult
 from gem_core.vector import Task
+from gem_train.results import EpisodeResult
 from gem_verl.pictures import reader_of
 from gem_verl.policy import ServerPolicy
 from gem_verl.rows import episode_rows, report_row

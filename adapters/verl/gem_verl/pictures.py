@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gem_core.rollout import PictureReader
-from gem_core.training import pictures
+from gem_train import pictures
+from gem_train.rollout import PictureReader
 from gem_verl.settings import GemSettings
 
 NO_TEXT: dict[str, Any] = {"text": [""]}

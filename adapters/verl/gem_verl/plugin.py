@@ -9,7 +9,7 @@ from gem_core.specs import AdapterSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
-# 0.9 is the first release whose default trainer takes several rows per episode. `tests/adapters/verl/test_contract.py`
+# 0.9 is the first release whose default trainer takes several rows per episode. `adapters/verl/tests/test_contract.py`
 # checks the internals that the adapter uses; 0.10 may change them.
 VERL = AdapterSpec("verl", "gem_verl", distribution="verl", supported=">=0.9,<0.10", extra="verl")
 

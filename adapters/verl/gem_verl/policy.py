@@ -10,9 +10,9 @@ from typing import Any
 from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.episode import TokenIds
-from gem_core.rollout import Completion, pictures_in
 from gem_core.seeding import derive_seed
-from gem_core.training.pictures import bias_against, images_of
+from gem_train.pictures import bias_against, images_of
+from gem_train.rollout import Completion, pictures_in
 
 ABORTED = ("aborted", "abort")
 """What servers of verl report if a weight update ended a request."""

@@ -10,11 +10,11 @@ import torch
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from gem_core.rollout import Episode
-from gem_core.training.pictures import images_of
-from gem_core.training.results import EpisodeResult, episode_ids
-from gem_core.training.rows import Row, RowKind, rows_of
-from gem_core.training.turn_table import TurnTable
+from gem_train.pictures import images_of
+from gem_train.results import EpisodeResult, episode_ids
+from gem_train.rollout import Episode
+from gem_train.rows import Row, RowKind, rows_of
+from gem_train.turn_table import TurnTable
 from gem_verl.pictures import NO_TEXT
 
 RESULT = "gem"

@@ -12,10 +12,10 @@ from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
 from gem_core.plugins import manager
-from gem_core.rollout import EpisodeRunner, PictureReader
-from gem_core.training.playing import build_runner
-from gem_core.training.settings import Split
-from gem_core.training.shared_runners import SharedRunners
+from gem_train.playing import build_runner
+from gem_train.rollout import EpisodeRunner, PictureReader
+from gem_train.settings import Split
+from gem_train.shared_runners import SharedRunners
 from gem_verl.settings import GemSettings
 
 RUNNERS = SharedRunners()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from gem_core.training.settings import (
+from gem_train.settings import (
     CORRECTION_SETTINGS,
     FILTER_SETTINGS,
     Count,

@@ -19,11 +19,11 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
-from gem_core.training.metrics import announcement
-from gem_core.training.recording import harmless, record, report_update, wants_tokens
-from gem_core.training.report import RunReport
-from gem_core.training.results import EpisodeResult, result_metrics
-from gem_core.training.turn_table import TurnTable
+from gem_train.metrics import announcement
+from gem_train.recording import harmless, record, report_update, wants_tokens
+from gem_train.report import RunReport
+from gem_train.results import EpisodeResult, result_metrics
+from gem_train.turn_table import TurnTable
 from gem_verl.ahead import BatchesAhead
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR

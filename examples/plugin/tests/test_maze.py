@@ -7,7 +7,7 @@ import pytest
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_core.testing import EnvConformance, IsolatedPluginManager
+from gem_testing import EnvConformance, IsolatedPluginManager
 
 
 class TestFork(EnvConformance):

@@ -32,8 +32,8 @@ class CodeEnv(QuestionEnv):
     `info["program_error"]` says what a program did wrong: the exception that it raised, or `wrong output`. Where it hit
     a limit or died, `info["grading_error"]` says so instead.
 
-    Programs run in a sandbox (docs/sandbox.md), all tests of a problem in one, up to the first that fails. A sandbox
-    that fails itself is no verdict: `step` raises `gem_sandbox.SandboxError`, and the turn counts as failed.
+    Programs run in a sandbox (plugins/sandbox/README.md), all tests of a problem in one, up to the first that fails. A
+    sandbox that fails itself is no verdict: `step` raises `gem_sandbox.SandboxError`, and the turn counts as failed.
 
     Args:
         answer: the column of the tests: `{"inputs": [...], "outputs": [...]}`, as an object or as JSON text, each entry

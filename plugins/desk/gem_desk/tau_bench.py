@@ -31,7 +31,7 @@ Who you are, what you want, and what you know:
 
 class TauBench(Desk):
     """The desks of tau-bench, `retail` and `airline`, and others of the same form, read from a clone of its repository
-    (docs/desk.md). Making one runs the Python code of the clone.
+    (plugins/desk/README.md). Making one runs the Python code of the clone.
 
     Action: a call, `<tool_call>{"name": "get_order_details", "arguments": {"order_id": "#W1001"}}</tool_call>`, or any
     other text, which is a reply to the customer. In the native form, calls are written as a chat template shows them.

@@ -15,11 +15,11 @@ from typing import Any, cast
 from gem_core.env import Env
 from gem_core.errors import MissingExtraError, TemplateError, described
 from gem_core.installation import install_line
-from gem_core.rollout import ChatTemplate
 from gem_evaluation.conversation import Prompt, Reply, Usage
 from gem_evaluation.engines import Engine, EngineName, Sampled, TransformersEngine, VllmEngine, default_engine
 from gem_evaluation.errors import ModelError, ModelSetupError
 from gem_evaluation.models import installed
+from gem_train.rollout import ChatTemplate
 
 MAX_TOKENS = 1024
 """Token limit of a response that has no other."""

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from gem_core.env import Env
 from gem_core.errors import described
 from gem_core.picture import texts_around
-from gem_core.rollout.recorder import as_utf8
 from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
+from gem_train.rollout.recorder import as_utf8
 
 
 def installed(*names: str) -> dict[str, str]:

@@ -16,13 +16,13 @@ import msgspec
 from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
 from gem_core.failures import FailurePolicy
-from gem_core.rollout import BaseEpisodeRunner
 from gem_evaluation.conversation import ConversationSettings, MessageBuilder, Prompt, Reply, Usage
 from gem_evaluation.errors import EvaluationError, ModelError
 from gem_evaluation.models import Model
 from gem_evaluation.records import Failure, Fault, Key, Played
 from gem_evaluation.settings import Entry
 from gem_evaluation.store import Store
+from gem_train.rollout import BaseEpisodeRunner
 
 MOST_FAILURES_IN_A_ROW = 20
 """Episodes without a response of the model, one after another, after which an evaluation stops."""

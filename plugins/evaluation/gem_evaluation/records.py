@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from gem_core.episode import Episode, StopReason
-from gem_core.rollout.records import recorded, restored
 from gem_evaluation.conversation import Usage
+from gem_train.rollout.records import recorded, restored
 
 VERSION = 1
 

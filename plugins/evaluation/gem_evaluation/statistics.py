@@ -1,7 +1,7 @@
 """Estimates and their intervals. Repeats of a task are alike, so tasks are what is counted.
 
 `interval` and `difference_interval` are the formulas, for one evaluation or for many at a time. The other functions
-apply them to one evaluation. docs/evaluation.md has the measured coverage.
+apply them to one evaluation. plugins/evaluation/README.md has the measured coverage.
 """
 
 from __future__ import annotations

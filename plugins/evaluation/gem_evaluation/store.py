@@ -22,11 +22,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from gem_core.rollout.recorder import as_utf8, drop_partial_line, encoded
 from gem_core.specs import RecordSource
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.finished import Finished
 from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
+from gem_train.rollout.recorder import as_utf8, drop_partial_line, encoded
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
 
@@ -116,7 +116,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
 
 
 def record_source(folder: Path) -> RecordSource | None:
-    """The episodes of an evaluation for `gem_core.records.open_records`; `None` if it is no such folder."""
+    """The episodes of an evaluation for `gem_train.records.open_records`; `None` if it is no such folder."""
     if not ((folder / RUN).exists() and (folder / EPISODES).exists()):
         return None
     identity: dict[str, Any] = {}

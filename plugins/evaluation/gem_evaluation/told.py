@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gem_core.episode import Episode
-from gem_core.rollout import Reporter
-from gem_core.rollout.reporter import MOST_SAMPLES
 from gem_evaluation.results import Results, Summary
+from gem_train.rollout import Reporter
+from gem_train.rollout.reporter import MOST_SAMPLES
 
 SECONDS = 10.0
 """Between two reports."""
@@ -77,7 +77,7 @@ class Told:
 
 
 def metrics_of(results: Results) -> dict[str, float]:
-    """The statistics as metrics; those that trainings have, too, under the same names. See docs/trackers.md."""
+    """The statistics as metrics; those that trainings have, too, under the same names (plugins/trackers/README.md)."""
     whole = results.together
     episodes = whole.episodes
     metrics = {

@@ -56,8 +56,9 @@ class WikiGame(Env):
     Args:
         max_turns: the limit.
         variant: see above.
-        pages: where other pages are (docs/wiki_game.md): a text file with one in a line, `Title: text with [Links]`; a
-            Kiwix file, whose name ends in `.zim`; or the address of a wiki's `api.php`. `None` means the bundled ones.
+        pages: where other pages are (plugins/games/wiki_game.md): a text file with one in a line,
+            `Title: text with [Links]`; a Kiwix file, whose name ends in `.zim`; or the address of a wiki's `api.php`.
+            `None` means the bundled ones.
 
     Raises:
         EnvError: fewer than one turn, no such variant, or pages that cannot be used. On a reset or a step: a wiki gave

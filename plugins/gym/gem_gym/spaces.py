@@ -54,7 +54,7 @@ def check(space: Any, what: str) -> None:
     if numbers > MAX_NUMBERS:
         raise EnvError(
             f"{what} have {numbers:,} numbers each, and text has room for {MAX_NUMBERS:,}. "
-            "Give a codec of your own: codec='my_module:MyCodec' (docs/gymnasium.md)"
+            "Give a codec of your own: codec='my_module:MyCodec' (plugins/gym/README.md)"
         )
 
 
@@ -75,7 +75,7 @@ def _leaves(space: Any, what: str) -> Iterator[Any]:
     else:
         raise EnvError(
             f"{what} are of the space {type(space).__name__}, which has no text. "
-            "Give a codec of your own: codec='my_module:MyCodec' (docs/gymnasium.md)"
+            "Give a codec of your own: codec='my_module:MyCodec' (plugins/gym/README.md)"
         )
 
 

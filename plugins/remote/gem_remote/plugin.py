@@ -25,7 +25,8 @@ def gem_find_env(env_id: str) -> EnvSpec:
     served = env_id.removeprefix(_PREFIX)
     if not served:
         raise NotFoundError(
-            f"no environment {env_id!r}: name one of the server, as in 'remote:game:Corridor-v0'. See docs/remote.md"
+            f"no environment {env_id!r}: name one of the server, as in 'remote:game:Corridor-v0'. "
+            "See plugins/remote/README.md"
         )
     return EnvSpec(env_id, "gem_remote.env:RemoteEnv", {"env_id": served}, tags=("remote",), extra="remote")
 

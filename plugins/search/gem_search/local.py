@@ -15,7 +15,7 @@ def local_server(corpus: Path = BUNDLED) -> Generator[str]:
     """Serve a small corpus with BM25 from a thread of this process, for the length of a block.
 
     Args:
-        corpus: a jsonl file, see docs/search.md; by default the bundled one.
+        corpus: a jsonl file, see plugins/search/README.md; by default the bundled one.
 
     Yields:
         The address, for `SearchTool`. Environments in other processes of this machine reach it too.

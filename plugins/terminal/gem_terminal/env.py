@@ -47,7 +47,8 @@ class TerminalEnv(Env):
     | a command ended the whole shell, by its memory for example: no tests are run | 0 | terminated |
 
     Commands share one shell. A command that takes too long is ended alone. At the end all processes are ended, and the
-    tests run in another root that holds the files which were left, or in the same container (docs/terminal.md).
+    tests run in another root that holds the files which were left, or in the same container
+    (plugins/terminal/README.md).
 
     | `info` key | type | meaning |
     | --- | --- | --- |
@@ -65,7 +66,7 @@ class TerminalEnv(Env):
         output: bytes of a command's output that are shown: the first half and the last.
         memory, disk, processes: limits of a shell; see `gem_sandbox.Limits`. Containers have no limit of `disk`.
         backend: `auto`, `bubblewrap` or `namespaces` (see `gem_sandbox.LocalSandbox`); or `docker` or `podman`: a
-            container for each episode, from the task's Dockerfile or image (docs/terminal.md).
+            container for each episode, from the task's Dockerfile or image (plugins/terminal/README.md).
         network: of containers, as `--network` of Docker takes it: `none`, or for example `bridge`.
 
     Raises:

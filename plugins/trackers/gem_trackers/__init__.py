@@ -1,1 +1,1 @@
-"""Metrics and sample episodes in Weights & Biases, TensorBoard and trackio; see docs/trackers.md."""
+"""Metrics and sample episodes in Weights & Biases, TensorBoard and trackio; see plugins/trackers/README.md."""

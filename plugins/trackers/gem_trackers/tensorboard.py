@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gem_core.episode import Episode, Source
-from gem_core.rollout.recorder import as_utf8
 from gem_trackers.conversations import as_text, facts
+from gem_train.rollout.recorder import as_utf8
 
 # No types.
 event_pb2: Any = importlib.import_module("tensorboard.compat.proto.event_pb2")

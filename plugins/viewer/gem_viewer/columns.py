@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gem_core.records import RecordedSummary
+    from gem_train.records import RecordedSummary
 
 _CHOICES: dict[str, Callable[[RecordedSummary], str | None]] = {
     "env": lambda one: one.entry or one.summary.env_id,

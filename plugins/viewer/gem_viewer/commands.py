@@ -37,7 +37,7 @@ def view(
     Several runs are shown over each other. Without --export, a server on this machine shows them, and follows a run
     while it trains; Ctrl-C ends it.
     """
-    from gem_core.records import open_records
+    from gem_train.records import open_records
 
     if split and export is None:
         raise typer.BadParameter("it goes with --export", param_hint="--split")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gem_viewer.errors import ViewError
 
 if TYPE_CHECKING:
-    from gem_core.records import Records
+    from gem_train.records import Records
 
 MARK = "gem-core-view.txt"
 """The file that says that a folder was written here, and may be replaced."""

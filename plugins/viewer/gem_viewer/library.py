@@ -15,7 +15,7 @@ from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, shard
 
 if TYPE_CHECKING:
-    from gem_core.records import Records
+    from gem_train.records import Records
 
 
 _LEVEL = 1  # of compression: the bytes stay on this machine

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from gem_core.rollout.secrets import without_secrets
+from gem_train.rollout.secrets import without_secrets
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
 from gem_viewer.folder import ShardFolder
@@ -26,7 +26,7 @@ from gem_viewer.reading import block_of, unreadable_gaps
 from gem_viewer.shards import BLOCK, TokenTable, as_json, shard
 
 if TYPE_CHECKING:
-    from gem_core.records import Records
+    from gem_train.records import Records
 
 _SCRIPTS = (
     "dom.js",

@@ -9,7 +9,7 @@ from gem_core.errors import RecordsError
 from gem_viewer.shards import BLOCK, Unreadable
 
 if TYPE_CHECKING:
-    from gem_core.records import RecordedEpisode, Records
+    from gem_train.records import RecordedEpisode, Records
 
 
 def block_of(records: Records, start: int, unreadable: dict[int, str]) -> list[RecordedEpisode | Unreadable]:

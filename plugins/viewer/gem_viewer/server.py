@@ -37,7 +37,7 @@ from gem_viewer.shards import as_json
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from gem_core.records import Records
+    from gem_train.records import Records
 
 _HOSTS = ["127.0.0.1", "localhost"]
 _END_SECONDS = 1

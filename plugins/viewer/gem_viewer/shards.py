@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from array import array
 
     from gem_core.episode import Episode, Turn
-    from gem_core.records import RecordedEpisode, Trained
+    from gem_train.records import RecordedEpisode, Trained
 
 BLOCK = 50
 """Episodes of a shard."""

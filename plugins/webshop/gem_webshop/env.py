@@ -45,7 +45,7 @@ class WebShop(Env):
 
     The reward of a purchase is a factor times `(attributes + options + price) / all of these that are wanted`: wanted
     attributes and options that match, and a price within the limit. The factor is 1 for a product of the wanted kind, and
-    0.5, 0.1 or 0 for others (docs/webshop.md).
+    0.5, 0.1 or 0 for others (plugins/webshop/README.md).
 
     Args:
         split: `train` or `test`.

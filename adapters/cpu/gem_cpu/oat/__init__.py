@@ -31,9 +31,9 @@ def prepare(devices: int = 1) -> list[str]:
     Raises:
         FrameworkVersionError: Oat is missing, or has another version than the adapter supports.
     """
-    from gem_core.training import require
     from gem_cpu.oat import devices as cpu
     from gem_oat.plugin import OAT
+    from gem_train import require
 
     require(OAT)
     cpu.prepare(devices)

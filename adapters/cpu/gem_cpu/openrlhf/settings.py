@@ -31,8 +31,8 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
         FrameworkVersionError: OpenRLHF is missing, or has another version than the adapter supports.
         ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
-    from gem_core.training import require
     from gem_openrlhf.plugin import OPENRLHF
+    from gem_train import require
 
     require(OPENRLHF)
     prepare()

@@ -31,8 +31,8 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
         ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
     prepare(ranks)
-    from gem_core.training import require
     from gem_roll.plugin import ROLL
+    from gem_train import require
 
     require(ROLL)
     with ray_folder() as folder:

@@ -21,9 +21,9 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
-from gem_core.training.pictures import LEAST_BIAS
 from gem_cpu.batching import Batcher, seed_from
 from gem_cpu.sampling import Engine, Request, Response
+from gem_train.pictures import LEAST_BIAS
 
 # The values that switch off what this server does not implement; verl sends these keys with each request.
 SWITCHED_OFF = {"top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}

@@ -28,7 +28,7 @@ def on_cpu(ranks: int = 1) -> Iterator[list[str]]:
         FrameworkVersionError: verl is missing, or has another version than the adapter supports.
         ValueError: the path of the temporary folder is too long for Ray's sockets.
     """
-    from gem_core.training import require
+    from gem_train import require
     from gem_verl.plugin import VERL
 
     require(VERL)

@@ -1,0 +1,17 @@
+"""The commands of the documentation that train in Oat: its own parser accepts them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from oat.args import get_default_args
+
+from gem_oat import GemOatArgs
+from gem_support.commands import Command, commands
+
+
+@pytest.mark.parametrize("command", commands("oat"), ids=lambda command: command.name)
+def test_its_flags_are_valid(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [command.program, *command.arguments])
+    assert isinstance(get_default_args(GemOatArgs), GemOatArgs)  # it refuses what it does not know

@@ -1,0 +1,139 @@
+"""Records of a training: episodes from the processes that play, updates from those that train."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gem_core.plugins import manager
+from gem_train.records import RunRecorder, Update
+from gem_train.settings import RunSettings
+from gem_train.turn_table import FloatArray, TurnTable
+
+_DISTRIBUTIONS = ("gem-core", "torch", "transformers", "vllm", "trl", "verl", "openrlhf", "oat-llm", "ray")
+
+_log = logging.getLogger(__name__)
+
+
+class _Recording(NamedTuple):
+    settings: dict[str, Any]
+    folder: Path
+    recorder: RunRecorder
+
+
+_current: _Recording | None = None
+
+
+def record(settings: RunSettings, tokenizer: Any = None) -> None:
+    """Record the episodes and updates of this process from now on as the settings say, and no longer as others said.
+
+    Args:
+        settings: the settings of the run.
+        tokenizer: the tokenizer of the policy, in a process that plays.
+
+    Raises:
+        SettingsError: there is no folder for the records.
+        OSError: the file cannot be written.
+    """
+    global _current
+    folder = settings.records
+    if folder is None:
+        stop_recording()
+        return
+    described = settings.described()
+    if _current is not None and (described, folder.resolve()) != _current[:2]:
+        stop_recording()
+    if _current is None:
+        detail = cast("Literal['summary', 'full']", settings.record)
+        recorder = RunRecorder(
+            folder.resolve(), settings=described, versions=_versions(), detail=detail, share=settings.record_share
+        )
+        manager.register(recorder)
+        _current = _Recording(described, folder.resolve(), recorder)
+    if tokenizer is not None:
+        _current.recorder.tokenizer = tokenizer
+
+
+def stop_recording() -> None:
+    """End what `record` began in this process. Safe to call twice."""
+    global _current
+    if _current is not None:
+        manager.unregister(_current.recorder)
+        _current.recorder.close()
+        _current = None
+
+
+def wants_tokens() -> bool:
+    """Whether somebody who listens to `gem_update` reads numbers per token."""
+    recorder = _current.recorder if _current else None
+    others = [one for one in manager.listeners("gem_update") if one is not recorder]
+    return bool(others) or (recorder is not None and recorder.detail == "full")
+
+
+@contextmanager
+def harmless() -> Generator[None]:
+    """Log an error of recording; it must not fail a run."""
+    try:
+        yield
+    except Exception:
+        _log.exception("an update was not recorded; the run continues")
+
+
+def report_update(
+    number: int,
+    turns: TurnTable,
+    episodes: Sequence[str],
+    *,
+    advantages: Sequence[NDArray[np.floating]],
+    returns: FloatArray,
+    logprobs: Sequence[NDArray[np.floating]] | None = None,
+    entropies: Sequence[NDArray[np.floating]] | None = None,
+    rank: int = 0,
+    ranks: int = 1,
+) -> None:
+    """Tell `gem_update` what a process trained on. Raises nothing.
+
+    Args:
+        number: the update, counted from 1.
+        turns: the turns of the update, N in all.
+        episodes: `Episode.id` of each episode with turns, in the order of the numbers in `turns.episode`.
+        advantages: the tables (rows, width) of the loss. The number at each turn's first token counts.
+        returns: (N,), returns-to-go.
+        logprobs, entropies: tables of the trainer, if there are any.
+        rank, ranks: the process that trains, and how many do.
+    """
+    if not manager.listens("gem_update"):
+        return
+    tokens = wants_tokens()
+    with harmless():
+        update = Update(
+            number=number,
+            episodes=episodes,
+            episode=turns.episode,
+            position=turns.position,
+            task=turns.task,
+            advantage=turns.firsts([np.asarray(table, dtype=np.float64) for table in advantages]),
+            return_to_go=returns,
+            logprobs=turns.tokens(logprobs) if logprobs is not None and tokens else None,
+            entropies=turns.tokens(entropies) if entropies is not None and tokens else None,
+            rank=rank,
+            ranks=ranks,
+        )
+        manager.notify("gem_update", update=update)
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,56 @@
+"""Token-exact rollouts: episodes from environments and a policy.
+
+Two drivers share one bookkeeper (`Conversation`): `BatchCollector` asks a policy for a list of prompts at a time,
+`EpisodeRunner` runs one coroutine per episode.
+"""
+
+from gem_core.episode import Completion, Episode, EpisodeSummary, Run, Source, StopReason, TokenSequence, Turn
+from gem_train.rollout.batch import Batch
+from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_train.rollout.collector import BatchCollector
+from gem_train.rollout.conversation import Conversation
+from gem_train.rollout.group_filter import GroupFilter, Judgement
+from gem_train.rollout.metrics import batch_metrics, episode_metrics
+from gem_train.rollout.pace import Pace
+from gem_train.rollout.pictures import Patches, PicturePrompt, PictureReader, pictures_in
+from gem_train.rollout.policy import AsyncPolicy, Policy
+from gem_train.rollout.recorder import Recorder, recording
+from gem_train.rollout.reporter import Reporter
+from gem_train.rollout.runner import BaseEpisodeRunner, EpisodeRunner
+from gem_train.rollout.settings import RolloutSettings
+from gem_train.rollout.template import ChatTemplate, Tokenizer
+
+__all__ = [
+    "AsyncPolicy",
+    "BaseEpisodeBuilder",
+    "BaseEpisodeRunner",
+    "Batch",
+    "BatchCollector",
+    "ChatTemplate",
+    "Completion",
+    "Conversation",
+    "Episode",
+    "EpisodeBuilder",
+    "EpisodeRunner",
+    "EpisodeSummary",
+    "GroupFilter",
+    "Judgement",
+    "Pace",
+    "Patches",
+    "PicturePrompt",
+    "PictureReader",
+    "Policy",
+    "Recorder",
+    "Reporter",
+    "RolloutSettings",
+    "Run",
+    "Source",
+    "StopReason",
+    "TokenSequence",
+    "Tokenizer",
+    "Turn",
+    "batch_metrics",
+    "episode_metrics",
+    "pictures_in",
+    "recording",
+]

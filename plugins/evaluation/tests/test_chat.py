@@ -1,0 +1,232 @@
+"""Models behind a real endpoint on this machine, which misbehaves on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from gem_evaluation import ModelSetupError, evaluate, load_model
+from gem_evaluation.chat import ChatModel
+from gem_evaluation.conversation import Message, Prompt, Reply
+from gem_evaluation.endpoints import Endpoint
+from gem_evaluation.errors import ModelError
+from gem_support.chat_server import ChatServer, completed, first, guess, refused
+
+PROMPT = Prompt([Message("user", "How are you?")])
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gem_evaluation.chat.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("gem_evaluation.limiter.FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer(lambda body: "fine").running() as found:
+        yield found
+
+
+def ask(server: ChatServer, prompt: Prompt = PROMPT, **settings: Any) -> Reply:
+    """One response of the server."""
+    endpoint = Endpoint("stub", server.url, **settings.pop("endpoint", {}))
+
+    async def asked() -> Reply:
+        model = ChatModel(endpoint, **settings)
+        async with model.session():
+            return await model.respond(prompt, "an episode")
+
+    return asyncio.run(asked())
+
+
+def test_a_response_has_its_text_and_what_it_took(server: ChatServer) -> None:
+    reply = ask(server, options={"temperature": 0.5})
+    assert (reply.text, reply.truncated, reply.calls) == ("fine", False, ())
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.requests) == (10, 5, 1)
+    [body] = server.requests
+    assert body == {"model": "stub", "messages": [{"role": "user", "content": "How are you?"}], "temperature": 0.5}
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        lambda: refused(500),
+        lambda: refused(503, retry_after="0.01"),
+        lambda: refused(429, retry_after="0.01"),
+        lambda: refused(429, retry_after="Thu, 01 Jan 1970 00:00:00 GMT"),
+        lambda: JSONResponse({"id": "x", "choices": []}),
+        lambda: JSONResponse({"id": "x", "choices": None}),
+        lambda: JSONResponse({"id": "x", "choices": ["fine"]}),
+        lambda: JSONResponse({"id": "x", "choices": {"message": "fine"}}),
+        lambda: JSONResponse({"error": {"message": "busy", "code": 529}}),
+        lambda: completed({"content": 5}),
+        lambda: Response("{", media_type="application/json"),
+        lambda: Response("<html>busy</html>", media_type="text/html"),
+    ],
+    ids=[
+        "500",
+        "503",
+        "429",
+        "429 with a date",
+        "no choice",
+        "null",
+        "text",
+        "no list",
+        "error",
+        "number",
+        "half a document",
+        "a page",
+    ],
+)
+def test_a_passing_fault_costs_a_request_and_nothing_else(server: ChatServer, response: Any) -> None:
+    server.faults = [first(2, response)]
+    reply = ask(server)
+    assert (reply.text, reply.usage.requests) == ("fine", 3)
+
+
+def test_a_cut_connection_is_tried_again(server: ChatServer) -> None:
+    class Cut(Response):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"100")]})
+            await send({"type": "http.response.body", "body": b"{", "more_body": False})
+
+    server.faults = [first(1, Cut)]
+    assert ask(server).usage.requests == 2
+
+
+def test_silence_ends_with_the_time_limit(server: ChatServer) -> None:
+    server.gate = lambda: len(server.requests) > 1
+    reply = ask(server, timeout=5)
+    assert (reply.text, reply.usage.requests >= 2) == ("fine", True)
+
+
+def test_a_lasting_fault_is_the_last_word_of_the_endpoint(server: ChatServer) -> None:
+    server.faults = [lambda body: refused(500, "the disk is full")]
+    with pytest.raises(ModelError, match="no response after 6 requests; the last one: 500: the disk is full"):
+        ask(server)
+
+
+def test_refusals_are_no_failures(server: ChatServer) -> None:
+    server.faults = [first(10, lambda: refused(429, retry_after="0"))]
+    assert ask(server).usage.requests == 11
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"message": "This model's maximum context length is 1024 tokens. However, you requested 2000 tokens"},
+        {"message": "too long", "code": "context_length_exceeded"},
+    ],
+)
+def test_a_prompt_that_does_not_fit_is_no_failure(server: ChatServer, said: dict[str, str]) -> None:
+    server.faults = [lambda body: refused(400, **said)]
+    assert ask(server).context_full
+
+
+def test_what_the_endpoint_does_not_understand_fails_the_episode(server: ChatServer) -> None:
+    server.faults = [lambda body: refused(400, "top_k is not a field")]
+    with pytest.raises(ModelError, match="400: top_k is not a field"):
+        ask(server)
+
+
+@pytest.mark.parametrize(
+    "response", [lambda: refused(401, "wrong key"), lambda: refused(429, "pay first", code="insufficient_quota")]
+)
+def test_what_no_repetition_mends_ends_the_evaluation(server: ChatServer, response: Any) -> None:
+    server.faults = [lambda body: response()]
+    with pytest.raises(ModelSetupError, match=r"wrong key|pay first"):
+        ask(server)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("seconds", ["1000000", "inf"])
+def test_an_endpoint_that_asks_for_days_ends_the_evaluation(server: ChatServer, seconds: str) -> None:
+    server.faults = [lambda body: refused(429, "come back later", retry_after=seconds)]
+    with pytest.raises(ModelSetupError, match=rf"asks to wait {seconds} seconds \(429: come back later\)"):
+        ask(server)
+
+
+def test_an_unknown_model_is_answered_with_those_there_are(server: ChatServer) -> None:
+    server.models = ["qwen", "llama"]
+    with pytest.raises(ModelSetupError, match=r"has no model 'stub'.* It has: qwen, llama"):
+        ask(server)
+
+
+def test_a_wrong_url_is_named() -> None:
+    with pytest.raises(ModelSetupError, match=r"no server answers at http://127.0.0.1:9/v1/"):
+        evaluate("qa:Sample", load_model("stub", base_url="http://127.0.0.1:9/v1"), tasks=1)
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelSetupError, match="OPENAI_API_KEY, which holds the key for gpt-x, is not set"):
+        evaluate("qa:Sample", load_model("gpt-x"), tasks=1)
+
+
+def test_a_key_goes_to_the_endpoint_and_nowhere_else(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("MY_KEY", "secret-123")
+    model = ChatModel(Endpoint("stub", server.url, api_key_env="MY_KEY"))
+    evaluate("qa:Sample", model, tasks=2, output=tmp_path)
+    assert server.headers[-1]["authorization"] == "Bearer secret-123"
+    assert not any(b"secret-123" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_replicas_share_the_requests() -> None:
+    with ChatServer(guess).running() as one, ChatServer(guess).running() as other:
+        model = ChatModel(Endpoint("stub", [one.url, other.url]), concurrency=4)
+        results = evaluate("game:GuessTheNumber-v0-easy", model, tasks=20)
+        assert results.together.episodes.finished == 20
+        assert one.requests
+        assert other.requests
+
+
+def test_text_that_was_cut_off_reaches_the_environment_as_nothing(server: ChatServer) -> None:
+    server.faults = [lambda body: completed("\\boxed{1} and then", finish="length")]
+    results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=3)
+    assert results.together.truncated_share == results.together.invalid_share == 1.0
+
+
+def test_other_forms_of_a_response_are_read(server: ChatServer) -> None:
+    functions = [{"name": "python", "arguments": {"code": "1"}}, {"name": "python", "arguments": None}]
+    calls = [{"id": 7, "function": functions[0]}, {"function": functions[1]}, {"id": "x"}]
+    server.faults = [lambda body: completed({"content": [{"type": "text", "text": "fine"}], "tool_calls": calls})]
+    reply = ask(server)
+    assert reply.text == "fine"
+    assert [(call.id, call.arguments) for call in reply.calls] == [("7", '{"code": "1"}'), ("call_1", "")]
+
+
+def test_half_a_character_in_a_response_is_not_the_endpoints_fault(server: ChatServer) -> None:
+    page = r'{"choices": [{"message": {"content": "\\boxed{3} \ud800"}}]}'
+    server.faults = [lambda body: Response(page, media_type="application/json")]
+    results = evaluate("game:GuessTheNumber-v0-easy", ChatModel(Endpoint("stub", server.url)), tasks=1)
+    assert results.together.episodes.finished == 1
+    assert results.together.requests == len(server.requests) > 1
+
+
+def test_a_key_that_the_endpoint_repeats_is_not_written_down(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-123")
+    server.faults = [first(1, lambda: refused(400, "key secret-123?")), lambda body: refused(500, "key secret-123?")]
+    for _ in range(2):
+        with pytest.raises(ModelError, match=r"key \*\*\*\?"):
+            ask(server)
+
+
+def test_a_password_in_a_url_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(ModelSetupError, match="a user or a password") as refusal:
+        evaluate("qa:Sample", load_model("stub", base_url="http://me:hunter2@127.0.0.1:9/v1"), output=tmp_path / "run")
+    assert "hunter2" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_url_that_ends_too_early_is_named(server: ChatServer) -> None:
+    url = server.url.removesuffix("/v1")
+    with pytest.raises(ModelSetupError, match=rf"{url} has no such page.*usually ends in /v1"):
+        evaluate("qa:Sample", load_model("stub", base_url=url), tasks=1)

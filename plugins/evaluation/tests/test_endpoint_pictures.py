@@ -1,0 +1,49 @@
+"""An endpoint is sent the pictures of a task, and is right because of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gem_core.picture import Picture
+from gem_evaluation import evaluate, load_model
+from gem_support.chat_server import Body, ChatServer
+
+pytest.importorskip("PIL")
+
+COUNT, MAZE = "visual:Count-v0-easy", "visual:Maze-v0-easy"
+
+
+def pictures(message: Body) -> list[Picture]:
+    """What the parts of a message show."""
+    parts = message["content"]
+    assert {part["type"] for part in parts} == {"text", "image_url"}
+    return [Picture.of(part["image_url"]["url"]) for part in parts if part["type"] == "image_url"]
+
+
+def shapes(picture: Picture) -> int:
+    """The number of cells of 14 pixels whose middle is not white; each shape covers that of its own."""
+    image = picture.image()
+    middles = [range(7, side, 14) for side in image.size]
+    return sum(image.getpixel((x, y)) != (255, 255, 255) for x in middles[0] for y in middles[1])
+
+
+def test_an_answer_that_only_the_picture_has() -> None:
+    def counted(body: Body) -> str:
+        [question] = body["messages"]
+        [picture] = pictures(question)
+        return f"\\boxed{{{shapes(picture)}}}"
+
+    with ChatServer(counted).running() as server:
+        results = evaluate(COUNT, load_model("stub", base_url=server.url), tasks=12)
+    assert len(server.requests) == 12
+    assert results.together.success is not None
+    assert results.together.success.value == 1.0
+
+
+def test_every_turn_has_its_picture() -> None:
+    with ChatServer(lambda body: "\\boxed{up}").running() as server:
+        evaluate(MAZE, load_model("stub", base_url=server.url), tasks=2)
+    for body in server.requests:
+        said = [message for message in body["messages"] if message["role"] == "user"]
+        assert all(len(pictures(message)) == 1 for message in said)
+    assert max(len(body["messages"]) for body in server.requests) > 2

@@ -1,0 +1,1 @@
+"""What tests of several distributions share; never published."""
