@@ -14,6 +14,7 @@ A name in the first two that matches nothing installed is logged as a warning.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import os
@@ -194,10 +195,8 @@ class PluginManager:
         registrations: dict[str, list[Registration[Spec]]] = {}
         for hook, kind in _COLLECT.items():
             for implementation in self._implementations(hook, of=module):
-                specs = list(_call(implementation, {}))
-                for spec in specs:
-                    _check_spec(spec, kind, hook, provenance)
-                registrations[hook] = [Registration(spec, provenance) for spec in specs]
+                found = [_registered(spec, kind, hook, provenance) for spec in _call(implementation, {})]
+                registrations.setdefault(hook, []).extend(found)
         return registrations
 
     def _implementations(self, hook: str, of: Any = None) -> list[pluggy.HookImpl]:
@@ -243,8 +242,7 @@ class PluginManager:
                 with boundary(_search_error(plugin.provenance, env_id)):
                     spec = _call(implementation, {"env_id": env_id})
                 if spec is not None:
-                    _check_spec(spec, EnvSpec, "gem_find_env", plugin.provenance)
-                    found.append(Registration(spec, plugin.provenance))
+                    found.append(_registered(spec, EnvSpec, "gem_find_env", plugin.provenance))
         return found
 
     def partner(self, name: str, options: Mapping[str, Any]) -> Partner | None:
@@ -472,7 +470,7 @@ def _check_api(wanted: Any, provenance: Provenance) -> None:
         )
 
 
-def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenance) -> None:
+def _registered(spec: object, kind: type[_S], hook: str, provenance: Provenance) -> Registration[_S]:
     if not isinstance(spec, kind):
         raise PluginLoadError(f"{provenance}: {hook} gave {spec!r}, which is not a {kind.__name__}")
     builtin = provenance.plugin == hookspecs.PROJECT
@@ -482,6 +480,7 @@ def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenanc
             f"or name the entry point {spec.namespace!r}.",
             spec.id,
         )
+    return Registration(dataclasses.replace(spec, declared_by=provenance.distribution), provenance)
 
 
 manager = PluginManager()

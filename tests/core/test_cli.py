@@ -127,6 +127,7 @@ def test_list_json() -> None:
         "version": VERSION,
         "status": "ok",
         "needs": None,
+        "install": None,
         "tags": ["game", "multi-turn", "tiny"],
     }
     game = next(row for row in document["plugins"] if row["plugin"] == "game")
@@ -163,18 +164,15 @@ def test_list_shows_estimators_and_what_they_need() -> None:
 
 
 def test_list_says_which_extra_is_missing_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "missing_from", lambda extra: ["solver"] if extra == "solvers" else [])
+    monkeypatch.setattr(listing, "missing_from", lambda extra, _: ["solver"] if extra == "solvers" else [])
     manager.add("gem_envs", EnvSpec("clitest:Needy-v0", Rude, extra="solvers"))
     manager.add("gem_envs", EnvSpec("clitest:Fine-v0", Rude, extra="data"))
     rows = {line.split()[0]: line for line in run("list", "clitest:").stdout.splitlines() if line}
     assert " needs [solvers] " in rows["clitest:Needy-v0"]
     assert " ok " in rows["clitest:Fine-v0"]
     assert rows["needs"] == f"needs [solvers]: {install_line('solvers')}"
-    document = json.loads(run("list", "--json", "clitest:Needy").stdout)
-    assert (document["environments"][0]["needs"], document["install"]) == (
-        "solvers",
-        {"solvers": install_line("solvers")},
-    )
+    [row] = json.loads(run("list", "--json", "clitest:Needy").stdout)["environments"]
+    assert (row["needs"], row["install"]) == ("solvers", install_line("solvers"))
 
 
 def test_list_shows_what_this_process_registered() -> None:
@@ -464,11 +462,21 @@ def gem_find_env(env_id):
 """
 
 
-def install(folder: Path, distribution: str, plugin: str, source: str) -> None:
+NEEDY = """
+from gem_core import EnvSpec, hookimpl
+
+@hookimpl
+def gem_envs():
+    yield EnvSpec("{0}:Drawn-v0", "{0}:Maze", extra="render")
+"""
+
+
+def install(folder: Path, distribution: str, plugin: str, source: str, requires: str = "gem-core") -> None:
     (folder / f"{distribution}.py").write_text(source)
     info = folder / f"{distribution}-1.5.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\n")
+    metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\nRequires-Dist: {requires}\n"
+    (info / "METADATA").write_text(metadata)
     (info / "entry_points.txt").write_text(f"[gem_core.plugins]\n{plugin} = {distribution}\n")
 
 
@@ -501,6 +509,16 @@ def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
     # A plugin that loads slowly on a busy machine is named.
     lines = [line for line in done.stderr.splitlines() if not line.startswith("Still loading")]
     assert lines == ["maze_one was imported"]
+
+
+def test_list_names_the_extra_of_each_distribution(tmp_path: Path) -> None:
+    for name in ("forest", "river"):
+        install(tmp_path, name, name, NEEDY.format(name), requires=f"no-such-{name}; extra == 'render'")
+    listed = script("list", ":Drawn-v0", PYTHONPATH=str(tmp_path)).stdout
+    assert re.search(r"forest:Drawn-v0 +forest +forest +1.5 +needs \[render\]", listed)
+    assert 'needs [render]: pip install "forest[render]"\nneeds [render]: pip install "river[render]"\n' in listed
+    rows = json.loads(script("list", "--json", "river:", PYTHONPATH=str(tmp_path)).stdout)["environments"]
+    assert [(row["needs"], row["install"]) for row in rows] == [("render", 'pip install "river[render]"')]
 
 
 def test_json_has_the_errors(plugin_env: dict[str, str]) -> None:
