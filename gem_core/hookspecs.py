@@ -141,17 +141,6 @@ def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
     """
 
 
-@hookspec(historic=True)
-def gem_configure(config: Mapping[str, Any]) -> None:
-    """Receive the run's settings. A plugin that is loaded later receives them when it is loaded.
-
-    Example:
-        @hookimpl
-        def gem_configure(config):
-            colours.enabled = config.get("maze.colours", False)
-    """
-
-
 @hookspec(firstresult=True)
 def gem_make_env(spec: EnvSpec, kwargs: Mapping[str, Any]) -> Env | None:
     """Build an environment in another way, for example in a container; `None` defers to the next plugin.

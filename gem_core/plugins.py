@@ -107,7 +107,6 @@ class PluginManager:
         self._hooks.add_hookspecs(hookspecs)
         self._enabled: list[Any] = []
         self._enabled_names: list[str] = []
-        self._configs: list[Mapping[str, Any]] = []
         self._loading = threading.RLock()
         self._in_process: dict[str, list[Registration[Spec]]] = {hook: [] for hook in _COLLECT}
         self._builtin_registrations: dict[str, list[Registration[Spec]]] | None = None
@@ -334,23 +333,6 @@ class PluginManager:
     def enabled(self) -> tuple[str, ...]:
         """Names of the plugins that decide, in the order in which they are called."""
         return tuple(dict.fromkeys(self._enabled_names))
-
-    @property
-    def configs(self) -> tuple[Mapping[str, Any], ...]:
-        """All settings given to `configure`, so that another process can repeat them."""
-        return tuple(self._configs)
-
-    def configure(self, config: Mapping[str, Any]) -> None:
-        """Give the run's settings to all plugins, including those loaded later (`gem_configure`).
-
-        Raises:
-            PluginError: a plugin refused them.
-        """
-        with boundary(
-            lambda error: PluginError(f"a plugin refused the settings {dict(config)!r}{located(error)}"), passing=()
-        ):
-            self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
-        self._configs.append(config)
 
     def decide(self, hook: str, **arguments: Any) -> Any:
         """The first answer that is not `None` from the plugins that `enable()` named, called in that order.

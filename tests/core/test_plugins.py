@@ -129,7 +129,6 @@ def test_a_broken_plugin_breaks_no_other(
     assert "gem-broken 3.4 (plugin 'broken')" in caplog.text
     # And the manager goes on: nothing of the broken plugin is left in it, others can still decide and listen.
     manager.enable("maze")
-    manager.configure({"a": 1})
     manager.notify("gem_rollout_end", run=None, error=None)
     assert manager.find("gem_envs", "broken:A-v0") is None
 
@@ -367,32 +366,7 @@ def test_built_in_estimators_need_no_plugin() -> None:
     assert manager.plugins() == []
 
 
-# -- configure and notify ----------------------------------------------------------------------------------------------
-
-CONFIGURED = "\nheard = []\n@hookimpl\ndef gem_configure(config):\n    heard.append(dict(config))\n"
-
-
-def test_configuration_reaches_plugins_loaded_before_and_after(site: Site) -> None:
-    early, late = site.add("early", CONFIGURED), site.add("late", CONFIGURED)
-    manager = site.manager()
-    manager.load("early")
-    manager.configure({"width": 3})
-    assert late not in sys.modules
-    manager.load("late")
-    assert site.module(early).heard == site.module(late).heard == [{"width": 3}]
-
-
-def test_a_plugin_that_refuses_the_configuration_says_so(site: Site) -> None:
-    refusing = "@hookimpl\ndef gem_configure(config):\n    raise ValueError('no width 3')\n"
-    site.add("early", refusing)
-    site.add("late", refusing)
-    manager = site.manager()
-    manager.load("early")
-    with pytest.raises(PluginError, match="no width 3"):
-        manager.configure({"width": 3})
-    [late] = manager.load("late")
-    assert late.status == "broken"
-    assert "no width 3" in str(late.error)
+# -- notify ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_failing_listener_is_logged_by_name_and_the_others_hear(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -707,19 +681,11 @@ def test_a_hook_marked_as_optional_need_not_exist() -> None:
 EXITING = "import sys\n@hookimpl\ndef {hook}:\n    sys.exit(3)\n"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        EXITING.format(hook="gem_envs()"),
-        EXITING.format(hook="gem_envs()") + "    yield\n",
-        EXITING.format(hook="gem_configure(config)"),
-    ],
-)
-def test_a_plugin_that_exits_while_it_is_loaded_is_broken(site: Site, source: str) -> None:
-    site.add("quitter", source)
+@pytest.mark.parametrize("ending", ["", "    yield\n"])
+def test_a_plugin_that_exits_while_it_is_loaded_is_broken(site: Site, ending: str) -> None:
+    site.add("quitter", EXITING.format(hook="gem_envs()") + ending)
     site.add("good", echo("good"))
     manager = site.manager()
-    manager.configure({})
     assert status(manager) == {"good": "ok", "quitter": "broken"}
 
 
@@ -727,15 +693,13 @@ def test_a_plugin_that_exits_in_a_hook_ends_no_run(
     site: Site, in_force: Callable[[], PluginManager], caplog: pytest.LogCaptureFixture
 ) -> None:
     site.add("good", echo("good"))
-    for hook in ("gem_episode_end(episode)", "gem_make_env(spec, kwargs)", "gem_configure(config)"):
+    for hook in ("gem_episode_end(episode)", "gem_make_env(spec, kwargs)"):
         site.add(f"exits_{hook[:8]}", EXITING.format(hook=hook))
     manager = in_force()
     manager.load_all()
     with caplog.at_level(logging.ERROR, "gem_core.plugins"):
         manager.notify("gem_episode_end", episode=Episode("demo:A", 1))
     assert "exits_gem_epis" in caplog.text
-    with pytest.raises(PluginError, match="refused"):
-        manager.configure({})
     manager.enable("exits_gem_make")
     with pytest.raises(PluginError, match=r"exits_gem_make.*failed in gem_make_env at \S+\.py:6: SystemExit: 3"):
         gem_core.make("good:Echo-v0")
@@ -777,15 +741,6 @@ def test_whatever_a_deciding_plugin_raises_is_an_error_of_this_project(
         PluginError, match=r"'odd \(gem-odd\)' failed in gem_make_env at \S+\.py:6: CancelledError: gone"
     ):
         gem_core.make("demo:Local-v0")
-
-
-def test_settings_refused_with_no_exception_are_an_error(site: Site) -> None:
-    site.add("odd", CANCELLING.format(hook="gem_configure(config)"))
-    manager = site.manager()
-    manager.load_all()
-    with pytest.raises(PluginError, match=r"a plugin refused the settings \{'a': 1\} at \S+\.py:6: CancelledError"):
-        manager.configure({"a": 1})
-    assert manager.configs == ()
 
 
 def test_an_interruption_passes_through(site: Site) -> None:

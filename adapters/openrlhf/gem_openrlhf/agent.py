@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_core.plugins import manager
 from gem_core.rollout import EpisodeRunner
 from gem_core.training.playing import build_runner
 from gem_core.training.shared_runners import SharedRunners
@@ -64,8 +62,6 @@ class GemAgentExecutor(AgentExecutorBase):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
         decoded = TaskLabel.decode(label)
-        if not self._runners:
-            manager.configure(dataclasses.asdict(decoded.settings))
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
         never = decoded.pictures.reserved if decoded.pictures else ()
