@@ -183,6 +183,12 @@ class PluginManager:
     def _check_hooks(self, plugin: object) -> None:
         for hook in self._hooks.get_hookcallers(plugin) or ():
             own = [one for one in hook.get_hookimpls() if one.plugin is plugin]
+            if any(one.wrapper or one.hookwrapper for one in own):
+                raise PluginLoadError(
+                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r} as a wrapper, which gem-core "
+                    "does not run. Write a plain implementation; tryfirst=True or trylast=True puts it before or after "
+                    "the others."
+                )
             if not hook.has_spec() and not all(one.optionalhook for one in own):
                 known = [name for name in vars(hookspecs) if name.startswith("gem_")]
                 raise PluginLoadError(
@@ -199,8 +205,9 @@ class PluginManager:
         return registrations
 
     def _implementations(self, hook: str, of: Any = None) -> list[pluggy.HookImpl]:
+        """In the order in which pluggy calls them: it lists the last one first."""
         implementations: list[pluggy.HookImpl] = getattr(self._hooks.hook, hook).get_hookimpls()
-        return [one for one in implementations if of is None or one.plugin is of]
+        return [one for one in reversed(implementations) if of is None or one.plugin is of]
 
     # -- registrations ---------------------------------------------------------------------------------------------
 
@@ -279,8 +286,8 @@ class PluginManager:
         """Add an object with hook implementations, for example a `Recorder`, to this process.
 
         Raises:
-            PluginError: it implements a hook that does not exist (the message names the nearest one), or takes
-                arguments that the hook does not have.
+            PluginError: it implements a hook that does not exist (the message names the nearest one), takes arguments
+                that the hook does not have, or is a wrapper.
         """
         name = name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}")
         try:
@@ -331,22 +338,24 @@ class PluginManager:
 
     @property
     def enabled(self) -> tuple[str, ...]:
-        """Names of the plugins that decide, in the order in which they are called."""
+        """Names of the plugins that decide, in the order in which they were named."""
         return tuple(dict.fromkeys(self._enabled_names))
 
     def decide(self, hook: str, **arguments: Any) -> Any:
-        """The first answer that is not `None` from the plugins that `enable()` named, called in that order.
+        """The first answer that is not `None` from the plugins that `enable()` named.
+
+        They are asked in that order, those with `tryfirst` before and those with `trylast` after all others.
 
         Raises:
             PluginError: a plugin raised something that is not an `Exception`, such as `SystemExit`. An `Exception`
                 passes unchanged.
         """
-        # pluggy would call plugins in the order of loading. An earlier `make` must not change which plugin decides.
-        for module in self._enabled:
-            for implementation in self._implementations(hook, of=module):
-                answer = _call(implementation, arguments)
-                if answer is not None:
-                    return answer
+        # pluggy would begin with the last loaded. An earlier `make` must not change which plugin decides.
+        asked = [one for module in self._enabled for one in self._implementations(hook, of=module)]
+        for implementation in sorted(asked, key=lambda one: one.trylast - one.tryfirst):
+            answer = _call(implementation, arguments)
+            if answer is not None:
+                return answer
         return None
 
     def listeners(self, hook: str) -> list[object]:

@@ -13,6 +13,7 @@ import pytest
 
 import gem_core
 import gem_core.errors
+from gem_core import hookspecs
 from gem_core.advantages import TurnBatch
 from gem_core.advantages.compute import compute_advantages
 from gem_core.errors import (
@@ -674,6 +675,88 @@ def test_a_hook_marked_as_optional_need_not_exist() -> None:
         def gem_of_the_next_release(self) -> None: ...
 
     PluginManager(discover=list).register(Ahead())
+
+
+# -- order and wrappers ------------------------------------------------------------------------------------------------
+
+FIRST, LAST = "tryfirst=True", "trylast=True"
+ORDERS = {"a_last": LAST, "b_first": FIRST, "c_plain": "", "d_plain": "", "e_first": FIRST}
+
+
+def test_listeners_are_called_in_the_order_of_pluggy(site: Site) -> None:
+    for name, options in ORDERS.items():
+        site.add(name, f"@hookimpl({options})\ndef gem_rollout_start(run):\n    run.append({name!r})\n")
+    manager = site.manager()
+    manager.load_all()
+
+    class Registered:
+        @hookimpl
+        def gem_rollout_start(self, run: list[str]) -> None:
+            run.append("registered")
+
+    manager.register(Registered())
+    called: list[str] = []
+    manager.notify("gem_rollout_start", run=called)
+    assert called == ["e_first", "b_first", "registered", "d_plain", "c_plain", "a_last"]
+    called.clear()
+    manager._hooks.hook.gem_rollout_start(run=called)  # pyright: ignore[reportPrivateUsage]
+    assert called == ["e_first", "b_first", "registered", "d_plain", "c_plain", "a_last"]
+
+
+def test_those_who_decide_are_asked_first_or_last_if_they_say_so(site: Site) -> None:
+    for name, options in ORDERS.items():
+        site.add(name, f"@hookimpl({options})\ndef gem_make_env(spec, kwargs):\n    spec.append({name!r})\n")
+    manager = site.manager()
+    manager.load_all()
+    manager.enable(*ORDERS)
+    asked: list[str] = []
+    assert manager.decide("gem_make_env", spec=asked, kwargs={}) is None
+    assert asked == ["b_first", "e_first", "c_plain", "d_plain", "a_last"]
+
+
+SEVERAL = """
+@hookimpl(trylast=True)
+def gem_envs():
+    yield EnvSpec("maze:Last-v0", "m:A")
+
+@hookimpl(specname="gem_envs", tryfirst=True)
+def first_envs():
+    yield EnvSpec("maze:First-v0", "m:A")
+
+@hookimpl(trylast=True)
+def gem_find_partner(name, options):
+    return "last"
+
+@hookimpl(specname="gem_find_partner")
+def find_a(name, options):
+    return "plain" if name.endswith("a") else None
+"""
+
+
+def test_functions_of_one_plugin_are_called_in_the_order_of_pluggy(site: Site) -> None:
+    site.add("maze", SEVERAL)
+    manager = site.manager()
+    assert ids(manager) == ["maze:First-v0", "maze:Last-v0"]
+    assert [manager.partner(name, {}) for name in ("maze:a", "maze:b")] == ["plain", "last"]
+
+
+HOOKS = [name for name in vars(hookspecs) if name.startswith("gem_")]
+
+
+@pytest.mark.parametrize("option", ["wrapper", "hookwrapper"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_wrapper_is_refused_for_every_hook(site: Site, hook: str, option: str) -> None:
+    source = f"@hookimpl({option}=True)\ndef {hook}():\n    yield\n"
+    site.add("good", echo("good"))
+    module = site.add("wrapping", source)
+    manager = site.manager()
+    message = f"plugin {{!r}} implements {hook!r} as a wrapper, which gem-core does not run. Write a plain"
+    assert status(manager) == {"good": "ok", "wrapping": "broken"}
+    [wrapping] = manager.load("wrapping")
+    assert message.format("wrapping (gem-wrapping)") in wrapping.reason
+    with pytest.raises(PluginError, match=message.format(module)):
+        manager.register(site.module(module))
+    assert manager.listeners(hook) == ([site.module(site.modules[0])] if hook == "gem_envs" else [])
 
 
 # -- plugins that would end the process --------------------------------------------------------------------------------
