@@ -201,7 +201,7 @@ def wheel(session: nox.Session) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), external=True, env=UV)
     project = str(next(folder.glob("*.whl")))
-    install(session, HERE / "constraints" / "core.txt", ENVIRONMENTS, ["test"], project=project)
+    install(session, HERE / "constraints" / "core.txt", ENVIRONMENTS, ["test", "wheel"], project=project)
     # With -P and without the root's conftest.py, the source tree is not on the path.
     run(session, "-P", "-m", "pytest", "--confcutdir=tests/wheel", "tests/wheel", *session.posargs)
 
