@@ -110,8 +110,8 @@ def check_mentioned(words: tuple[str, ...]) -> None:
 def check_other(command: Command) -> None:
     match command.kind:
         case "nox":
-            assert command.words[1] == "-s"
-            assert command.words[2] in sessions()
+            assert command.words[1] in ("-s", "-l")
+            assert command.words[1] == "-l" or command.words[2] in sessions()
         case "pip":
             check_pip(command)
         case "file":
@@ -165,10 +165,11 @@ def known_distributions() -> set[str]:
 
 @cache
 def sessions() -> set[str]:
-    """Names of nox sessions, read from the text of the noxfile and the tables of each sessions.toml."""
+    """Names of nox sessions: functions of the noxfile, and tables of each sessions.toml."""
     functions = [one for one in ast.parse((ROOT / "noxfile.py").read_text()).body if isinstance(one, ast.FunctionDef)]
     named = {one.name for one in functions if any("nox.session" in ast.unparse(mark) for mark in one.decorator_list)}
-    return named.union(*(tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/sessions.toml")))
+    files = [tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/sessions.toml")]
+    return named | {name for file in files for name, table in file.items() if isinstance(table, dict)}
 
 
 def installable_module(name: str) -> bool:
