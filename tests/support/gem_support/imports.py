@@ -24,7 +24,7 @@ class Import:
 
     Attributes:
         importer: the module that imports.
-        name: what it imports, with the name after `import`: `numpy.typing.NDArray` for `from numpy.typing import NDArray`.
+        name: what it imports: `numpy.typing.NDArray` for `from numpy.typing import NDArray`.
         file, line: where.
         at_once: whether importing the module imports it, too: not in a function, and not for type checking alone.
         is_text: whether only a string names it.
@@ -78,8 +78,9 @@ def _imported(node: ast.AST, within: str) -> Iterator[str]:
         start = ".".join([*above, *([node.module] if node.module else [])])
         yield from (f"{start}.{one.name}" for one in node.names)
     elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "import_module":
-        given = ast.walk(node.args[0]) if node.args else ()
-        yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
+        given = [*ast.walk(node.args[0])] if node.args else []
+        if not any(isinstance(one, ast.JoinedStr) for one in given):
+            yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def graph_of(packages: Iterable[Path], skip: Callable[[Path], bool] = lambda _: False) -> dict[str, set[str]]:
@@ -124,18 +125,22 @@ def against_layers(package: Path, layers: Sequence[str]) -> list[str]:
 
     Args:
         package: its folder.
-        layers: from the top down. In a layer, `|` keeps parts apart, and `:` lets them import each other.
+        layers: from the top down. In a layer, `|` keeps parts apart, and `:` lets them import each other. The layer
+            `*` has all parts that no other layer names; they may import each other.
     """
-    place = {part: (row, ":" in layer) for row, layer in enumerate(layers) for part in re.split(r"\W+", layer)}
+    rows = {part: row for row, layer in enumerate(layers) for part in re.split(r"\W+", layer)}
+    together = {row for row, layer in enumerate(layers) if ":" in layer or layer == "*"}
     graph = graph_of([package])
     parts = {module: module.split(".")[1] for module in graph if "." in module}
-    wrong = [f"{part} is in no layer" for part in sorted({*parts.values()} - {*place})]
+    unnamed = {*parts.values()} - {*rows}
+    if "*" in layers:
+        rows |= dict.fromkeys(unnamed, layers.index("*"))
+        unnamed = set()
+    wrong = [f"{part} is in no layer" for part in sorted(unnamed)]
     for module, imported in sorted(graph.items()):
         for other in sorted(imported):
-            mine, theirs = parts.get(module, ""), parts.get(other, "")
-            if mine == theirs or mine not in place or theirs not in place:
-                continue
-            (row, _), (below, together) = place[mine], place[theirs]
-            if row > below or (row == below and not together):
-                wrong.append(f"{module} -> {other}")
+            mine, theirs = parts.get(module), parts.get(other)
+            if mine != theirs and mine in rows and theirs in rows:
+                is_down = rows[mine] < rows[theirs] or (rows[mine] == rows[theirs] and rows[mine] in together)
+                wrong += [] if is_down else [f"{module} -> {other}"]
     return wrong
