@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "private": {"core", "shared", "plugin", "model", "adapter", "private"},
 }
 """The layers from below, and those that one may import. Plugins import one another, without a circle."""
-DISTRIBUTIONS = {"faiss": "faiss-cpu", "hydra": "hydra-core", "oat": "oat-llm", "transfer_queue": "transferqueue"}
+DISTRIBUTIONS = {"faiss": "faiss-cpu", "hydra": "hydra-core", "transfer_queue": "transferqueue"}
 """Of modules that need not be installed where this runs: the distribution, if its name is another one."""
 LOADED_BY = {"pytest11": "pytest"}
 """Who loads the modules of a group of entry points. They need not declare it."""
@@ -164,7 +164,7 @@ def _of_imports(tree: Tree, package: Package, imports: Iterable[Import]) -> Iter
     allowed = tree.allowed(package)
     for one in imports:
         where = f"{one.file.relative_to(tree.root)}:{one.line}"
-        names = _distributions_of(one.package)
+        names = distributions_of(one.package)
         if other := tree.packages.get(one.package):
             if other.layer not in MAY_IMPORT[package.layer]:
                 yield f"{where}: {package.name} ({package.layer}) may not import {other.name} ({other.layer})"
@@ -180,7 +180,8 @@ def _names(requirements: Iterable[str]) -> set[str]:
     return {canonicalize_name(Requirement(one).name) for one in requirements}
 
 
-def _distributions_of(module: str) -> set[str]:
+def distributions_of(module: str) -> set[str]:
+    """Names of the distributions that a module may come from."""
     installed = _INSTALLED.get(module, ())
     return {canonicalize_name(name) for name in (DISTRIBUTIONS.get(module, module), *installed)}
 
