@@ -29,7 +29,7 @@ from gem_core.failures import FailurePolicy
 from gem_core.vector import VectorEnv, wire
 from gem_core.vector.calls import Transition
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / "shared")]
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / "support")]
 
 from gem_support.attacks import (  # noqa: E402
     closes_descriptors,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "tests" / "shared")]
+sys.path[:0] = [str(HERE.parent / "tests" / "support")]
 
 from gem_support.pairs import Pair, read_pairs  # noqa: E402
 

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "plugins" / "viewer"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "plugins" / "viewer" / "tests"))
 
 from made_up import Plan, Vocabulary, write_run
 

@@ -126,11 +126,9 @@ def test_public_names_resolve() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        "gem_testing.check_env('game:Corridor-v0')",
         "gem_core.plugins.manager.plugins()",
         "gem_core.registry.make_tool",
         "gem_core.errors.GemError",
-        "gem_train.rollout.RolloutSettings",
         "gem_core.advantages.TurnBatch",
     ],
 )

@@ -651,7 +651,7 @@ def test_the_episodes_of_many_rounds_are_right() -> None:
 
 
 def test_hashes_are_the_same_in_all_workers() -> None:
-    gem_core.register("demo-process:Hashed-v0", "vector_envs:Hashed")
+    gem_core.register("demo-process:Hashed-v0", "gem_support.vector_envs:Hashed")
     with gem_core.make_vec("demo-process:Hashed-v0", 4, backend="process", workers=4, seed=SEED) as vec:
         observations, _ = vec.reset()
     assert len({*observations}) == 1

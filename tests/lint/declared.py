@@ -2,9 +2,10 @@
 
 A package declares with gem-core's extras. Its own are that with the name of its folder, those whose names begin with
 it (`search-server` of `search`), and those that the folder's `sessions.toml` names. Frameworks pin their parts
-themselves, so an adapter only says there which of them it imports. The keys of that file, all of them optional:
+themselves, so an adapter only says there which of them it imports. The keys at the top of that file, all optional:
 
-    extras = ["eval", "eval-local"]         # the first is the main one
+    shared = ["eval"]                       # extras, the main one first, that the shared environment of the tests has
+    extras = ["eval-local"]                 # and those that it has not
     through_framework = ["torch", "ray"]
     layer = "shared"                        # if it is not that of the folders beside it
 """
@@ -120,7 +121,7 @@ class Tree:
             others = [extra for one in self.packages.values() if one is not package for extra in self.extras_of(one)]
             return [extra for extra in self.extras if extra not in others]
         begun = [extra for extra in self.extras if f"{extra}-".startswith(f"{package.extra}-")]
-        return list(dict.fromkeys([*package.settings.get("extras", ()), *begun]))
+        return list(dict.fromkeys([*package.settings.get("shared", ()), *package.settings.get("extras", ()), *begun]))
 
     def allowed(self, package: Package) -> set[str]:
         """The distributions that a package may import."""

@@ -91,7 +91,7 @@ def test_another_package_of_that_name_stays(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_id_of_the_page_exists() -> None:
-    page = (HERE / "docs" / "migration.md").read_text().partition("## Ids")[2].partition("## What else")[0]
+    page = (HERE / "plugins" / "compat" / "README.md").read_text().partition("## Ids")[2].partition("## What else")[0]
     found: list[str] = []
     for ids, rest in re.findall(r"^\| (.*?) \| (.*) \|$", page, re.MULTILINE):
         names = re.findall(r"`([^`]+)`", ids)

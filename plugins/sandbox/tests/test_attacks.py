@@ -675,18 +675,19 @@ def test_as_another_user(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip("needs root, to become somebody else, and a Python of the system")
     folder = Path("/tmp") / f"gem-attacks-{os.getpid()}"
     import _pytest
+    import gem_support
     import iniconfig
     import packaging
     import pluggy
     import pygments
 
     try:
-        for package in (_pytest, pytest, pluggy, iniconfig, packaging, pygments, gem_sandbox, gem_core):
+        for package in (_pytest, pytest, pluggy, iniconfig, packaging, pygments, gem_sandbox, gem_core, gem_support):
             home = Path(package.__file__ or "").parent
             shutil.copytree(home, folder / "packages" / home.name, ignore=shutil.ignore_patterns("__pycache__"))
         here = Path(__file__)
         tests = [here, here.with_name("conftest.py"), here.with_name("sandbox_processes.py")]
-        for test in [*tests, here.parents[2] / "shared" / "waiting.py"]:
+        for test in tests:
             shutil.copy(test, folder)
         shutil.copy(Path(_pytest.__file__).parents[1] / "py.py", folder / "packages")
         # Otherwise each of the many processes compiles these modules, as the other user cannot write here.

@@ -80,7 +80,7 @@ def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Plugin
     def put() -> PluginManager:
         replacement = site.manager()
         for name, module in list(sys.modules.items()):
-            if name.startswith("gem_core") and getattr(module, "manager", None) is manager:
+            if name.startswith("gem_") and getattr(module, "manager", None) is manager:
                 monkeypatch.setattr(module, "manager", replacement)
         return replacement
 

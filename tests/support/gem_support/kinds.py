@@ -18,8 +18,8 @@ from gem_support.byte_level import byte_level_bpe
 from gem_tiny import tiny_model
 from gem_train.rollout import Episode, StopReason
 
-WRAPPERS = ["kinds:brief", "kinds:AtOnce"]
-BRIEFER_WRAPPERS = ["kinds:briefer", "kinds:AtOnce"]
+WRAPPERS = ["gem_support.kinds:brief", "gem_support.kinds:AtOnce"]
+BRIEFER_WRAPPERS = ["gem_support.kinds:briefer", "gem_support.kinds:AtOnce"]
 """As the setting `wrappers`."""
 PROMPT, REST = 1300, 300
 """Tokens of the longest first prompt, which is a desk's, and of the rest of an episode."""

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gem_core
+import gem_testing.command  # noqa: F401  - before a test replaces the manager that it holds
 from gem_core import AdvantageSpec, Env, EnvSpec, ToolSpec
 from gem_core.advantages import reinforce
 from gem_core.cli.app import app
