@@ -7,7 +7,7 @@ themselves, so an adapter only says there which of them it imports. The keys at 
     shared = ["eval"]                       # extras, the main one first, that the shared environment of the tests has
     extras = ["eval-local"]                 # and those that it has not
     through_framework = ["torch", "ray"]
-    layer = "shared"                        # if it is not that of the folders beside it
+    layer = "common"                        # if it is not that of the folders beside it
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gem_support.imports import Import, chain, imports_of, modules_of
 
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
-    "shared": {"core"},
-    "plugin": {"core", "shared", "plugin"},
-    "model": {"core", "shared"},
-    "adapter": {"core", "shared", "model"},
-    "private": {"core", "shared", "plugin", "model", "adapter", "private"},
+    "common": {"core"},
+    "plugin": {"core", "common", "plugin"},
+    "model": {"core", "common"},
+    "adapter": {"core", "common", "model"},
+    "private": {"core", "common", "plugin", "model", "adapter", "private"},
 }
 """The layers from below, and those that one may import. Plugins import one another, without a circle."""
 DISTRIBUTIONS = {"faiss": "faiss-cpu", "hydra": "hydra-core", "transfer_queue": "transferqueue"}
@@ -128,7 +128,7 @@ class Tree:
         found = _names(self.project.get("dependencies", ())) | _names(package.settings.get("through_framework", ()))
         for extra in self.extras_of(package):
             found |= self.extras.get(extra, set())
-        if package.layer == "shared":  # it runs beside an adapter, so it has what all of them declare
+        if package.layer == "common":  # it runs beside an adapter, so it has what all of them declare
             declared = [
                 self.extras[one.extra]
                 for one in self.packages.values()

@@ -24,7 +24,7 @@ exclude = ["plugins/maze/gem_maze/data"]
 """
 FILES = {
     "gem_core/env.py": "import numpy.typing",
-    "adapters/shared/sessions.toml": 'layer = "shared"',
+    "adapters/shared/sessions.toml": 'layer = "common"',
     "adapters/shared/gem_shared/curve.py": "import gem_core.env, matplotlib",  # both adapters declare it
     "adapters/one/sessions.toml": 'through_framework = ["torch"]',
     "adapters/one/gem_one/plugin.py": 'SPEC = AdapterSpec("one", "gem_one", distribution="frame-work")',
@@ -96,7 +96,7 @@ MAZE, WALLS = "plugins/maze/gem_maze/env.py", "plugins/walls/gem_walls/store.py"
         (
             "gem_core/env.py",
             "import gem_shared",
-            "gem_core/env.py:2: gem_core (core) may not import gem_shared (shared)",
+            "gem_core/env.py:2: gem_core (core) may not import gem_shared (common)",
         ),
         ("gem_core/env.py", "import flask", "gem_core/env.py:2: gem_core does not declare flask"),
     ],

@@ -9,7 +9,7 @@ from declared import Tree
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "tests" / "core", ROOT / "tests" / "together"]
-FOLDERS += [one.folder / "tests" for one in Tree(ROOT).packages.values() if one.layer in ("shared", "plugin")]
+FOLDERS += [one.folder / "tests" for one in Tree(ROOT).packages.values() if one.layer in ("common", "plugin")]
 
 
 def test_tests_that_run_together_share_no_module_name() -> None:
