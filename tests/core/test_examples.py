@@ -32,7 +32,7 @@ def test_it_is_one_file_of_at_most_80_lines(example: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_without_its_framework_it_says_what_to_install(example: Path, tmp_path: Path) -> None:
     name = example.stem.split("_")[0]
-    (adapter,) = (one.spec for one in manager.all_registrations("gem_adapters") if one.spec.id == name)
+    (adapter,) = (one.spec for one in manager.registrations("gem_adapters", name))
     if installed_version(adapter) is not None:
         pytest.skip(f"{adapter.distribution} is installed here, so the example would train")
     clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "ROLL_HOME")}
