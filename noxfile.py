@@ -172,7 +172,7 @@ def lint(session: nox.Session) -> None:
     SESSIONS[EXAMPLE].install(session, *ENVIRONMENTS, groups=("lint",))
     run(session, "-m", "ruff", "check")
     run(session, "-m", "ruff", "format", "--check")
-    pyright(session, "gem_core", "adapters/train", "plugins/*")
+    pyright(session, "gem_core", "adapters/train/gem_train", "plugins/*/gem_*")
     run(session, "docs/pages.py", "--check")
     run(session, "docs/settings_tables.py", "--check")
     run_tests(session, ["tests/lint"])

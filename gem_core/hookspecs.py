@@ -24,8 +24,6 @@ from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import typer
-
     from gem_core.env import Env
     from gem_core.episode import Episode, Run, Source
     from gem_core.errors import EnvFailure
@@ -112,17 +110,6 @@ def gem_adapters() -> Iterable[AdapterSpec]:  # type: ignore[empty-body]
         @hookimpl
         def gem_adapters():
             yield AdapterSpec("trl", "gem_trl", distribution="trl", supported=">=1.16,<2", extra="trl")
-    """
-
-
-@hookspec
-def gem_commands(cli: typer.Typer) -> None:
-    """Add commands to `gem-core`.
-
-    Example:
-        @hookimpl
-        def gem_commands(cli):
-            cli.command("draw-maze")(draw_maze)
     """
 
 

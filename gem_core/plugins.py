@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gem_core.partner import Partner
 
 GROUP = "gem_core.plugins"
+COMMANDS = "gem_core.commands"
 IN_PROCESS = "<in-process>"
 
 _log = logging.getLogger("gem_core.plugins")
@@ -159,7 +160,7 @@ class PluginManager:
             return
         try:
             with self.around(f"loading {plugin.provenance}"):
-                plugin.module = _import(entry, plugin.provenance)
+                plugin.module = load_entry(entry, plugin.provenance)
                 plugin.registrations = self._register(plugin.module, plugin.provenance)
             plugin.status = "ok"
         except PluginError as error:
@@ -403,6 +404,15 @@ def _installed_entry_points() -> Iterable[importlib.metadata.EntryPoint]:
     return importlib.metadata.entry_points(group=GROUP)
 
 
+def command_entries() -> list[tuple[importlib.metadata.EntryPoint, Provenance]]:
+    """The commands of installed distributions, by name, without those that an environment variable disables."""
+    import importlib.metadata
+
+    entries = [(entry, _provenance(entry)) for entry in importlib.metadata.entry_points(group=COMMANDS)]
+    allowed = [(entry, provenance) for entry, provenance in entries if not _disabled_by(provenance)]
+    return sorted(allowed, key=lambda pair: (pair[0].name, pair[1].distribution))
+
+
 def _own_version() -> str:
     import importlib.metadata
 
@@ -447,7 +457,13 @@ def _search_error(provenance: Provenance, env_id: str) -> Callable[[BaseExceptio
     return lambda error: PluginError(f"{provenance}: finding {env_id!r} failed{located(error)}")
 
 
-def _import(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:
+def load_entry(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:
+    """What an entry point names.
+
+    Raises:
+        PluginLoadError: importing it failed.
+        PluginApiError: it is a module for another version of the hooks.
+    """
     with _load_boundary(f"{provenance}: importing {entry.value!r} failed"):
         module = entry.load()
         wanted = getattr(module, "GEM_PLUGIN_API", None)

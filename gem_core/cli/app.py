@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
 
-from gem_core.cli.terminal import fail, first_line, plugins_at_work, say, warn
-from gem_core.errors import GemError, PluginError, boundary
+from gem_core.cli.commands import load_command, load_others
+from gem_core.cli.terminal import fail, say
+from gem_core.errors import GemError
 
 
 class PluginGroup(TyperGroup):
-    """The built-in commands and the commands of plugins.
+    """The built-in commands and those of plugins, of which only the one that runs is loaded; the help loads them all.
 
-    Plugins are loaded only for the help and for a command that is not built in. The context is `Any` because typer
-    made its type private.
+    The context is `Any` because typer made its type private.
     """
 
-    _asked_plugins = False
+    _all_loaded = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name."""
-        if cmd_name not in self.commands:
-            self._add_plugin_commands()
-        return super().get_command(ctx, cmd_name)
+        return super().get_command(ctx, cmd_name) or load_command(cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All commands, for the help."""
-        self._add_plugin_commands()
+        if not self._all_loaded:
+            self._all_loaded = True
+            self.commands.update([*load_others({*self.commands})])
         return super().list_commands(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -48,48 +46,6 @@ class PluginGroup(TyperGroup):
         except KeyboardInterrupt:
             say("\nInterrupted.")
             raise typer.Exit(130) from None
-
-    def _add_plugin_commands(self) -> None:
-        if self._asked_plugins:
-            return
-        self._asked_plugins = True
-        for name, command in _plugin_commands():
-            if name in self.commands:
-                warn(f"a plugin's command {name!r} was left out: another command has this name")
-            else:
-                self.commands[name] = command
-
-
-def _plugin_commands() -> Iterator[tuple[str, Any]]:
-    from gem_core.plugins import manager
-
-    offered = typer.Typer()
-    with plugins_at_work(manager):
-        plugins = manager.load_all()
-        manager.notify("gem_commands", cli=offered)
-    for plugin in plugins:
-        if plugin.status == "broken":
-            warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` shows why")
-    for part in _parts(offered):
-        try:
-            with boundary(lambda error: PluginError(f"{type(error).__name__}: {first_line(error)}"), passing=()):
-                commands = get_group(part).commands  # reads the parameters of each command
-        except PluginError as error:
-            warn(f"a plugin's command was left out: {error}")
-        else:
-            yield from commands.items()
-
-
-def _parts(offered: typer.Typer) -> Iterator[typer.Typer]:
-    """One Typer per command or group, so that a bad one does not break the others."""
-    for command in offered.registered_commands:
-        part = typer.Typer()
-        part.registered_commands.append(command)
-        yield part
-    for group in offered.registered_groups:
-        part = typer.Typer()
-        part.registered_groups.append(group)
-        yield part
 
 
 # Plain help (no rich markup): faster, and a plugin's help text cannot break it.

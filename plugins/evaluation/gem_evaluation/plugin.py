@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING
 from gem_core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    import typer
-
     from gem_core.specs import RecordSource
 
 GEM_PLUGIN_API = ">=1,<2"
-
-
-@hookimpl
-def gem_commands(cli: typer.Typer) -> None:
-    """`gem-core eval`."""
-    from gem_evaluation.commands import app
-
-    cli.add_typer(app, name="eval")
 
 
 @hookimpl

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gem_core.errors import NotFoundError
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-
-if TYPE_CHECKING:
-    import typer
 
 GEM_PLUGIN_API = ">=1,<2"
 _PREFIX = "openenv:"
@@ -30,11 +25,3 @@ def gem_find_env(env_id: str) -> EnvSpec:
         )
     kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
     return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")
-
-
-@hookimpl
-def gem_commands(cli: typer.Typer) -> None:
-    """`gem-core export openenv`."""
-    from gem_openenv.command import export
-
-    cli.add_typer(export, name="export")

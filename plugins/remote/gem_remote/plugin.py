@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gem_core.errors import NotFoundError
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-
-if TYPE_CHECKING:
-    import typer
 
 GEM_PLUGIN_API = ">=1,<2"
 _PREFIX = "remote:"
@@ -29,11 +24,3 @@ def gem_find_env(env_id: str) -> EnvSpec:
             "See plugins/remote/README.md"
         )
     return EnvSpec(env_id, "gem_remote.env:RemoteEnv", {"env_id": served}, tags=("remote",), extra="remote")
-
-
-@hookimpl
-def gem_commands(cli: typer.Typer) -> None:
-    """`gem-core serve`."""
-    from gem_remote.command import serve
-
-    cli.command("serve")(serve)

@@ -675,11 +675,12 @@ def test_as_another_user(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip("needs root, to become somebody else, and a Python of the system")
     folder = Path("/tmp") / f"gem-attacks-{os.getpid()}"
     import _pytest
-    import gem_support
     import iniconfig
     import packaging
     import pluggy
     import pygments
+
+    import gem_support
 
     try:
         for package in (_pytest, pytest, pluggy, iniconfig, packaging, pygments, gem_sandbox, gem_core, gem_support):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import ToolSpec
-
-if TYPE_CHECKING:
-    import typer
 
 GEM_PLUGIN_API = ">=1,<2"
 
@@ -18,11 +14,3 @@ GEM_PLUGIN_API = ">=1,<2"
 def gem_tools() -> Iterable[ToolSpec]:
     """The tool that upstream's recipes use for questions."""
     yield ToolSpec("search:Passages", "gem_search.tool:SearchTool", tags=("search", "qa"), extra="search")
-
-
-@hookimpl
-def gem_commands(cli: typer.Typer) -> None:
-    """`gem-core search-server`."""
-    from gem_search.command import search_server
-
-    cli.command("search-server")(search_server)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
+import typer
+
+from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import Row, plugins_at_work, print_json, print_table, say
 from gem_core.errors import GemError, near_matches
 from gem_core.plugins import manager
@@ -15,6 +18,27 @@ from gem_testing import checks
 from gem_testing.checks import estimators, tools
 from gem_testing.conformance import Result, results
 from gem_testing.play import Subject
+
+
+def check(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="An environment, a tool or an advantage estimator.")],
+    backend: Annotated[
+        str | None,
+        typer.Option(help="Also play the environment in a vector of this backend: sync, thread, process or ray."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds of the environment to play, from 0. By default 5.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an argument. Repeat to set several.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check an environment, a tool or an estimator. Fails if it does not keep its contract."""
+    from gem_testing.command import show_verdict
+
+    if not show_verdict(id_, parse_settings(settings or []), seeds, backend, json):
+        raise typer.Exit(1)
 
 
 def show_verdict(id_: str, kwargs: Mapping[str, Any], seeds: int | None, backend: str | None, as_json: bool) -> bool:
