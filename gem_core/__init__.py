@@ -6,14 +6,17 @@
     observation, reward, terminated, truncated, info = env.step("\\\\boxed{5}")
 
 Importing this package reads no package metadata and imports no plugin. The names below and the modules of the
-package, such as `gem_testing`, are loaded on first use.
+package, such as `gem_core.vector`, are loaded on first use.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from gem_core._moved import MovedFinder
 
 if TYPE_CHECKING:
     __version__: str
@@ -78,6 +81,9 @@ __all__ = [
     "register",
     "spec",
 ]
+
+
+sys.meta_path.insert(0, MovedFinder)  # before the one that would find a part of a moved package at its new place
 
 
 def __getattr__(name: str) -> Any:

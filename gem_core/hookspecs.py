@@ -10,6 +10,9 @@ release with another version of these hooks.
 Collect hooks return the specs of a plugin. Notify hooks report events: an exception in one is logged with the name of
 its plugin and never fails a run. Deciding hooks (`firstresult`) are called only for plugins that `enable()` named, so
 that an installed plugin cannot change a result unless the user asks for it.
+
+Implementations are called in pluggy's order: those with `tryfirst=True`, then the others, then those with
+`trylast=True`; among equals the last registered first, and of deciding hooks the first enabled. Wrappers are refused.
 """
 
 from __future__ import annotations
@@ -125,17 +128,6 @@ def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
         def gem_doctor(abilities, boundaries):
             abilities.append(Ability("maze printer", printer.exists(), "on /dev/lp0"))
             boundaries.append(Boundary("mazes that a policy drew", True, "they are printed and never run"))
-    """
-
-
-@hookspec(historic=True)
-def gem_configure(config: Mapping[str, Any]) -> None:
-    """Receive the run's settings. A plugin that is loaded later receives them when it is loaded.
-
-    Example:
-        @hookimpl
-        def gem_configure(config):
-            colours.enabled = config.get("maze.colours", False)
     """
 
 

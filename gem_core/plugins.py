@@ -14,6 +14,7 @@ A name in the first two that matches nothing installed is logged as a warning.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import os
@@ -107,7 +108,6 @@ class PluginManager:
         self._hooks.add_hookspecs(hookspecs)
         self._enabled: list[Any] = []
         self._enabled_names: list[str] = []
-        self._configs: list[Mapping[str, Any]] = []
         self._loading = threading.RLock()
         self._in_process: dict[str, list[Registration[Spec]]] = {hook: [] for hook in _COLLECT}
         self._builtin_registrations: dict[str, list[Registration[Spec]]] | None = None
@@ -184,6 +184,12 @@ class PluginManager:
     def _check_hooks(self, plugin: object) -> None:
         for hook in self._hooks.get_hookcallers(plugin) or ():
             own = [one for one in hook.get_hookimpls() if one.plugin is plugin]
+            if any(one.wrapper or one.hookwrapper for one in own):
+                raise PluginLoadError(
+                    f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r} as a wrapper, which gem-core "
+                    "does not run. Write a plain implementation; tryfirst=True or trylast=True puts it before or after "
+                    "the others."
+                )
             if not hook.has_spec() and not all(one.optionalhook for one in own):
                 known = [name for name in vars(hookspecs) if name.startswith("gem_")]
                 raise PluginLoadError(
@@ -195,15 +201,14 @@ class PluginManager:
         registrations: dict[str, list[Registration[Spec]]] = {}
         for hook, kind in _COLLECT.items():
             for implementation in self._implementations(hook, of=module):
-                specs = list(_call(implementation, {}))
-                for spec in specs:
-                    _check_spec(spec, kind, hook, provenance)
-                registrations[hook] = [Registration(spec, provenance) for spec in specs]
+                found = [_registered(spec, kind, hook, provenance) for spec in _call(implementation, {})]
+                registrations.setdefault(hook, []).extend(found)
         return registrations
 
     def _implementations(self, hook: str, of: Any = None) -> list[pluggy.HookImpl]:
+        """In the order in which pluggy calls them: it lists the last one first."""
         implementations: list[pluggy.HookImpl] = getattr(self._hooks.hook, hook).get_hookimpls()
-        return [one for one in implementations if of is None or one.plugin is of]
+        return [one for one in reversed(implementations) if of is None or one.plugin is of]
 
     # -- registrations ---------------------------------------------------------------------------------------------
 
@@ -244,8 +249,7 @@ class PluginManager:
                 with boundary(_search_error(plugin.provenance, env_id)):
                     spec = _call(implementation, {"env_id": env_id})
                 if spec is not None:
-                    _check_spec(spec, EnvSpec, "gem_find_env", plugin.provenance)
-                    found.append(Registration(spec, plugin.provenance))
+                    found.append(_registered(spec, EnvSpec, "gem_find_env", plugin.provenance))
         return found
 
     def partner(self, name: str, options: Mapping[str, Any]) -> Partner | None:
@@ -283,8 +287,8 @@ class PluginManager:
         """Add an object with hook implementations, for example a `Recorder`, to this process.
 
         Raises:
-            PluginError: it implements a hook that does not exist (the message names the nearest one), or takes
-                arguments that the hook does not have.
+            PluginError: it implements a hook that does not exist (the message names the nearest one), takes arguments
+                that the hook does not have, or is a wrapper.
         """
         name = name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}")
         try:
@@ -335,39 +339,24 @@ class PluginManager:
 
     @property
     def enabled(self) -> tuple[str, ...]:
-        """Names of the plugins that decide, in the order in which they are called."""
+        """Names of the plugins that decide, in the order in which they were named."""
         return tuple(dict.fromkeys(self._enabled_names))
 
-    @property
-    def configs(self) -> tuple[Mapping[str, Any], ...]:
-        """All settings given to `configure`, so that another process can repeat them."""
-        return tuple(self._configs)
-
-    def configure(self, config: Mapping[str, Any]) -> None:
-        """Give the run's settings to all plugins, including those loaded later (`gem_configure`).
-
-        Raises:
-            PluginError: a plugin refused them.
-        """
-        with boundary(
-            lambda error: PluginError(f"a plugin refused the settings {dict(config)!r}{located(error)}"), passing=()
-        ):
-            self._hooks.hook.gem_configure.call_historic(kwargs={"config": config})
-        self._configs.append(config)
-
     def decide(self, hook: str, **arguments: Any) -> Any:
-        """The first answer that is not `None` from the plugins that `enable()` named, called in that order.
+        """The first answer that is not `None` from the plugins that `enable()` named.
+
+        They are asked in that order, those with `tryfirst` before and those with `trylast` after all others.
 
         Raises:
             PluginError: a plugin raised something that is not an `Exception`, such as `SystemExit`. An `Exception`
                 passes unchanged.
         """
-        # pluggy would call plugins in the order of loading. An earlier `make` must not change which plugin decides.
-        for module in self._enabled:
-            for implementation in self._implementations(hook, of=module):
-                answer = _call(implementation, arguments)
-                if answer is not None:
-                    return answer
+        # pluggy would begin with the last loaded. An earlier `make` must not change which plugin decides.
+        asked = [one for module in self._enabled for one in self._implementations(hook, of=module)]
+        for implementation in sorted(asked, key=lambda one: one.trylast - one.tryfirst):
+            answer = _call(implementation, arguments)
+            if answer is not None:
+                return answer
         return None
 
     def listeners(self, hook: str) -> list[object]:
@@ -488,7 +477,7 @@ def _check_api(wanted: Any, provenance: Provenance) -> None:
         )
 
 
-def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenance) -> None:
+def _registered(spec: object, kind: type[_S], hook: str, provenance: Provenance) -> Registration[_S]:
     if not isinstance(spec, kind):
         raise PluginLoadError(f"{provenance}: {hook} gave {spec!r}, which is not a {kind.__name__}")
     builtin = provenance.plugin == hookspecs.PROJECT
@@ -498,6 +487,7 @@ def _check_spec(spec: object, kind: type[Spec], hook: str, provenance: Provenanc
             f"or name the entry point {spec.namespace!r}.",
             spec.id,
         )
+    return Registration(dataclasses.replace(spec, declared_by=provenance.distribution), provenance)
 
 
 manager = PluginManager()

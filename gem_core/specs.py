@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
-from gem_core.installation import install_line
+from gem_core.installation import install_line, missing_from
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Spec:
     """`namespace:Name`; the namespace is the name of the plugin's entry point. Built-ins have no namespace."""
     entry_point: str | Callable[..., Any]
     """`"package.module:attribute"`, imported on first use; `register()` also takes the object itself."""
+    declared_by: str = field(default="gem-core", kw_only=True, repr=False, compare=False)
+    """The distribution whose `extra` it names; the plugin host fills it in."""
 
     def __post_init__(self) -> None:
         tags = getattr(self, "tags", ())
@@ -93,8 +95,8 @@ class Spec:
         if _is_only_part_missing(name):
             state = f"the installed package {package!r} does not have"
             remedy = f"install the version of {package!r} that this plugin was written for"
-        if extra:
-            remedy = install_line(extra)
+        if extra or missing_from(None, self.declared_by):
+            remedy = install_line(extra, self.declared_by)
         return MissingExtraError(f"{self.id} needs the module {name!r}{imported}, which {state}. Next: {remedy}")
 
 
@@ -113,7 +115,7 @@ class EnvSpec(Spec):
     tags: tuple[str, ...] = ()
     """Words to filter by: category, `multi-turn` or `single-turn`, tools needed, data source."""
     extra: str | None = None
-    """Name of the gem-core extra that installs the dependencies."""
+    """The extra of the declaring distribution that installs the dependencies."""
     libraries: tuple[str, ...] = ()
     """Distributions whose environment this is; their versions are recorded with every run."""
     builder: Callable[[EnvSpec, Mapping[str, Any]], Any] | None = field(default=None, repr=False, compare=False)
@@ -127,7 +129,7 @@ class ToolSpec(Spec):
     tags: tuple[str, ...] = ()
     """Words to filter by."""
     extra: str | None = None
-    """Name of the gem-core extra that installs the dependencies."""
+    """The extra of the declaring distribution that installs the dependencies."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class AdapterSpec(Spec):
     supported: str = ""
     """Supported versions as a PEP 440 specifier, for example `>=1.16,<2`."""
     extra: str | None = None
-    """Name of the gem-core extra that installs the framework."""
+    """The extra of the declaring distribution that installs the framework."""
     before: tuple[str, ...] = ()
     """Arguments of `pip install` that precede the extra, in this order: what is built from source may need them."""
     python: str | None = None

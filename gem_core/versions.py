@@ -36,7 +36,7 @@ def remedy(spec: AdapterSpec) -> str:
         return f"git clone {spec.clone}, and put the folder on PYTHONPATH; see docs/{spec.id}.md for the commit"
     if spec.extra is None:
         return f'pip install "{spec.distribution}{spec.supported}"'
-    lines = " && ".join([*(f"pip install {each}" for each in spec.before), install_line(spec.extra)])
+    lines = " && ".join([*(f"pip install {each}" for each in spec.before), install_line(spec.extra, spec.declared_by)])
     here = ".".join(platform.python_version_tuple()[:2])
     if spec.python not in (None, here):
         return f"in an environment with Python {spec.python}, which {spec.distribution} needs (this is {here}): {lines}"

@@ -66,7 +66,7 @@ def _framework(spec: AdapterSpec) -> Row:
 
 
 def _reports() -> tuple[list[Ability], list[Boundary]]:
-    """The reports of plugins, in loading order."""
+    """The reports of plugins, in calling order."""
     abilities: list[Ability] = []
     boundaries: list[Boundary] = []
     manager.notify("gem_doctor", abilities=abilities, boundaries=boundaries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gem_core.cli.terminal import Row, first_line, plugins_at_work, print_json, print_table, say, warn
@@ -14,6 +14,8 @@ from gem_core.plugins import Plugin, Registration, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, ToolSpec
 
 _Listed = EnvSpec | ToolSpec | AdvantageSpec
+_InstallLines = Mapping[tuple[str | None, str], str]
+"""A command by extra and distribution."""
 
 _HOOKS = {"environments": "gem_envs", "tools": "gem_tools", "estimators": "gem_advantages"}
 
@@ -30,14 +32,13 @@ def show_registrations(pattern: str | None, tags: Sequence[str], as_json: bool) 
             found["environments"] = [one for one in _on_demand(pattern) if set(tags) <= set(one["tags"])]
         except GemError as error:  # the plugin of this namespace knows better than we do
             hint = f" {error}"
-    needed = sorted({record["needs"] for records in found.values() for record in records if record["needs"]})
-    lines = {extra: install_line(extra) for extra in needed}
     if as_json:
-        print_json({**found, "install": lines, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
+        print_json({**found, "plugins": [plugin_record(plugin) for plugin in manager.plugins()]})
         return
     for what, records in found.items():
         print_table(what.capitalize(), [_row(record) for record in records])
-    for extra, line in lines.items():
+    lines = {(one["needs"], one["install"]) for records in found.values() for one in records if one["needs"]}
+    for extra, line in sorted(lines):
         say(f"needs [{extra}]: {line}")
     if lines:
         say()
@@ -52,22 +53,26 @@ def _records(hook: str) -> list[dict[str, Any]]:
     with plugins_at_work(manager):
         registrations: list[Registration[_Listed]] = manager.all_registrations(hook)
     claims = Counter(one.spec.id for one in registrations)
-    absent = _absent(registrations)
-    records = (_record(one, claims[one.spec.id], absent) for one in registrations)
+    lines = _install_lines(registrations)
+    records = (_record(one, claims[one.spec.id], lines) for one in registrations)
     return sorted(records, key=lambda record: (record["id"], record["distribution"]))
 
 
-def _absent(registrations: Iterable[Registration[_Listed]]) -> set[str]:
-    """The extras that these need and that are not installed."""
-    extras = {extra for one in registrations if (extra := getattr(one.spec, "extra", None))}
-    return {extra for extra in extras if missing_from(extra)}
+def _install_lines(registrations: Iterable[Registration[_Listed]]) -> _InstallLines:
+    """How to install each extra that these need and that is not installed."""
+    needed = {_extra(one.spec) for one in registrations}
+    return {(extra, of): install_line(extra, of) for extra, of in needed if extra and missing_from(extra, of)}
+
+
+def _extra(spec: _Listed) -> tuple[str | None, str]:
+    return getattr(spec, "extra", None), spec.declared_by
 
 
 def _on_demand(env_id: str) -> list[dict[str, Any]]:
     """The environment of an id that a plugin finds only when it is asked for it. Raises as `manager.find`."""
     with plugins_at_work(manager):
         registration: Registration[_Listed] | None = manager.find("gem_envs", env_id)
-    return [] if registration is None else [_record(registration, claims=1, absent=_absent([registration]))]
+    return [] if registration is None else [_record(registration, 1, _install_lines([registration]))]
 
 
 def plugin_record(plugin: Plugin) -> dict[str, str | None]:
@@ -88,15 +93,16 @@ def plugin_rows(plugins: Iterable[Plugin]) -> list[Row]:
     ]
 
 
-def _record(registration: Registration[_Listed], claims: int, absent: Container[str]) -> dict[str, Any]:
-    extra: str | None = getattr(registration.spec, "extra", None)
+def _record(registration: Registration[_Listed], claims: int, lines: _InstallLines) -> dict[str, Any]:
+    line = lines.get(_extra(registration.spec))
     return {
         "id": registration.spec.id,
         "plugin": registration.provenance.plugin,
         "distribution": registration.provenance.distribution,
         "version": registration.provenance.version,
         "status": "duplicate" if claims > 1 else "ok",
-        "needs": extra if extra and extra in absent else None,
+        "needs": _extra(registration.spec)[0] if line else None,
+        "install": line,
         "tags": _tags(registration.spec),
     }
 
@@ -116,7 +122,7 @@ def _tags(spec: _Listed) -> list[str]:
 def _row(record: dict[str, Any]) -> Row:
     """A record for a table. A missing extra stands for the status, but for a duplicate id."""
     shown = {**record, "tags": ", ".join(record["tags"])}
-    needs = shown.pop("needs")
+    needs, _ = shown.pop("needs"), shown.pop("install")
     return {**shown, "status": f"needs [{needs}]"} if needs and shown["status"] == "ok" else shown
 
 

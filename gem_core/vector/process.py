@@ -501,19 +501,21 @@ def pickled_builders(builders: Mapping[str, Callable[[], Env]]) -> dict[str, byt
     return {env_id: _by_value(build, env_id, hint) for env_id, build in builders.items()}
 
 
-def _by_value(thing: Any, name: str, hint: str) -> bytes:
+def _by_value(build: Callable[[], Env], env_id: str, hint: str) -> bytes:
     import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        return cloudpickle.dumps(thing)  # pyright: ignore[reportUnknownMemberType]
+        return cloudpickle.dumps(build)  # pyright: ignore[reportUnknownMemberType]
     except Exception as error:
-        raise EnvError(f"{name} cannot be sent to a worker process: {type(error).__name__}: {error}. {hint}") from error
+        raise EnvError(
+            f"{env_id} cannot be sent to a worker process: {type(error).__name__}: {error}. {hint}"
+        ) from error
 
 
 def make_setup(
     homes: Sequence[Home] | Mapping[int, Home], builders: Mapping[str, bytes], slots: Sequence[int]
 ) -> Setup:
-    """What a worker with these environments needs. Raises as `pickled_builders`."""
+    """What a worker with these environments needs."""
     from gem_core.plugins import manager
 
     mine = {slot: homes[slot] for slot in slots}
@@ -522,5 +524,4 @@ def make_setup(
         mine,
         {env_id: data for env_id, data in builders.items() if env_id in wanted},
         manager.enabled,
-        _by_value(manager.configs, "what plugins were told of the run", "Its settings must be picklable."),
     )

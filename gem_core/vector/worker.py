@@ -57,8 +57,6 @@ class Setup:
     """Pickled `Callable[[], Env]` per environment id."""
     plugins: tuple[str, ...]
     """Plugins that decide in the vector's process, and so do here."""
-    configs: bytes
-    """The settings that the plugins there were told, pickled."""
 
     def hosted(self) -> dict[int, HostedEnv] | Failure:
         """The environments of this worker, none of them built yet; or why there can be none."""
@@ -73,8 +71,6 @@ class Setup:
         from gem_core.plugins import manager
 
         manager.enable(*self.plugins)
-        for config in pickle.loads(self.configs):
-            manager.configure(config)
         build: dict[str, Callable[[], Env]] = {key: pickle.loads(data) for key, data in self.builders.items()}
         return {
             slot: HostedEnv(slot, build[home.env_id], autoreset=home.autoreset, pack=wire.packed)

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 import gem_core
 from gem_core import Env
-from gem_core.cli import app as app_module
 from gem_core.cli import listing
 from gem_core.cli.app import app
 from gem_core.cli.doctor import examine
@@ -127,6 +126,7 @@ def test_list_json() -> None:
         "version": VERSION,
         "status": "ok",
         "needs": None,
+        "install": None,
         "tags": ["game", "multi-turn", "tiny"],
     }
     game = next(row for row in document["plugins"] if row["plugin"] == "game")
@@ -163,18 +163,15 @@ def test_list_shows_estimators_and_what_they_need() -> None:
 
 
 def test_list_says_which_extra_is_missing_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "missing_from", lambda extra: ["solver"] if extra == "solvers" else [])
+    monkeypatch.setattr(listing, "missing_from", lambda extra, _: ["solver"] if extra == "solvers" else [])
     manager.add("gem_envs", EnvSpec("clitest:Needy-v0", Rude, extra="solvers"))
     manager.add("gem_envs", EnvSpec("clitest:Fine-v0", Rude, extra="data"))
     rows = {line.split()[0]: line for line in run("list", "clitest:").stdout.splitlines() if line}
     assert " needs [solvers] " in rows["clitest:Needy-v0"]
     assert " ok " in rows["clitest:Fine-v0"]
     assert rows["needs"] == f"needs [solvers]: {install_line('solvers')}"
-    document = json.loads(run("list", "--json", "clitest:Needy").stdout)
-    assert (document["environments"][0]["needs"], document["install"]) == (
-        "solvers",
-        {"solvers": install_line("solvers")},
-    )
+    [row] = json.loads(run("list", "--json", "clitest:Needy").stdout)["environments"]
+    assert (row["needs"], row["install"]) == ("solvers", install_line("solvers"))
 
 
 def test_list_shows_what_this_process_registered() -> None:
@@ -430,26 +427,23 @@ def draw(size: int = 3):
 
 def impossible(what: "no_such_type"): ...
 
-@hookimpl
-def gem_commands(cli):
-    cli.command("draw-maze")(draw)
-    cli.command("list")(draw)
-    cli.command("impossible")(impossible)
-    tools = typer.Typer()
-    tools.command("count")(lambda: print("one"))
-    tools.command("sum")(lambda: print("two"))
-    cli.add_typer(tools, name="maze-tools")
+tools = typer.Typer()
+tools.command("count")(lambda: print("one"))
+tools.command("sum")(lambda: print("two"))
 """
-RAISING = """
+COMMANDS = """[gem_core.commands]
+draw-maze = maze_one:draw
+list = maze_one:draw
+impossible = maze_one:impossible
+maze-tools = maze_one:tools
+"""
+OTHER = """
 from gem_core import EnvSpec, hookimpl
 
 @hookimpl
 def gem_envs():
     return [EnvSpec("maze:Small-v0", "maze_two:Maze")]
 
-@hookimpl
-def gem_commands(cli):
-    raise ValueError("no commands today")
 """
 
 ON_DEMAND = """
@@ -464,20 +458,33 @@ def gem_find_env(env_id):
 """
 
 
-def install(folder: Path, distribution: str, plugin: str, source: str) -> None:
+NEEDY = """
+from gem_core import EnvSpec, hookimpl
+
+@hookimpl
+def gem_envs():
+    yield EnvSpec("{0}:Drawn-v0", "{0}:Maze", extra="render")
+"""
+
+
+def install(
+    folder: Path, distribution: str, plugin: str, source: str, commands: str = "", requires: str = "gem-core"
+) -> None:
     (folder / f"{distribution}.py").write_text(source)
     info = folder / f"{distribution}-1.5.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\n")
-    (info / "entry_points.txt").write_text(f"[gem_core.plugins]\n{plugin} = {distribution}\n")
+    metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.5\nRequires-Dist: {requires}\n"
+    (info / "METADATA").write_text(metadata)
+    (info / "entry_points.txt").write_text(f"[gem_core.plugins]\n{plugin} = {distribution}\n{commands}")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("site")
-    install(folder, "maze_one", "maze", GOOD)
-    install(folder, "maze_two", "maze", RAISING)
-    install(folder, "wreck", "wreck", "raise ValueError('[/] \\x1b[31m boom\\nsecond line')")
+    install(folder, "maze_one", "maze", GOOD, COMMANDS)
+    install(folder, "maze_two", "maze", OTHER)
+    broken = "[gem_core.commands]\nsink = wreck:sink\n"
+    install(folder, "wreck", "wreck", "raise ValueError('[/] \\x1b[31m boom\\nsecond line')", broken)
     install(folder, "cave", "cave", ON_DEMAND)
     install(folder, "sleeper", "sleeper", "raise SystemExit")
     return str(folder)
@@ -501,6 +508,16 @@ def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
     # A plugin that loads slowly on a busy machine is named.
     lines = [line for line in done.stderr.splitlines() if not line.startswith("Still loading")]
     assert lines == ["maze_one was imported"]
+
+
+def test_list_names_the_extra_of_each_distribution(tmp_path: Path) -> None:
+    for name in ("forest", "river"):
+        install(tmp_path, name, name, NEEDY.format(name), requires=f"no-such-{name}; extra == 'render'")
+    listed = script("list", ":Drawn-v0", PYTHONPATH=str(tmp_path)).stdout
+    assert re.search(r"forest:Drawn-v0 +forest +forest +1.5 +needs \[render\]", listed)
+    assert 'needs [render]: pip install "forest[render]"\nneeds [render]: pip install "river[render]"\n' in listed
+    rows = json.loads(script("list", "--json", "river:", PYTHONPATH=str(tmp_path)).stdout)["environments"]
+    assert [(row["needs"], row["install"]) for row in rows] == [("render", 'pip install "river[render]"')]
 
 
 def test_json_has_the_errors(plugin_env: dict[str, str]) -> None:
@@ -542,11 +559,31 @@ def test_missing_module_is_an_error_with_advice(plugin_env: dict[str, str]) -> N
 def test_plugin_commands_run(plugin_env: dict[str, str]) -> None:
     done = script("draw-maze", "--size", "5", **plugin_env)
     assert (done.returncode, done.stdout) == (0, "#####\n")
-    assert "Warning: wreck 1.5 (plugin 'wreck') is broken and was left out" in done.stderr
-    assert "Warning: a plugin's command 'list' was left out: another command has this name" in done.stderr
-    assert "Warning: a plugin's command was left out: NameError: name 'no_such_type' is not defined" in done.stderr
-    assert re.search(r"Warning: .*maze_two.*gem_commands.*ValueError: no commands today", done.stderr)
+    assert done.stderr == "maze_one was imported\n", "no other plugin was loaded"
+
+
+def test_a_command_that_cannot_be_loaded_is_an_error(plugin_env: dict[str, str]) -> None:
+    done = script("sink", **plugin_env)
+    assert done.returncode == 1
+    assert re.search(r"^Error: wreck 1.5 \(plugin 'sink'\): importing 'wreck:sink' failed at .*ValueError", done.stderr)
+    done = script("impossible", **plugin_env)
+    assert done.returncode == 1
+    assert "Error: maze_one 1.5 (plugin 'impossible'): NameError: name 'no_such_type' is not defined" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_disabled_command_is_none(plugin_env: dict[str, str]) -> None:
+    done = script("draw-maze", **plugin_env | {"GEM_DISABLE_PLUGINS": "draw-maze"})
+    assert done.returncode == 2
+    assert "No such command 'draw-maze'" in done.stderr
+
+
+def test_a_command_of_two_distributions_is_an_error(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        install(tmp_path, name, name, "def draw(): pass", f"[gem_core.commands]\ndraw = {name}:draw\n")
+    done = script("draw", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "Error: the command 'draw' is claimed by first 1.5 (plugin 'draw') and second 1.5" in done.stderr
 
 
 def test_help_lists_plugin_commands(plugin_env: dict[str, str]) -> None:
@@ -554,6 +591,9 @@ def test_help_lists_plugin_commands(plugin_env: dict[str, str]) -> None:
     assert done.returncode == 0
     assert re.search(r"draw-maze +Draw a maze \[/\]\.", done.stdout)
     assert "maze-tools" in done.stdout
+    assert "Warning: a plugin's command was left out: another command has the name 'list'" in done.stderr
+    assert "Warning: a plugin's command was left out: maze_one 1.5 (plugin 'impossible'): NameError" in done.stderr
+    assert "Warning: a plugin's command was left out: wreck 1.5 (plugin 'sink'): importing" in done.stderr
     assert script("maze-tools", "count", **plugin_env).stdout == "one\n"
 
 
@@ -561,13 +601,6 @@ def test_help_lists_plugin_commands(plugin_env: dict[str, str]) -> None:
 def test_built_in_commands_leave_other_plugins_alone(args: tuple[str, ...], plugin_env: dict[str, str]) -> None:
     done = script(*args, **plugin_env)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_plugins_are_asked_once_for_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(app_module, "_plugin_commands", lambda: asked.append(1) or iter(()))
-    assert run("--help").exit_code == 0
-    assert asked == [1]
 
 
 LOUD = """
@@ -585,7 +618,7 @@ import sys
 from gem_core import hookimpl
 
 @hookimpl
-def {hook}:
+def gem_envs():
     sys.exit(3)
 """
 
@@ -638,13 +671,14 @@ def gem_doctor(abilities):
     ("command", "activity"),
     [
         ("list", "loading sloth 1.5 (plugin 'sloth')"),
-        ("--help", "loading sloth 1.5 (plugin 'sloth')"),
+        ("--help", "loading sloth 1.5 (plugin 'snooze')"),
         ("doctor", "waiting for gem_doctor of plugin 'sloth (sloth)'"),
     ],
 )
 def test_a_plugin_that_hangs_is_named_and_can_be_interrupted(tmp_path: Path, command: str, activity: str) -> None:
     hang = "" if command == "doctor" else "hang()"
-    install(tmp_path, "sloth", "sloth", HANGING.format(hang=hang))
+    commands = "[gem_core.commands]\nsnooze = sloth:hang\n"
+    install(tmp_path, "sloth", "sloth", HANGING.format(hang=hang), commands)
     with subprocess.Popen(
         [SCRIPT, command], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)}
     ) as process:
@@ -679,9 +713,10 @@ def test_what_plugins_print_is_not_among_the_json(tmp_path: Path, command: str) 
     assert "loud was imported\nloud was asked\n" in done.stderr
 
 
-@pytest.mark.parametrize(("hook", "command"), [("gem_envs()", "list"), ("gem_commands(cli)", "--help")])
-def test_a_plugin_that_exits_ends_no_command(tmp_path: Path, hook: str, command: str) -> None:
-    install(tmp_path, "quitter", "quitter", QUITTING.format(hook=hook))
+@pytest.mark.parametrize("command", ["list", "--help"])
+def test_a_plugin_that_exits_ends_no_command(tmp_path: Path, command: str) -> None:
+    commands = "[gem_core.commands]\nquit = quitter:here\n"
+    install(tmp_path, "quitter", "quitter", QUITTING if command == "list" else "import sys; sys.exit(3)", commands)
     done = script(command, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0
     assert "game:Corridor-v0" in done.stdout if command == "list" else "doctor" in done.stdout

@@ -146,3 +146,21 @@ def test_unknown_names_are_attribute_errors() -> None:
         _ = gem_core.no_such_name
     assert not hasattr(gem_core, "no_such_name")
     assert not hasattr(gem_core, "no_such.name")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gem_core.rollout", "gem_train.rollout"),
+        ("gem_core.records.reader", "gem_train.records.reader"),
+        ("gem_core.training.settings", "gem_train.settings"),
+        ("gem_core.testing", "gem_testing"),
+        ("gem_core.compat", "gem_compat"),
+        ("gem_core.interop", "gem_compat.interop"),
+    ],
+)
+def test_a_module_that_has_moved_answers_under_its_old_name_with_a_warning(old: str, new: str) -> None:
+    code = f"import importlib, {old}; assert {old} is importlib.import_module({new!r})"
+    done = subprocess.run([sys.executable, "-c", code], timeout=240, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"<string>:1: FutureWarning: {old} is now {new}" in done.stderr

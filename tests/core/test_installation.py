@@ -65,3 +65,36 @@ def test_from_a_repository_and_from_a_page(installed: Path) -> None:
 def test_what_is_missing_of_an_extra(installed: Path) -> None:
     assert missing_from("maths") == ["no-such-solver"]
     assert missing_from("no-such-extra") == []
+
+
+def other(installed: Path, *requires: str) -> Path:
+    """The metadata of another distribution, gem-maze."""
+    info = installed.with_name("gem_maze-1.0.dist-info")
+    info.mkdir()
+    lines = ["Metadata-Version: 2.1", "Name: gem-maze", "Version: 1.0", *(f"Requires-Dist: {one}" for one in requires)]
+    (info / "METADATA").write_text("\n".join([*lines, ""]))
+    importlib.invalidate_caches()
+    return info
+
+
+def test_an_extra_of_another_distribution(installed: Path, tmp_path: Path) -> None:
+    info = other(installed, "no-such-pen>=1; extra == 'maths'")
+    assert install_line("maths", "gem-maze") == 'pip install "gem-maze[maths]"'
+    assert missing_from("maths", "gem-maze") == ["no-such-pen"]
+    came_from(info, url=tmp_path.as_uri(), dir_info={"editable": True})
+    assert install_line("maths", "gem-maze") == f'pip install -e "{tmp_path}[maths]"'
+    assert install_line("maths") == 'pip install "gem-core[maths]"'
+
+
+def test_a_distribution_installed_without_its_dependencies(installed: Path) -> None:
+    other(installed, "pytest", "no-such-pen>=1", "no-such-ink; extra == 'maths'", "not-here; python_version < '3'")
+    assert missing_from(None, "gem-maze") == ["no-such-pen"]
+    assert install_line(None, "gem-maze") == 'pip install "no-such-pen>=1"'
+    assert missing_from("maths", "gem-maze") == ["no-such-ink"]
+
+
+def test_a_distribution_without_metadata_or_with_invalid_requirements(installed: Path) -> None:
+    other(installed, "no such pen, >= one")
+    for distribution in ("gem-maze", "no-such-distribution", "<in-process>"):
+        assert missing_from("maths", distribution) == missing_from(None, distribution) == []
+        assert install_line("maths", distribution) == f'pip install "{distribution}[maths]"'

@@ -13,6 +13,7 @@ import pytest
 
 import gem_core
 import gem_core.errors
+from gem_core import hookspecs
 from gem_core.advantages import TurnBatch
 from gem_core.advantages.compute import compute_advantages
 from gem_core.errors import (
@@ -129,7 +130,6 @@ def test_a_broken_plugin_breaks_no_other(
     assert "gem-broken 3.4 (plugin 'broken')" in caplog.text
     # And the manager goes on: nothing of the broken plugin is left in it, others can still decide and listen.
     manager.enable("maze")
-    manager.configure({"a": 1})
     manager.notify("gem_rollout_end", run=None, error=None)
     assert manager.find("gem_envs", "broken:A-v0") is None
 
@@ -367,32 +367,7 @@ def test_built_in_estimators_need_no_plugin() -> None:
     assert manager.plugins() == []
 
 
-# -- configure and notify ----------------------------------------------------------------------------------------------
-
-CONFIGURED = "\nheard = []\n@hookimpl\ndef gem_configure(config):\n    heard.append(dict(config))\n"
-
-
-def test_configuration_reaches_plugins_loaded_before_and_after(site: Site) -> None:
-    early, late = site.add("early", CONFIGURED), site.add("late", CONFIGURED)
-    manager = site.manager()
-    manager.load("early")
-    manager.configure({"width": 3})
-    assert late not in sys.modules
-    manager.load("late")
-    assert site.module(early).heard == site.module(late).heard == [{"width": 3}]
-
-
-def test_a_plugin_that_refuses_the_configuration_says_so(site: Site) -> None:
-    refusing = "@hookimpl\ndef gem_configure(config):\n    raise ValueError('no width 3')\n"
-    site.add("early", refusing)
-    site.add("late", refusing)
-    manager = site.manager()
-    manager.load("early")
-    with pytest.raises(PluginError, match="no width 3"):
-        manager.configure({"width": 3})
-    [late] = manager.load("late")
-    assert late.status == "broken"
-    assert "no width 3" in str(late.error)
+# -- notify ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_failing_listener_is_logged_by_name_and_the_others_hear(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -702,24 +677,98 @@ def test_a_hook_marked_as_optional_need_not_exist() -> None:
     PluginManager(discover=list).register(Ahead())
 
 
+# -- order and wrappers ------------------------------------------------------------------------------------------------
+
+FIRST, LAST = "tryfirst=True", "trylast=True"
+ORDERS = {"a_last": LAST, "b_first": FIRST, "c_plain": "", "d_plain": "", "e_first": FIRST}
+
+
+def test_listeners_are_called_in_the_order_of_pluggy(site: Site) -> None:
+    for name, options in ORDERS.items():
+        site.add(name, f"@hookimpl({options})\ndef gem_rollout_start(run):\n    run.append({name!r})\n")
+    manager = site.manager()
+    manager.load_all()
+
+    class Registered:
+        @hookimpl
+        def gem_rollout_start(self, run: list[str]) -> None:
+            run.append("registered")
+
+    manager.register(Registered())
+    called: list[str] = []
+    manager.notify("gem_rollout_start", run=called)
+    assert called == ["e_first", "b_first", "registered", "d_plain", "c_plain", "a_last"]
+    called.clear()
+    manager._hooks.hook.gem_rollout_start(run=called)  # pyright: ignore[reportPrivateUsage]
+    assert called == ["e_first", "b_first", "registered", "d_plain", "c_plain", "a_last"]
+
+
+def test_those_who_decide_are_asked_first_or_last_if_they_say_so(site: Site) -> None:
+    for name, options in ORDERS.items():
+        site.add(name, f"@hookimpl({options})\ndef gem_make_env(spec, kwargs):\n    spec.append({name!r})\n")
+    manager = site.manager()
+    manager.load_all()
+    manager.enable(*ORDERS)
+    asked: list[str] = []
+    assert manager.decide("gem_make_env", spec=asked, kwargs={}) is None
+    assert asked == ["b_first", "e_first", "c_plain", "d_plain", "a_last"]
+
+
+SEVERAL = """
+@hookimpl(trylast=True)
+def gem_envs():
+    yield EnvSpec("maze:Last-v0", "m:A")
+
+@hookimpl(specname="gem_envs", tryfirst=True)
+def first_envs():
+    yield EnvSpec("maze:First-v0", "m:A")
+
+@hookimpl(trylast=True)
+def gem_find_partner(name, options):
+    return "last"
+
+@hookimpl(specname="gem_find_partner")
+def find_a(name, options):
+    return "plain" if name.endswith("a") else None
+"""
+
+
+def test_functions_of_one_plugin_are_called_in_the_order_of_pluggy(site: Site) -> None:
+    site.add("maze", SEVERAL)
+    manager = site.manager()
+    assert ids(manager) == ["maze:First-v0", "maze:Last-v0"]
+    assert [manager.partner(name, {}) for name in ("maze:a", "maze:b")] == ["plain", "last"]
+
+
+HOOKS = [name for name in vars(hookspecs) if name.startswith("gem_")]
+
+
+@pytest.mark.parametrize("option", ["wrapper", "hookwrapper"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_wrapper_is_refused_for_every_hook(site: Site, hook: str, option: str) -> None:
+    source = f"@hookimpl({option}=True)\ndef {hook}():\n    yield\n"
+    site.add("good", echo("good"))
+    module = site.add("wrapping", source)
+    manager = site.manager()
+    message = f"plugin {{!r}} implements {hook!r} as a wrapper, which gem-core does not run. Write a plain"
+    assert status(manager) == {"good": "ok", "wrapping": "broken"}
+    [wrapping] = manager.load("wrapping")
+    assert message.format("wrapping (gem-wrapping)") in wrapping.reason
+    with pytest.raises(PluginError, match=message.format(module)):
+        manager.register(site.module(module))
+    assert manager.listeners(hook) == ([site.module(site.modules[0])] if hook == "gem_envs" else [])
+
+
 # -- plugins that would end the process --------------------------------------------------------------------------------
 
 EXITING = "import sys\n@hookimpl\ndef {hook}:\n    sys.exit(3)\n"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        EXITING.format(hook="gem_envs()"),
-        EXITING.format(hook="gem_envs()") + "    yield\n",
-        EXITING.format(hook="gem_configure(config)"),
-    ],
-)
-def test_a_plugin_that_exits_while_it_is_loaded_is_broken(site: Site, source: str) -> None:
-    site.add("quitter", source)
+@pytest.mark.parametrize("ending", ["", "    yield\n"])
+def test_a_plugin_that_exits_while_it_is_loaded_is_broken(site: Site, ending: str) -> None:
+    site.add("quitter", EXITING.format(hook="gem_envs()") + ending)
     site.add("good", echo("good"))
     manager = site.manager()
-    manager.configure({})
     assert status(manager) == {"good": "ok", "quitter": "broken"}
 
 
@@ -727,15 +776,13 @@ def test_a_plugin_that_exits_in_a_hook_ends_no_run(
     site: Site, in_force: Callable[[], PluginManager], caplog: pytest.LogCaptureFixture
 ) -> None:
     site.add("good", echo("good"))
-    for hook in ("gem_episode_end(episode)", "gem_make_env(spec, kwargs)", "gem_configure(config)"):
+    for hook in ("gem_episode_end(episode)", "gem_make_env(spec, kwargs)"):
         site.add(f"exits_{hook[:8]}", EXITING.format(hook=hook))
     manager = in_force()
     manager.load_all()
     with caplog.at_level(logging.ERROR, "gem_core.plugins"):
         manager.notify("gem_episode_end", episode=Episode("demo:A", 1))
     assert "exits_gem_epis" in caplog.text
-    with pytest.raises(PluginError, match="refused"):
-        manager.configure({})
     manager.enable("exits_gem_make")
     with pytest.raises(PluginError, match=r"exits_gem_make.*failed in gem_make_env at \S+\.py:6: SystemExit: 3"):
         gem_core.make("good:Echo-v0")
@@ -777,15 +824,6 @@ def test_whatever_a_deciding_plugin_raises_is_an_error_of_this_project(
         PluginError, match=r"'odd \(gem-odd\)' failed in gem_make_env at \S+\.py:6: CancelledError: gone"
     ):
         gem_core.make("demo:Local-v0")
-
-
-def test_settings_refused_with_no_exception_are_an_error(site: Site) -> None:
-    site.add("odd", CANCELLING.format(hook="gem_configure(config)"))
-    manager = site.manager()
-    manager.load_all()
-    with pytest.raises(PluginError, match=r"a plugin refused the settings \{'a': 1\} at \S+\.py:6: CancelledError"):
-        manager.configure({"a": 1})
-    assert manager.configs == ()
 
 
 def test_an_interruption_passes_through(site: Site) -> None:

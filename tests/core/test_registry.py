@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gem_core
-from gem_core import Env, EnvSpec
+from gem_core import Env, EnvSpec, hookimpl
 from gem_core.errors import (
     DuplicateIdError,
     EnvError,
@@ -24,6 +24,7 @@ from gem_core.errors import (
 from gem_core.installation import install_line
 from gem_core.plugins import PluginManager
 from gem_core.registry import advantage_spec, build, provenance
+from gem_testing import IsolatedPluginManager
 
 if TYPE_CHECKING:
     from gem_support.core_fixtures import Site
@@ -168,6 +169,63 @@ def test_a_module_missed_by_the_constructor_names_the_extra_too() -> None:
 def test_a_missing_module_without_an_extra_names_the_module() -> None:
     with pytest.raises(MissingExtraError, match="install the package that provides 'a_module_that_is_not_there'"):
         gem_core.make(EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there:Heavy"))
+
+
+THIRD_PARTY = """
+from gem_core import ToolSpec
+@hookimpl
+def gem_envs():
+    yield EnvSpec("maze:Drawn-v0", "no_such_pen:Maze", extra="render")
+    yield EnvSpec("maze:Plain-v0", "no_such_ink:Maze")
+@hookimpl
+def gem_find_env(env_id):
+    return EnvSpec(env_id, "no_such_pen:Maze", extra="render")
+@hookimpl
+def gem_tools():
+    yield ToolSpec("maze:pen", "no_such_pen:Pen", extra="render")
+"""
+
+
+def test_a_missing_module_names_the_extra_of_the_distribution_that_declared_it(
+    site: Site, in_force: Callable[[], PluginManager]
+) -> None:
+    site.add("maze", THIRD_PARTY, requires=["gem-core", "no-such-pen; extra == 'render'"])
+    in_force()
+    for make, name in [
+        (gem_core.make, "maze:Drawn-v0"),
+        (gem_core.make, "maze:OnDemand-v0"),
+        (gem_core.make_tool, "maze:pen"),
+    ]:
+        with pytest.raises(MissingExtraError) as caught:
+            make(name)
+        assert str(caught.value).endswith('Next: pip install "gem-maze[render]"')
+    assert gem_core.spec("maze:Drawn-v0").declared_by == "gem-maze"
+    with pytest.raises(MissingExtraError, match="Next: install the package that provides 'no_such_ink'"):
+        gem_core.make("maze:Plain-v0")
+
+
+def test_a_missing_module_of_a_distribution_without_its_dependencies_names_what_it_lacks(
+    site: Site, in_force: Callable[[], PluginManager]
+) -> None:
+    site.add("maze", THIRD_PARTY, requires=["gem-core", "no-such-ink>=2", "no-such-pen; extra == 'render'"])
+    in_force()
+    with pytest.raises(MissingExtraError, match=r'Next: pip install "no-such-ink>=2"$'):
+        gem_core.make("maze:Plain-v0")
+
+
+def test_a_missing_module_of_a_plugin_without_metadata_is_named() -> None:
+    class Plugin:
+        @hookimpl
+        def gem_envs(self) -> list[EnvSpec]:
+            return [EnvSpec("demo:A-v0", "no_such_ink:Maze"), EnvSpec("demo:B-v0", "no_such_pen:Maze", extra="render")]
+
+    isolated = IsolatedPluginManager()
+    isolated.add_plugin("demo", Plugin(), distribution="no-such-distribution")
+    plain, drawn = (one.spec for one in isolated.registrations("gem_envs", "demo"))
+    with pytest.raises(MissingExtraError, match="install the package that provides 'no_such_ink'"):
+        gem_core.make(plain)
+    with pytest.raises(MissingExtraError, match=r'pip install "no-such-distribution\[render\]"'):
+        gem_core.make(drawn)
 
 
 def test_a_module_missing_in_an_installed_package_is_a_matter_of_versions(site: Site) -> None:

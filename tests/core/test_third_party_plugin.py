@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,77 @@ with gem_core.make_vec(["maze:Fork-v0", "game:Corridor-v0"], seed=0, backend="th
     maze, corridor = output(code, site).splitlines()
     assert maze.startswith("follow ")
     assert set(corridor) == set("@.G")
+
+
+# -- enabled: it decides -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(site: Path) -> Iterator[str]:
+    """The address of a server that plays the example's maze."""
+    command = [sys.executable, "-m", "gem_core", "serve", "maze:Fork-v0", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip().removeprefix("Listening at ")
+        process.kill()
+
+
+WHERE = """
+import gem_core
+from gem_core.plugins import manager
+{before}
+for kwargs in ({{}}, {{"forks": 2}}):
+    env = gem_core.make("maze:Fork-v0", **kwargs)
+    print(type(env).__name__, env.spec.id, env.reset(seed=3)[0])
+    env.close()
+"""
+
+
+def test_it_moves_its_mazes_to_a_server_in_a_run_that_enables_it(site: Path, server: str) -> None:
+    here = output(WHERE.format(before=""), site, MAZE_SERVER=server).splitlines()
+    there = output(WHERE.format(before="manager.enable('maze')"), site, MAZE_SERVER=server).splitlines()
+    assert [line.split()[:3] for line in here] == [["Fork", "maze:Fork-v0", "follow"]] * 2
+    assert there == [here[0].replace("Fork ", "RemoteEnv ", 1), here[1]]
+
+
+FAILING = """
+import os
+from pathlib import Path
+from gem_example_mazes.fork import Fork
+
+class Failing(Fork):
+    def __init__(self, mark, dies):
+        super().__init__()
+        self.mark, self.dies = Path(mark), dies
+
+    def step(self, action):
+        if not self.mark.exists():
+            self.mark.touch()
+            os._exit(1) if self.dies else 1 / 0
+        return super().step(action)
+"""
+FAIL = """
+import gem_core
+from gem_core.plugins import manager
+if {enabled}:
+    manager.enable("maze")
+gem_core.register("demo:Failing-v0", "failing:Failing", kwargs={{"mark": {mark!r}, "dies": {dies}}})
+with gem_core.make_vec("demo:Failing-v0", 1, seed=0, backend="process") as envs:
+    envs.reset()
+    print(envs.step(["left"])[3].tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("enabled", "dies", "truncated"), [(True, True, False), (True, False, True), (False, True, True)]
+)
+def test_it_retries_what_the_machine_did_in_a_run_that_enables_it(
+    site: Path, tmp_path: Path, enabled: bool, dies: bool, truncated: bool
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    code = FAIL.format(enabled=enabled, dies=dies, mark=str(tmp_path / "mark"))
+    assert output(code, site, tmp_path) == str([truncated])
 
 
 # -- beside a broken one -----------------------------------------------------------------------------------------------

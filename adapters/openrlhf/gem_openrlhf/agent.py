@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_core.plugins import manager
 from gem_openrlhf.pictures import plain_tokenizer
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
@@ -64,8 +62,6 @@ class GemAgentExecutor(AgentExecutorBase):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, TemplateError: as `EpisodeRunner`.
         """
         decoded = TaskLabel.decode(label)
-        if not self._runners:
-            manager.configure(dataclasses.asdict(decoded.settings))
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
         never = decoded.pictures.reserved if decoded.pictures else ()

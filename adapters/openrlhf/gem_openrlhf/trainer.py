@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import time
@@ -13,7 +12,6 @@ import ray
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ppo_utils.experience import Experience
 
-from gem_core.plugins import manager
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
@@ -53,7 +51,6 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         )
         settings = self.args.gem
         # This process runs estimators and listeners, too.
-        manager.configure(dataclasses.asdict(settings))
         prepare_process(TrainerSettings(**vars(settings), arguments=self.args))
         self._report: RunReport | None = None
         self._announced = False

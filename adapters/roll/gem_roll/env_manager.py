@@ -12,7 +12,6 @@ from roll.distributed.scheduler.router import RouterManager
 from roll.pipeline.agentic.env_manager.base_env_manager import BaseEnvManager
 from tensordict import TensorDict
 
-from gem_core.plugins import manager
 from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
 from gem_roll.policy import RouterPolicy, Stopped, VersionedProxy
@@ -98,7 +97,6 @@ class TurnEnvManager(BaseEnvManager):
 
     def _build(self) -> EpisodeRunner:
         settings, config = self._settings, self._config
-        manager.configure(config.gem)
         rollout = settings.rollout(self._worker.generating_args.max_new_tokens, config.sequence_length)
         managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
         return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))

@@ -61,6 +61,10 @@ def test_an_extra_for_another_python_says_so() -> None:
     assert remedy(replace(SPEC, python=other)) == words
 
 
+def test_the_extra_is_that_of_the_distribution_which_declares_the_adapter() -> None:
+    assert remedy(replace(SPEC, declared_by="gem-lab")) == 'pip install "gem-lab[gymlab]"'
+
+
 def test_an_installed_framework_in_range_is_fine(site: Site) -> None:
     site.declare("unused", "unused", distribution="gym-lab", version="1.20.1")
     assert installed_version(SPEC) == "1.20.1"

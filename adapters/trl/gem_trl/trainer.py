@@ -101,7 +101,6 @@ class TurnGRPOTrainer(GRPOTrainer):
         prepare_process(args)
         tasks = (args.generation_batch_size or args.episodes_per_process) // args.group_size
         args.check_environments(tasks, f"per_device_train_batch_size={args.per_device_train_batch_size}")
-        manager.configure(args.to_dict())
         self._wrappers = tuple(wrappers)
         self._value_function = value_function
         self._critic: Critic | None = None

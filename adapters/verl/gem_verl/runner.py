@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, cast
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from transformers import AutoConfig
 from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
-from gem_core.plugins import manager
 from gem_train.playing import build_runner
 from gem_train.rollout import EpisodeRunner, PictureReader
 from gem_train.settings import Split
@@ -37,8 +36,6 @@ async def shared_runner(
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    if not RUNNERS:
-        manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
     return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
 
 

@@ -6,7 +6,8 @@ import gem_example_mazes.plugin
 import pytest
 
 import gem_core
-from gem_core.errors import EnvError
+from gem_core import ErrorAction
+from gem_core.errors import EnvError, EnvFailure, FailureKind
 from gem_testing import EnvConformance, IsolatedPluginManager
 
 
@@ -65,3 +66,22 @@ def test_the_plugin_offers_both(gem_plugin_manager: IsolatedPluginManager) -> No
     gem_plugin_manager.add_plugin("maze", gem_example_mazes.plugin)
     registrations = gem_plugin_manager.registrations("gem_envs", "maze")
     assert [registration.spec.id for registration in registrations] == ["maze:Fork-v0", "maze:Fork-v0-long"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempt", "action"),
+    [
+        (FailureKind.LOST, 1, ErrorAction.RETRY),
+        (FailureKind.TIMEOUT, 2, ErrorAction.RETRY),
+        (FailureKind.LOST, 3, None),
+        (FailureKind.RAISED, 1, None),
+    ],
+)
+def test_what_the_machine_did_is_retried(
+    gem_plugin_manager: IsolatedPluginManager, kind: FailureKind, attempt: int, action: ErrorAction | None
+) -> None:
+    gem_plugin_manager.add_plugin("maze", gem_example_mazes.plugin)
+    gem_plugin_manager.enable("maze")
+    error = EnvFailure("maze:Fork-v0", 0, kind, "gone")
+    decided = gem_plugin_manager.decide("gem_env_error", error=error, spec=None, episode=None, attempt=attempt)
+    assert decided is action

@@ -98,9 +98,8 @@ validation:
 
 def _project(name: str, source: Provenance, env_spec: EnvSpec) -> str:
     extra = f"[{env_spec.extra}]" if env_spec.extra else ""
-    own = source.distribution == "gem-core"
-    requirements = [_REQUIRED, f"gem-core{extra if own else ''}=={version('gem-core')}"]
-    requirements += [] if own else [f"{source.distribution}=={source.version}"]
+    core = [] if source.distribution == "gem-core" else [f"gem-core=={version('gem-core')}"]
+    requirements = [_REQUIRED, *core, f"{source.distribution}{extra}=={source.version}"]
     return f"""[build-system]
 requires = ["setuptools>=77"]
 build-backend = "setuptools.build_meta"

@@ -20,7 +20,7 @@ try:
     datasets: Any = importlib.import_module("datasets")
 except ImportError as error:
     raise MissingExtraError(
-        "gem_core.interop needs verifiers 0.3 for this (later releases have no MultiTurnEnv), and Python 3.11 or "
+        "gem_verifiers.exported needs verifiers 0.3 for this (later releases have no MultiTurnEnv), and Python 3.11 or "
         f"newer. Next: {install_line('verifiers')}"
     ) from error
 

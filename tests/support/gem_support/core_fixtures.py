@@ -7,14 +7,16 @@ import importlib.metadata
 import sys
 import textwrap
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import gem_train.rollout  # noqa: F401  - every module that holds the manager is imported before it is replaced
+# Every module that holds the manager is imported before it is replaced.
+import gem_core.advantages.compute  # noqa: F401
+import gem_train.rollout  # noqa: F401
 from gem_core.plugins import GROUP, PluginManager, manager
 from gem_support.waiting import SECONDS
 
@@ -29,19 +31,28 @@ class Site:
         self.folder = folder
         self.modules: list[str] = []
 
-    def add(self, name: str, source: str, *, distribution: str | None = None, version: str = "1.0") -> str:
+    def add(self, name: str, source: str, **declared: Any) -> str:
         """Write a plugin module and the distribution that declares it; returns the module's name."""
         module = f"plugin_{name}_{uuid.uuid4().hex}"
         prologue = "import gem_core\nfrom gem_core import EnvSpec, hookimpl\n"
         (self.folder / f"{module}.py").write_text(prologue + textwrap.dedent(source))
-        return self.declare(name, module, distribution=distribution, version=version)
+        return self.declare(name, module, **declared)
 
-    def declare(self, name: str, module: str, *, distribution: str | None = None, version: str = "1.0") -> str:
+    def declare(
+        self,
+        name: str,
+        module: str,
+        *,
+        distribution: str | None = None,
+        version: str = "1.0",
+        requires: Sequence[str] = (),
+    ) -> str:
         """Write a distribution whose entry point `name` is `module`."""
         distribution = distribution or f"gem-{name}"
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        lines = [f"Name: {distribution}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {module}\n")
         self.modules.append(module)
         importlib.invalidate_caches()
