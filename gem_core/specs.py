@@ -161,6 +161,8 @@ class AdapterSpec(Spec):
     clone: str | None = None
     """The repository, for a framework that is not on a package index and is used from a clone. Then `distribution` is
     the name of the package, and the version comes from the `setup.py` next to the package."""
+    versions: tuple[str, ...] = ()
+    """Further distributions whose versions are recorded with every run, where they are installed."""
 
 
 @dataclass(frozen=True)

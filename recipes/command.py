@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,20 +18,26 @@ CHECK_SEED = 1000
 """The first seed of repeated cells, which no study declares."""
 
 
-def main(study: Study, words: Sequence[str] | None = None) -> None:
-    """Run the command of a study."""
+def main(study: Study, page: Callable[[Path, Path], str], words: Sequence[str] | None = None) -> None:
+    """Run the command of a study.
+
+    Args:
+        study: the declared runs.
+        page: draws the figures from a folder of results into a folder, and returns the page.
+        words: the arguments; by default those of this process.
+    """
     options = parser(study).parse_args(words)
     try:
-        _dispatch(study, options)
+        _dispatch(study, page, options)
     except RecipeError as error:
         sys.exit(f"Error: {error}")
 
 
-def _dispatch(study: Study, options: argparse.Namespace) -> None:
+def _dispatch(study: Study, page: Callable[[Path, Path], str], options: argparse.Namespace) -> None:
     folder = Path(options.results) if options.results else study.results(options.profile)
     if options.write_page:
         (DOCS / "recipes").mkdir(exist_ok=True)
-        (DOCS / "recipes" / f"{study.name}.md").write_text(study.page(folder, DOCS / "img/recipes"))
+        (DOCS / "recipes" / f"{study.name}.md").write_text(page(folder, DOCS / "img/recipes"))
         print(f"Wrote docs/recipes/{study.name}.md")
     elif options.short:
         play_all(study, [study.short], folder)

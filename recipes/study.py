@@ -89,15 +89,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Study:
-    """Declared runs, and the page that their results make."""
+    """Declared runs."""
 
     name: str
     runs: Callable[[str], Sequence[Run]]
     """The runs of the profile `cpu` or `gpu`, in the order in which they are worth their time: seed by seed."""
     short: Run
     """A run of seconds, for tests."""
-    page: Callable[[Path, Path], str]
-    """Draws the figures from a folder of results into a folder, and returns the page."""
     metric: str = "episode/success"
     """What the check of a repeated cell compares: the mean of this metric over the last fifth of a run."""
     player: str = "recipes.training"

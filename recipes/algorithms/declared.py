@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recipes.algorithms.page import METRIC, page
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -148,4 +147,4 @@ def _short() -> Run:
     return Run("rebn", "corridor", 0, settings, WarmStart(("game:Corridor-v0",), 5, 0.6), "short")
 
 
-STUDY = Study("algorithms", _runs, _short(), page, METRIC)
+STUDY = Study("algorithms", _runs, _short(), "episode/return")

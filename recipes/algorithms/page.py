@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from recipes import pages
+from recipes.algorithms.declared import STUDY
 from recipes.figures import Grouped, draw_curves, draw_intervals, draw_profiles, grouped
 from recipes.results import Result, read
 from recipes.statistics import Interval, Scores, difference, improvement, interquartile_mean, mean
 from recipes.study import Run
 
-METRIC = "episode/return"
+METRIC = STUDY.metric
 CELLS = ("reinforce", "rebn", "grpo", "gae", "rloo", "gigpo")
 
 INTRODUCTION = """
@@ -59,8 +60,6 @@ wide.
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.algorithms.declared import STUDY
-
     there = read(results)
     tuning = [run for run in STUDY.runs("cpu") if run.phase == "tuning"]
     by_task = grouped(there, CELLS)

@@ -2,6 +2,7 @@
 
 from recipes.command import main
 from recipes.frameworks.declared import STUDY
+from recipes.frameworks.page import page
 
 if __name__ == "__main__":
-    main(STUDY)
+    main(STUDY, page)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from recipes.frameworks.corridor import DENSE
-from recipes.frameworks.page import page
 from recipes.study import Run, Study, WarmStart
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -45,4 +44,4 @@ def _short() -> Run:
     return Run("trl", "dense-corridor", 0, settings, WarmStart((DENSE,), 5, 0.6), "short")
 
 
-STUDY = Study("frameworks", _runs, _short(), page, player="recipes.frameworks.playing")
+STUDY = Study("frameworks", _runs, _short(), player="recipes.frameworks.playing")

@@ -10,6 +10,7 @@ import numpy as np
 
 from recipes import pages
 from recipes.figures import draw_curves, grouped
+from recipes.frameworks.declared import FRAMEWORKS, STUDY
 from recipes.results import Result, read
 from recipes.statistics import paired_difference
 
@@ -54,8 +55,6 @@ A run in ROLL needs 0.05 to 0.12 s of CPU for a turn, in verl and OpenRLHF 0.006
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.frameworks.declared import FRAMEWORKS, STUDY
-
     there = read(results)
     by_task = grouped(there, FRAMEWORKS)
     parts = pages.beginning("frameworks", "Five frameworks", INTRODUCTION, STUDY.runs("cpu"), there)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recipes.gamma.page import page
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
 
 SEEDS = (0, 1, 2, 3, 4)
@@ -120,4 +119,4 @@ def _short() -> Run:
     return Run("gamma-0.9", "guess50", 0, settings, model, "short")
 
 
-STUDY = Study("gamma", _runs, _short(), page, metric="guesses/all")
+STUDY = Study("gamma", _runs, _short(), metric="guesses/all")

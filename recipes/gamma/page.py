@@ -9,6 +9,7 @@ import numpy as np
 
 from recipes import pages
 from recipes.figures import draw_curves, grouped
+from recipes.gamma.declared import GAMMAS, LEVERS, LONG, STUDY
 from recipes.results import Result, read
 
 METRIC = "guesses/all"
@@ -102,8 +103,6 @@ between the two cells of 600 batches.
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.gamma.declared import GAMMAS, LEVERS, LONG, STUDY
-
     there = read(results)
     discounts = [f"gamma-{gamma:g}" for gamma in sorted(GAMMAS)]
     by_task = grouped(there, [*discounts, *LEVERS, *LONG])

@@ -8,7 +8,6 @@ from typing import Any
 
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
 from recipes.tools.calculation import CALCULATION
-from recipes.tools.page import page
 
 SEEDS = (0, 1, 2, 3, 4)
 MODULE = "recipes.tools.calculation"
@@ -73,4 +72,4 @@ def _short() -> Run:
     return Run("tool", "calculation", 0, settings, model, "short", evaluate=True)
 
 
-STUDY = Study("tools", _runs, _short(), page)
+STUDY = Study("tools", _runs, _short())

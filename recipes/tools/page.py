@@ -11,6 +11,7 @@ from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
 from recipes.statistics import difference
+from recipes.tools.declared import CELLS, STUDY
 
 SUCCESS = "eval_episode/success"
 CALLS = "tool/calls"
@@ -29,8 +30,6 @@ question is not the answer. So training without it has nothing to strengthen, an
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.tools.declared import CELLS, STUDY
-
     there = read(results)
     by_task = grouped(there, [*CELLS])
     parts = pages.beginning("tools", "Tools", INTRODUCTION, STUDY.runs("cpu"), there)

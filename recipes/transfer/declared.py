@@ -7,7 +7,6 @@ from typing import Any
 
 from recipes.study import PAPER, TINY, Run, Study, WarmStart
 from recipes.transfer.environments import PLAYED, TRAINED, corridor
-from recipes.transfer.page import page
 
 SEEDS = (0, 1, 2, 3, 4)
 CELLS: Mapping[str, tuple[int, ...]] = {f"length-{length}": (length,) for length in TRAINED} | {"mixed": TRAINED}
@@ -66,4 +65,4 @@ def _short() -> Run:
     )
 
 
-STUDY = Study("transfer", _runs, _short(), page)
+STUDY = Study("transfer", _runs, _short())

@@ -11,6 +11,8 @@ from recipes import pages
 from recipes.figures import draw_curves, grouped
 from recipes.results import Result, read
 from recipes.statistics import difference
+from recipes.transfer.declared import CELLS, STUDY
+from recipes.transfer.environments import PLAYED, corridor
 
 INTRODUCTION = """
 What does training on one size of a task bring for the others, and does a mixture bring as much on each of them, as in
@@ -22,8 +24,6 @@ Only sizes are compared; other families of tasks are not. `recipes/transfer/decl
 
 def page(results: Path, figures: Path) -> str:
     """Draw the figures, and return the page."""
-    from recipes.transfer.declared import CELLS, STUDY
-
     there = read(results)
     by_task = grouped(there, [*CELLS])
     parts = pages.beginning("transfer", "Transfer and mixtures", INTRODUCTION, STUDY.runs("cpu"), there)
@@ -51,14 +51,10 @@ def _table(cells: Mapping[str, Sequence[Result]]) -> str:
 
 
 def _played(cells: Mapping[str, Sequence[Result]]) -> list[int]:
-    from recipes.transfer.environments import PLAYED
-
     return [one for one in PLAYED if all(_name(one) in run.after for runs in cells.values() for run in runs)]
 
 
 def _name(length: int) -> str:
-    from recipes.transfer.environments import corridor
-
     return f"eval_env/{corridor(length)}/success"
 
 

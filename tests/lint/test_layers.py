@@ -1,73 +1,110 @@
-"""No module imports in a circle, and the linter refuses an import against the layers however it is written."""
+"""No module imports in a circle, the core is built in layers, and what CPU runs swap stays apart."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import grimp
 import pytest
-import tomllib
+from declared import Tree
+
+from gem_support.imports import against_layers, circles, graph_of
 
 ROOT = Path(__file__).parents[2]
-PACKAGES: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
-LINT = "from importlinter.cli import lint_imports_command as main; main()"
-UPWARD = "from gem_train.rollout import recorder"
+TREE = Tree(ROOT)
+FOLDERS = [*(package.path for package in TREE.packages.values()), ROOT / "recipes"]
+LAYERS = [
+    "__main__",
+    "cli",
+    "vector | tools | wrappers | advantages",
+    "registry",
+    "plugins",
+    "builtin",
+    "hookspecs",
+    "versions : env : match : match_env : tool : specs : episode : turn_batch : update : errors : failures : seeding : "
+    "interrupts : waiting : controls : installation : arguments : partner : picture : upstream",
+]
+"""Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
+MOST_LINES = 11_000
 
 
-def circles(graph: grimp.ImportGraph) -> list[str]:
-    """One chain of imports per import that closes a circle."""
-    chains = (
-        graph.find_shortest_chain(imported, module)
-        for module in sorted(graph.modules)
-        for imported in sorted(graph.find_modules_directly_imported_by(module))
-    )
-    return [" -> ".join((chain[-1], *chain)) for chain in chains if chain]
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_no_module_imports_in_a_circle(folder: Path) -> None:
+    assert circles(graph_of([folder], TREE.is_data)) == []
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_module_imports_in_a_circle(package: str) -> None:
-    # import-linter's `acyclic_siblings` compares siblings only; this also sees a package and a module inside it.
-    assert circles(grimp.build_graph(package, cache_dir=None)) == []
+def test_the_core_is_built_in_layers() -> None:
+    assert against_layers(ROOT / "gem_core", LAYERS) == []
 
 
-def test_a_circle_through_a_function_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "gem_lint_circle"
-    package.mkdir()
-    (package / "__init__.py").write_text("from gem_lint_circle import part\n")
-    (package / "part.py").write_text("def load():\n    from gem_lint_circle import value\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    found = circles(grimp.build_graph("gem_lint_circle", cache_dir=None))
-    assert "gem_lint_circle -> gem_lint_circle.part -> gem_lint_circle" in found
+def test_the_core_stays_small() -> None:
+    lines = sum(len(file.read_text().splitlines()) for file in (ROOT / "gem_core").rglob("*.py"))
+    assert lines <= MOST_LINES, f"gem_core has {lines} lines; what not everybody needs belongs into a package"
+
+
+def test_what_is_swapped_for_one_framework_imports_nothing_of_another() -> None:
+    """In a package for tests, each folder is for one framework."""
+    for package in TREE.packages.values():
+        if package.layer == "private":
+            graph = graph_of([package.path], TREE.is_data)
+            folders = {path.parent.name for path in package.path.glob("*/__init__.py")}
+            for module, imported in graph.items():
+                own = {*module.split(".")[1:2]} & folders
+                foreign = {name for name in imported if {*name.split(".")[1:2]} & (folders - own)}
+                assert not (own and foreign), f"{module} imports {foreign}"
+
+
+def write(folder: Path, **modules: str) -> Path:
+    """A package with these modules."""
+    folder.mkdir()
+    for name, text in {"__init__": "", **modules}.items():
+        (folder / f"{name}.py").write_text(f"{text}\n")
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("module", "source"),
+    "text",
     [
-        ("specs", UPWARD),
-        ("specs", f"def load():\n    {UPWARD}"),
-        ("specs", f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {UPWARD}"),
-        ("vector/base", "from gem_core.tools import toolbox"),  # a neighbor in the same layer
-        ("registry", "def load():\n    from gem_testing import play"),
+        "import gem_circle",
+        "def load():\n    from gem_circle import value",
+        "if TYPE_CHECKING:\n    from gem_circle import Kind",
+        "from . import value",
+        "import importlib\nimportlib.import_module('gem_circle')",
     ],
 )
-def test_an_import_against_the_layers_is_refused(tmp_path: Path, module: str, source: str) -> None:
-    shutil.copytree(ROOT / "gem_core", tmp_path / "gem_core", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    file = tmp_path / "gem_core" / f"{module}.py"
-    file.write_text(f"{file.read_text()}\n{source}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", LINT, "--no-cache", "--contract", "layers"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 1
-    importer = f"gem_core.{module.replace('/', '.')}"
-    imported = f"gem_core.{source.partition('from gem_core.')[2].split()[0]}"
-    assert f"- {importer} -> {imported}" in done.stdout
+def test_a_circle_is_found(text: str, tmp_path: Path) -> None:
+    package = write(tmp_path / "gem_circle", __init__="from gem_circle.part import value", part=text)
+    assert "gem_circle -> gem_circle.part -> gem_circle" in circles(graph_of([package]))
+
+
+def test_a_longer_circle_is_found_and_others_are_not(tmp_path: Path) -> None:
+    modules = {
+        "a": "from gem_circle import b",
+        "b": "from gem_circle.c import x",
+        "c": "import gem_circle.a",
+        "d": "import a",
+    }
+    found = circles(graph_of([write(tmp_path / "gem_circle", **modules)]))
+    assert len(found) == 3
+    assert "gem_circle.a -> gem_circle.b -> gem_circle.c -> gem_circle.a" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("from gem_layered import low, twin", []),
+        ("from gem_layered import other", ["gem_layered.mid -> gem_layered.other"]),
+        ("def load():\n    from gem_layered import high", ["gem_layered.mid -> gem_layered.high"]),
+        ("if TYPE_CHECKING:\n    from gem_layered.high import Kind", ["gem_layered.mid -> gem_layered.high"]),
+    ],
+)
+def test_an_import_against_the_layers_is_found(text: str, wrong: list[str], tmp_path: Path) -> None:
+    modules = {
+        "high": "import gem_layered.mid",
+        "other": "",
+        "twin": "import gem_layered.low",
+        "low": "import gem_layered.twin",
+    }
+    package = write(tmp_path / "gem_layered", **modules, mid=text)
+    assert against_layers(package, ["high", "mid | other", "twin : low"]) == wrong
+    assert against_layers(package, ["high", "mid | other", "twin"]) == ["low is in no layer", *wrong]
+    assert against_layers(package, ["high", "mid | other", "*"]) == wrong

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gem_scaffold.project import Project
-
 LONGEST = "a-name-as-long-as-a-name-may-be"[:30]
 
 
@@ -22,7 +20,7 @@ def check(folder: Path, *command: str) -> None:
     ("kind", "name"), [("plugin", LONGEST), ("env", "maze"), ("tool", "maze"), ("estimator", "maze")]
 )
 def test_a_new_distribution_is_clean(kind: str, name: str, tmp_path: Path) -> None:
-    Project(kind, name).write(tmp_path)
+    check(tmp_path, "gem_core", "new", kind, name)
     check(tmp_path, "ruff", "check")
     check(tmp_path, "ruff", "format", "--check")
     if kind == "plugin":  # it has the files of all kinds

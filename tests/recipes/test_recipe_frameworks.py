@@ -16,6 +16,7 @@ from gem_support.waiting import wait_until
 from recipes.command import main
 from recipes.frameworks.corridor import DENSE, NEARER
 from recipes.frameworks.declared import FRAMEWORKS, STUDY
+from recipes.frameworks.page import page
 from recipes.frameworks.programs import ROOT, python_of, run
 from recipes.results import RecipeError, declared, read
 
@@ -32,7 +33,7 @@ def only_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("only_this_environment")
 def test_a_short_run_leaves_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # warm-started weights are kept under the current folder
-    main(STUDY, ["--short", "--results", str(tmp_path / "results")])
+    main(STUDY, page, ["--short", "--results", str(tmp_path / "results")])
     (result,) = read(tmp_path / "results", phase="short")
     assert result.run == declared(STUDY.short)
     assert result.updates == len(result.curves["episode/success"]) == 2
@@ -104,7 +105,7 @@ def test_the_newest_environment_is_taken(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_profile_without_runs_is_named() -> None:
     with pytest.raises(SystemExit, match="frameworks has no runs for the profile gpu"):
-        main(STUDY, ["--profile", "gpu"])
+        main(STUDY, page, ["--profile", "gpu"])
 
 
 def test_each_step_of_the_dense_corridor_pays() -> None:

@@ -12,6 +12,7 @@ import pytest
 from gem_core import make
 from recipes.actions import OtherAnswers
 from recipes.algorithms.declared import CHOSEN, RATES, STUDY, TASKS
+from recipes.algorithms.page import page
 from recipes.command import main
 from recipes.frameworks.declared import STUDY as FRAMEWORKS
 from recipes.gamma.declared import STUDY as GAMMA
@@ -165,9 +166,9 @@ def test_names_of_runs_are_unique_and_committed_results_are_those_of_declared_ru
 
 def test_a_selection_without_runs_says_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"no run has task \['nowhere'\]\. Tasks: coin_flip, corridor"):
-        main(STUDY, ["--list", "--task", "nowhere", "--results", str(tmp_path)])
+        main(STUDY, page, ["--list", "--task", "nowhere", "--results", str(tmp_path)])
 
 
 def test_a_cell_without_runs_cannot_be_compared(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="an interval needs three"):
-        main(STUDY, ["--repeat", "corridor/rebn", "--results", str(tmp_path)])
+        main(STUDY, page, ["--repeat", "corridor/rebn", "--results", str(tmp_path)])

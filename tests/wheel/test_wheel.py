@@ -20,7 +20,9 @@ from gem_core.installation import install_line
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SOURCES = {Path(path).name: ROOT / path for path in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}
+SOURCES = {
+    path.name: path for glob in ("gem_core", "adapters/*/gem_*", "plugins/*/gem_*") for path in sorted(ROOT.glob(glob))
+}
 EXTRAS = sorted(PROJECT["project"]["optional-dependencies"])
 INSTALLED = Path(gem_core.__file__).parents[1]
 

@@ -20,6 +20,7 @@ OAT = AdapterSpec(
     # The build of flash attention imports torch, in the version that Oat's vLLM brings.
     before=("vllm==0.8.4", "--no-build-isolation flash-attn==2.7.4.post1"),
     python="3.10",  # the last version of Launchpad and Plasma
+    versions=("torch", "transformers", "vllm", "deepspeed"),
 )
 
 

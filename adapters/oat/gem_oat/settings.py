@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
+from gem_oat.plugin import OAT
 from gem_train.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
 
 
@@ -13,6 +14,7 @@ from gem_train.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
 class GemSettings(RunSettings):
     """`RunSettings` as flags of Oat. Oat's learner has one advantage per row, so a row is a turn."""
 
+    adapter = OAT
     prefix: ClassVar[str] = "--"
     separator: ClassVar[str] = " "
     refused: ClassVar[Mapping[str, str]] = {

@@ -19,6 +19,7 @@ OPENRLHF = AdapterSpec(
     extra="openrlhf",
     # The build of flash attention imports torch, in the version that OpenRLHF's vLLM brings.
     before=("vllm==0.29.0", "--no-build-isolation flash-attn==2.8.3"),
+    versions=("torch", "transformers", "vllm", "deepspeed", "ray"),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
+from gem_openrlhf.plugin import OPENRLHF
 from gem_train.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunSettings, json_object
 
 
@@ -15,6 +16,7 @@ from gem_train.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunS
 class GemSettings(RunSettings):
     """The settings from the flags `--gem.*`; `python -m gem_openrlhf --help` explains each."""
 
+    adapter = OPENRLHF
     prefix: ClassVar[str] = "--gem."
     separator: ClassVar[str] = " "
     owned: ClassVar[Mapping[str, str]] = {"gamma": "--algo.advantage.gamma", "lam": "--algo.advantage.lambd"}

@@ -11,7 +11,12 @@ GEM_PLUGIN_API = ">=1,<2"
 
 # `adapters/roll/tests/test_contract.py` checks one commit of 0.3.0; 0.4 may change what the adapter uses.
 ROLL = AdapterSpec(
-    "roll", "gem_roll", distribution="roll", supported=">=0.3,<0.4", clone="https://github.com/alibaba/ROLL"
+    "roll",
+    "gem_roll",
+    distribution="roll",
+    supported=">=0.3,<0.4",
+    clone="https://github.com/alibaba/ROLL",
+    versions=("torch", "transformers", "vllm", "deepspeed", "ray"),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from gem_roll.plugin import ROLL
 from gem_train.settings import (
     CORRECTION_SETTINGS,
     FILTER_SETTINGS,
@@ -24,6 +25,7 @@ Mode = Literal["train", "val"]
 class GemSettings(RunSettings):
     """`RunSettings`, with ROLL's own setting for the discount."""
 
+    adapter = ROLL
     prefix: ClassVar[str] = "gem."
     owned: ClassVar[Mapping[str, str]] = {"gamma": "step_reward_gamma"}
     refused: ClassVar[Mapping[str, str]] = {

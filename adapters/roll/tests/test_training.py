@@ -361,6 +361,7 @@ def test_records_have_the_numbers_of_the_loss(
     records = open_records(run.folder / "records")
     episodes = assert_whole_run(records, "roll", updates)
     assert records.settings["roll"]["max_steps"] == updates
+    assert records.versions["roll"].startswith("0.3.")
     assert all(one.summary.update == one.episode.slot // tasks + 1 for one in episodes)
     recorded = [turn for one in episodes for turn in turns_in_record(one)]
     assert_same_numbers(recorded, turns_in_loss(run.folder), passes=passes, within=1e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gem_train.rollout import EpisodeSummary, episode_metrics
-from gem_train.settings import RowKind
+from gem_train.rows import RowKind
 
 
 def rollout_metrics(episodes: Sequence[EpisodeSummary], dropped: int, version: int | None = None) -> dict[str, float]:

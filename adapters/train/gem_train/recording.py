@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,10 +13,9 @@ from numpy.typing import NDArray
 
 from gem_core.plugins import manager
 from gem_train.records import RunRecorder, Update
+from gem_train.run_versions import versions_of
 from gem_train.settings import RunSettings
 from gem_train.turn_table import FloatArray, TurnTable
-
-_DISTRIBUTIONS = ("gem-core", "torch", "transformers", "vllm", "trl", "verl", "openrlhf", "oat-llm", "ray")
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +51,11 @@ def record(settings: RunSettings, tokenizer: Any = None) -> None:
     if _current is None:
         detail = cast("Literal['summary', 'full']", settings.record)
         recorder = RunRecorder(
-            folder.resolve(), settings=described, versions=_versions(), detail=detail, share=settings.record_share
+            folder.resolve(),
+            settings=described,
+            versions=versions_of(settings.adapter),
+            detail=detail,
+            share=settings.record_share,
         )
         manager.register(recorder)
         _current = _Recording(described, folder.resolve(), recorder)
@@ -127,13 +129,3 @@ def report_update(
             ranks=ranks,
         )
         manager.notify("gem_update", update=update)
-
-
-def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in _DISTRIBUTIONS:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

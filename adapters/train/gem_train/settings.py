@@ -25,6 +25,7 @@ from gem_core.errors import MissingExtraError, SettingsError, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, spec
+from gem_core.specs import AdapterSpec
 from gem_core.vector import make_vec, share_slots, weights_of
 from gem_train.corrections import Correction, CorrectionKind, Unit
 from gem_train.records import Detail
@@ -74,6 +75,8 @@ class RunSettings:
     """The framework's own name of a setting, by our name: users set the framework's setting, and ours follows."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The settings that cannot work with the framework, each with the reason; they keep their defaults."""
+    adapter: ClassVar[AdapterSpec | None] = None
+    """The registration of the adapter: the versions that it names are recorded with the run."""
 
     env: list[str] = setting([], "Environment ids to train on; `gem-core list` shows all.")
     env_weights: list[float] = setting(

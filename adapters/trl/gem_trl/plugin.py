@@ -10,7 +10,14 @@ from gem_core.specs import AdapterSpec
 GEM_PLUGIN_API = ">=1,<2"
 
 # 1.16 is the first release tested; 2.0 may change the internals that `adapters/trl/tests/test_contract.py` checks.
-TRL = AdapterSpec("trl", "gem_trl", distribution="trl", supported=">=1.16,<2", extra="trl")
+TRL = AdapterSpec(
+    "trl",
+    "gem_trl",
+    distribution="trl",
+    supported=">=1.16,<2",
+    extra="trl",
+    versions=("torch", "transformers", "vllm"),
+)
 
 
 @hookimpl

@@ -9,12 +9,14 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from gem_train.settings import Count, RunSettings, setting
+from gem_trl.plugin import TRL
 
 
 @dataclass(kw_only=True)
 class GemSettings(RunSettings):
     """`RunSettings`, with TRL's names for TRL's own settings."""
 
+    adapter = TRL
     owned: ClassVar[Mapping[str, str]] = {"max_concurrent": "per_device_train_batch_size"}
 
     seed: int = setting(42, RunSettings.declared()["seed"].metadata["help"])  # TRL's default

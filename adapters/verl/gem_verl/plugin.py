@@ -11,7 +11,14 @@ GEM_PLUGIN_API = ">=1,<2"
 
 # 0.9 is the first release whose default trainer takes several rows per episode. `adapters/verl/tests/test_contract.py`
 # checks the internals that the adapter uses; 0.10 may change them.
-VERL = AdapterSpec("verl", "gem_verl", distribution="verl", supported=">=0.9,<0.10", extra="verl")
+VERL = AdapterSpec(
+    "verl",
+    "gem_verl",
+    distribution="verl",
+    supported=">=0.9,<0.10",
+    extra="verl",
+    versions=("torch", "transformers", "vllm", "ray"),
+)
 
 
 @hookimpl

@@ -14,6 +14,7 @@ from gem_train.settings import (
     read_section,
     setting,
 )
+from gem_verl.plugin import VERL
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 class GemSettings(RunSettings):
     """`RunSettings`, with verl's names for verl's own settings."""
 
+    adapter = VERL
     prefix: ClassVar[str] = "gem."
     owned: ClassVar[Mapping[str, str]] = {
         "advantage": "algorithm.adv_estimator",

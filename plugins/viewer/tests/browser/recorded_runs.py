@@ -1,18 +1,32 @@
-"""Runs of the five frameworks, as their adapters' tests recorded them, in one page. By `nox -s recorded`."""
+"""Runs of all frameworks, as their adapters' tests recorded them, in one page. By `nox -s recorded`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 from gem_train.records import open_records
 from gem_viewer.page import write_page
 
-FOLDER = Path(os.environ.get("GEM_RECORDED_RUNS", Path(__file__).parents[4] / ".nox" / "recorded"))
-NEEDED = ["trl", "verl", "openrlhf", "oat", *(["roll"] if "ROLL_HOME" in os.environ else [])]
+ROOT = Path(__file__).parents[4]
+FOLDER = Path(os.environ.get("GEM_RECORDED_RUNS", ROOT / ".nox" / "recorded-runs"))
+
+
+def needed() -> Iterator[str]:
+    """The adapters whose sessions leave a run here, which some do only with a clone of their framework."""
+    for file in sorted(ROOT.glob("adapters/*/gem_*/plugin.py")):
+        name = file.parents[1].name
+        session = tomllib.loads((file.parents[1] / "sessions.toml").read_text())[name]
+        if session.get("clone", "PATH") in os.environ:
+            yield name
+
+
+NEEDED = [*needed()]
 
 
 @pytest.fixture(scope="module")
