@@ -165,10 +165,10 @@ def known_distributions() -> set[str]:
 
 @cache
 def sessions() -> set[str]:
-    """Names of nox sessions: functions of the noxfile, and tables of each sessions.toml."""
+    """Names of nox sessions: functions of the noxfile, and tables of each package.toml."""
     functions = [one for one in ast.parse((ROOT / "noxfile.py").read_text()).body if isinstance(one, ast.FunctionDef)]
     named = {one.name for one in functions if any("nox.session" in ast.unparse(mark) for mark in one.decorator_list)}
-    files = [tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/sessions.toml")]
+    files = [tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/package.toml")]
     return named | {name for file in files for name, table in file.items() if isinstance(table, dict)}
 
 
