@@ -3,8 +3,8 @@
 # ///
 """Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` runs all tests.
 
-uv makes each session's environment in `.nox/`, from its own cache. A package that needs one of its own has its sessions in
-its `package.toml`, a table each (`Session` has the keys). `core` and `plugins` test the others.
+uv makes each session's environment in `.nox/`, from its own cache. A package that needs one of its own has sessions in its
+`package.toml`, a table each (`Session` has the keys). `core` and `plugins` test the others.
 """
 
 from __future__ import annotations
