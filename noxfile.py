@@ -3,13 +3,14 @@
 # ///
 """Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` runs all tests.
 
-uv makes each session's environment in `.nox/`, from its own cache. A package that needs one of its own has sessions in its
-`package.toml`, a table each (`Session` has the keys). `core` and `plugins` test the others.
+uv makes each session's environment in `.nox/`, from its own cache. A package that needs one of its own has sessions
+in its `package.toml`, a table each (`Session` has the keys). `core` and `plugins` test the others.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -146,7 +147,7 @@ def learn(session: nox.Session) -> None:
 
 @nox.session(python=False)
 def tests(session: nox.Session) -> None:
-    """Everything that must pass before a change lands, up to three sessions at a time.
+    """Everything that must pass before a change lands, up to three sessions at a time; `-- --list` prints their names.
 
     Python 3.12 and 3.13 have shown no fault of the core that 3.10, 3.11 and `newest` miss, nor other Pythons one of a
     plugin that the type checker, which assumes 3.10, or `test_import.py` misses. GitHub's workflow runs all on 3.13.
@@ -159,7 +160,8 @@ def tests(session: nox.Session) -> None:
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
     recording = {name for name, one in SESSIONS.items() if one.folder.parent.name == "adapters"}
     last = {name: recording for name, one in SESSIONS.items() if one.last}
-    side_by_side(session, sorted({*minutes} - missing, key=lambda name: (name in last, -minutes[name])), last)
+    names = sorted({*minutes} - missing, key=lambda name: (name in last, -minutes[name]))
+    side_by_side(session, names, last) if "--list" not in session.posargs else print(json.dumps(names))
 
 
 @nox.session(python=PYTHON)
@@ -236,9 +238,8 @@ def install(
     pip = ["--quiet", "-c", str(pins)]
     for step in steps:
         session.install(*pip, *step, env=UV)
-    named = [word for group in groups for word in ("--group", group)]
     what = [f"{project}[{','.join(extras)}]"] if project else ["-e", f".[{','.join(extras)}]"]
-    session.install(*pip, *named, *what, "-e", "tests/support", env=UV)
+    session.install(*pip, *(f"--group={one}" for one in groups), *what, "-e", "tests/support", env=UV)
     for packages in Path(session.virtualenv.location).glob("lib/python*/site-packages"):
         packages.joinpath("rarer_collections.pth").write_text(RARER_COLLECTIONS)
 
@@ -271,7 +272,7 @@ def need_programs(session: nox.Session, debian: dict[str, str]) -> None:
             for command in (["update"], ["install", "-y", "--no-install-recommends", *packages.split()]):
                 session.run("apt-get", *wait, *command, external=True, silent=True, success_codes=range(256))
         if not shutil.which(program):
-            session.skip(f"no {program} here; install it, for example with apt-get install {packages}")
+            session.skip(f"no {program} here. Next: apt-get install {packages}")
 
 
 def add_npm(session: nox.Session, npm: dict[str, str]) -> None:

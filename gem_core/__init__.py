@@ -16,7 +16,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gem_core._moved import MovedFinder
+from gem_core.upstream import MovedFinder, no_attribute
 
 if TYPE_CHECKING:
     __version__: str
@@ -104,8 +104,6 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != full_name:
             raise
-    from gem_core.upstream import no_attribute
-
     raise no_attribute("gem_core", name)
 
 

@@ -1,45 +1,61 @@
-"""Names that gem-llm has and this project has under another name, for the errors about names that do not exist.
+"""Names that a module does not have: what other packages say of them, by entry points, so that the core knows none.
 
-`gem_compat` has all of them; plugins/compat/README.md has the whole table.
+| group | entry point |
+| --- | --- |
+| `gem_core.hints` | a table: module -> name -> what to use instead |
+| `gem_core.moved` | a module that was part of `gem_core` under the entry point's name; it answers with a warning |
 """
 
 from __future__ import annotations
 
-_NAMES = {
-    "gem_compat": {"multiagent": "Use gem_core.Match, whose agents each have an episode of their own"},
-    "gem_core": {
-        "print_envs": "Use `gem-core list`, or gem_compat.print_envs()",
-        "core": "Use gem_core.Env, and gem_core.Wrapper for EnvWrapper",
-        "envs": "Use gem_core.make(id), gem_core.register and gem_core.spec",
-        "multiagent": "Use gem_core.Match, whose agents each have an episode of their own",
-        "utils": "Use gem_compat.utils",
-    },
-    "gem_core.wrappers": {
-        "wrapper_factory": "Use ToolEnv, ObservationHistory and EpisodeStatistics with functools.partial, or "
-        "get_wrapper_fns of gem_compat.wrappers.wrapper_factory",
-        "ObservationWrapper": "Use ObservationHistory(env, mode, last=..., tokenizer=...)",
-        "EpisodeTrackingWrapper": "Use EpisodeStatistics(env)",
-    },
-    "gem_core.tools": {
-        "ToolEnvWrapper": "Use ToolEnv(env, tools)",
-        "tool_env_wrapper": "Use gem_core.tools.ToolEnv(env, tools)",
-        "base_tool": "Use gem_core.tools.Tool, or gem_core.tools.FunctionTool for a function of yours",
-        "python_code_tool": "Use gem_core.make_tool('python:Interpreter')",
-        "search_tool": "Use gem_core.make_tool('search:Passages')",
-        "mcp_tool": "Use gem_core.make_tool('mcp:Servers', servers=...)",
-    },
-    "gem_core.vector": {
-        "AutoresetMode": "Use Autoreset",
-        "AsyncVectorEnv": "Use make_vec(..., backend='thread')",
-        "async_vector_env": "Use gem_core.make_vec(..., backend='thread')",
-        "sync_vector_env": "Use gem_core.make_vec(...)",
-        "vector_env": "Use gem_core.vector.VectorEnv and gem_core.vector.Autoreset",
-    },
-}
+import functools
+import importlib
+import sys
+import warnings
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_MOVED = {"rollout", "records", "training", "testing", "compat", "interop"}
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
-    """The error about a name that a module does not have, with what to use for one of upstream's."""
-    instead = _NAMES[module].get(name)
+    """The error about a name that a module does not have, with what to use instead if that is known."""
+    hints = [] if name.startswith("_") else [entry.load() for entry in _entry_points("gem_core.hints")]
+    instead = next((table[module][name] for table in hints if name in table.get(module, {})), None)
     hint = f". {instead}; see plugins/compat/README.md" if instead else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+
+class MovedFinder:
+    """Finds modules that have moved by their old names."""
+
+    @staticmethod
+    def find_spec(fullname: str, *_: Any) -> ModuleSpec | None:
+        """The module under its old name, or `None` for any other name."""
+        package, _, name = fullname.partition(".")
+        head, _, rest = name.partition(".")
+        if package != "gem_core" or head not in _MOVED:
+            return None
+        new = next((entry.value for entry in _entry_points("gem_core.moved") if entry.name == head), None)
+        return ModuleSpec(fullname, _MovedLoader(f"{new}.{rest}".rstrip("."))) if new else None
+
+
+class _MovedLoader:
+    def __init__(self, new: str) -> None:
+        self.new = new
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Python's own, which `exec_module` replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the new module in the place of the old."""
+        warnings.warn(f"{module.__name__} is now {self.new}", FutureWarning, stacklevel=2)
+        sys.modules[module.__name__] = importlib.import_module(self.new)
+
+
+@functools.cache
+def _entry_points(group: str) -> tuple[Any, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=group))

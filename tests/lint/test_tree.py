@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from declared import Tree, distributions_of
+from declared import Package, Tree, distributions_of
 
 ROOT = Path(__file__).parents[2]
 TREE = Tree(ROOT)
@@ -50,6 +50,16 @@ def test_names_are_found() -> None:
         assert [*named(f"\n{text}")], text
     for text in (f"{package.name}s", f"{folder}s", f"{framework} in a sentence", f"- {framework}s"):
         assert not [*named(text)], text
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_a_package_is_a_folder_as_the_scaffold_writes_it(package: Package) -> None:
+    assert package.name == f"gem_{package.folder.name}"
+    assert not [
+        file
+        for file in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed")
+        if not (package.folder / file).is_file()
+    ]
 
 
 def test_the_wheel_has_every_package() -> None:
