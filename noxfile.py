@@ -3,8 +3,8 @@
 # ///
 """Two commands do everything: `nox -s learn` trains an agent on the CPU, `nox -s tests` runs all tests.
 
-uv makes each session's environment in `.nox/`, from its own cache. Sessions of a package stand in its folder, in
-`sessions.toml`, a table each (`Session` has the keys). Packages without one are tested by `core` and `plugins`.
+uv makes each session's environment in `.nox/`, from its own cache. A package that needs one of its own has sessions in its
+`package.toml`, a table each (`Session` has the keys). `core` and `plugins` test the others.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ PYTHON, PYTHONS = "3.11", ["3.10", "3.11", "3.12", "3.13"]
 EXAMPLE = "trl"  # the session with whose environment README's first command trains, and the types are checked
 # pyenv's Pythons come last on the PATH.
 os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, Path.home().glob(".pyenv/versions/3.*/bin"))])
-# uv reads none of pip's settings: a local folder of wheels is handed on. Without one, uv takes PyTorch's CPU builds,
-# as a CUDA build has several GB.
-WHEELS = os.environ.get("PIP_FIND_LINKS")
-UV = {"UV_FIND_LINKS": WHEELS} if WHEELS else {"UV_TORCH_BACKEND": "cpu"}
+# uv reads none of pip's settings. Without a local folder of wheels it takes PyTorch's CPU builds; CUDA's are large.
+UV = {"UV_FIND_LINKS": folder} if (folder := os.environ.get("PIP_FIND_LINKS")) else {"UV_TORCH_BACKEND": "cpu"}
 TORCH = "torch==2.13.0"  # installed first: the local build sorts higher than PyPI's
 # With Python's own thresholds, garbage collections while modules are imported take 3 % of the CPU time of the tests,
 # and 8 % of an import of verl.
@@ -54,7 +52,7 @@ INTERRUPT_SECONDS = 20  # after Ctrl-C tests end the processes that they started
 
 @dataclass
 class Session:
-    """A table of a `sessions.toml`.
+    """A table of a `package.toml`.
 
     Attributes:
         name, folder: of the session, and of its package.
@@ -115,7 +113,7 @@ class Session:
 
 
 FILES = {
-    file.parent: load_toml(file) for file in sorted([*HERE.glob("*/sessions.toml"), *HERE.glob("*/*/sessions.toml")])
+    file.parent: load_toml(file) for file in sorted([*HERE.glob("*/package.toml"), *HERE.glob("*/*/package.toml")])
 }
 SESSIONS = {
     name: Session(name, folder, **table)
@@ -128,15 +126,13 @@ ELSEWHERE = [test for one in SESSIONS.values() for test in one.tests]
 PLUGINS = [path.relative_to(HERE) for path in sorted(HERE.glob("plugins/*"))]
 SHARED = [path for path in PLUGINS if (path / "tests").exists() and str(path / "tests") not in ELSEWHERE]
 EXTRAS = load_toml("pyproject.toml")["project"]["optional-dependencies"]
-# The extras of the shared environment: those that a `sessions.toml` names, or the one with the folder's name.
+# The extras of the shared environment: those that a `package.toml` names, or the one with the folder's name.
 ENVIRONMENTS = [
     extra
     for path in PLUGINS
     for extra in FILES.get(HERE / path, {}).get("shared", [path.name.replace("_", "-")] * (path in SHARED))
     if extra in EXTRAS
 ]
-
-
 # The environment of the core and of most plugins.
 COMMON = Session("common", HERE, "", constraints="core.txt", shared=True, groups=["test", "tokenizers", "servers"])
 
@@ -152,12 +148,12 @@ def learn(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Everything that must pass before a change lands, up to three sessions at a time.
 
-    Python 3.12 has passed whenever both neighbors passed. No fault is on record that a test of the core found on 3.13
-    alone, so `newest` has what depends most on the release. Plugins have had no fault on 3.10 or 3.13 that the type
-    checker, which assumes 3.10, or `test_import.py` misses. GitHub's workflow runs all of these tests on 3.13.
+    Python 3.12 and 3.13 have shown no fault of the core that 3.10, 3.11 and `newest` miss, nor other Pythons one of a
+    plugin that the type checker, which assumes 3.10, or `test_import.py` misses. GitHub's workflow runs all on 3.13.
     """
     minutes = {"plugins-3.11": 7.0, "core-3.11": 6.0, "core-3.10": 4.0, "lint": 2.0, "wheel": 0.5}
-    missing = {f"core-{one}" for one in PYTHONS if one != PYTHON and not shutil.which(f"python{one}")}
+    pythons = {"core-3.10": "3.10"} | {name: one.python for name, one in SESSIONS.items()}
+    missing = {name for name, one in pythons.items() if one != PYTHON and not shutil.which(f"python{one}")}
     minutes |= {name: one.minutes for name, one in SESSIONS.items() if one.minutes is not None}
     os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded-runs")  # where the adapters' tests leave their runs
     shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
@@ -201,7 +197,7 @@ def wheel(session: nox.Session) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), external=True, env=UV)
     project = str(next(folder.glob("*.whl")))
-    install(session, HERE / "constraints" / "core.txt", ENVIRONMENTS, ["test"], project=project)
+    install(session, HERE / "constraints" / "core.txt", ENVIRONMENTS, ["test", "wheel"], project=project)
     # With -P and without the root's conftest.py, the source tree is not on the path.
     run(session, "-P", "-m", "pytest", "--confcutdir=tests/wheel", "tests/wheel", *session.posargs)
 

@@ -173,7 +173,7 @@ def _graded(
     for index, (answer, gold) in enumerate((first, *pairs)):
         action = f"\\boxed{{{answer}}}"
         for env, taken in zip(envs, times, strict=False):
-            env.reset(index=index)
+            env.reset(row=index)
             taken.append(_milliseconds(env.step, action))
         if upstream is not None:
             times[2].append(_milliseconds(upstream, action, gold, False, 1.0, 0.0))

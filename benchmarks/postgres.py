@@ -70,7 +70,7 @@ def memory(processes: list[int]) -> float:
 def play(env: Env) -> tuple[float, float, float, float]:
     """An episode; the seconds of its start, of a call, of its end, and its reward."""
     began = time.perf_counter()
-    env.reset(task=TASK)
+    env.reset(data_index=TASK)
     opened = time.perf_counter()
     for statement in env.unwrapped.tasks[TASK].solution:  # pyright: ignore[reportAttributeAccessIssue]
         env.step(call(statement))
@@ -84,7 +84,7 @@ def began_again(env: Env, one: host.Host) -> float:
     env.step(FINISH)
     one.wait()
     began = time.perf_counter()
-    env.reset(task=TASK)
+    env.reset(data_index=TASK)
     seconds = time.perf_counter() - began
     env.step(call("SELECT 1"))
     return seconds
@@ -93,7 +93,7 @@ def began_again(env: Env, one: host.Host) -> float:
 def main(at_once: int = 64, rounds: int = 4) -> None:
     """Play rounds of episodes, all of a round at once."""
     envs = [gem_core.make("postgres:Tasks-v0") for _ in range(at_once)]
-    envs[0].reset(task=TASK)
+    envs[0].reset(data_index=TASK)
     one: host.Host = next(iter(host._shared.values()))[0]  # pyright: ignore[reportPrivateUsage]
     with ThreadPoolExecutor(at_once) as pool:
         for number in range(rounds + 1):
@@ -118,7 +118,7 @@ def main(at_once: int = 64, rounds: int = 4) -> None:
                 f"{1000 * beside / at_once:.0f}, this process {1000 * own / at_once:.0f}"
             )
         for env in envs:  # now all are in play
-            env.reset(task=TASK)
+            env.reset(data_index=TASK)
             env.step(call("SELECT 1"))
         starts = sorted(1000 * began_again(env, one) for env in envs)
         print(

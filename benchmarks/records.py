@@ -64,7 +64,7 @@ def _episode(number: int, turns: int, sampled: int, observed: int) -> tuple[Epis
             Turn(0, start, start + sampled, words.decode(seen), response, response, False, float(position == 9))
         )
     episode = Episode(
-        "demo:A-v0", number, slot=number, group=number, turns=made, sequences=[sequence], run="0123456789abcdef"
+        "demo:A-v0", number, slot=number, task_id=number, turns=made, sequences=[sequence], run="0123456789abcdef"
     )
     episode.stop_reason = StopReason.TERMINATED
     return episode, trained
@@ -78,7 +78,7 @@ def update(episodes: list[tuple[Episode, list[np.ndarray]]]) -> Update:
         episodes=[episode.id for episode, _ in episodes],
         episode=np.repeat(np.arange(len(episodes)), turns),
         position=np.tile(np.arange(turns), len(episodes)),
-        task=np.repeat(np.arange(len(episodes)), turns),
+        task_id=np.repeat(np.arange(len(episodes)), turns),
         advantage=CHANCE.normal(size=turns * len(episodes)),
         return_to_go=CHANCE.random(turns * len(episodes)),
         logprobs=[numbers for _, own in episodes for numbers in own],

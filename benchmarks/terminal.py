@@ -31,7 +31,7 @@ def main() -> None:
     options.add_argument("--backend", default="auto")
     given = options.parse_args()
     first = gem_core.make("terminal:Tasks-v0", backend=given.backend)
-    first.reset(task=0)  # starts the server, which all environments of this process share
+    first.reset(data_index=0)  # starts the server, which all environments of this process share
     envs = [gem_core.make("terminal:Tasks-v0", backend=given.backend) for _ in range(given.episodes)]
     with ThreadPoolExecutor(given.episodes) as pool:
 
@@ -41,11 +41,11 @@ def main() -> None:
             cpu, wall = _cpu() - cpu, time.perf_counter() - wall
             print(f"{what:<24}{cpu / len(envs) * 1e3:8.1f} ms CPU each   {wall:6.2f} s for all")
 
-        each("start", lambda number, env: env.reset(task=number))
+        each("start", lambda number, env: env.reset(data_index=number))
         each(f"{given.commands} commands", lambda _, env: [env.step(COMMAND) for _ in range(given.commands)])
         print(f"{'memory':<24}{_memory() / len(envs) / 2**20:8.2f} MiB each, all processes")
         each("end, tests", lambda _, env: env.step(FINISH))
-        each("start again", lambda number, env: env.reset(task=number))
+        each("start again", lambda number, env: env.reset(data_index=number))
         each("close", lambda _, env: env.close())
     first.close()
     print(f"{'processes left':<24}{len(_below()):8d}")

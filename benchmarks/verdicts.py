@@ -1,4 +1,4 @@
-"""Our verdicts beside those that published results rest on, on the pairs of tests/plugins/{math,qa}/pairs.txt.
+"""Our verdicts beside those that published results rest on, on the pairs of plugins/{math,qa}/tests/pairs.txt.
 
     python benchmarks/verdicts.py
 

@@ -22,7 +22,7 @@ def main() -> None:
     print(f"the index: {seconds(lambda: generated_shop().search('mug')) * 1e3:.0f} ms")
     for form in ("html", "text", "text_rich"):
         env = WebShop(form=form, max_turns=10 * ROUNDS)
-        env.reset(task=0)
+        env.reset(data_index=0)
         search = seconds(lambda env=env: play(env, "search[coffee mug]", "click[back to search]")) / ROUNDS
         env.step(r"\boxed{search[coffee mug]}")
         click = seconds(lambda env=env: play(env, "click[next >]", "click[< prev]")) / ROUNDS / 2
@@ -49,8 +49,8 @@ def play(env: WebShop, *actions: str) -> None:
 def lazy(env: WebShop) -> list[float]:
     """The reward of each goal for its instruction as the search, and the first result."""
     rewards: list[float] = []
-    for task in range(env.num_tasks):
-        env.reset(task=task)
+    for task in range(env.data_size):
+        env.reset(data_index=task)
         info = env.step(f"\\boxed{{search[{env.goal.instruction}]}}")[4]
         first = re.findall(r"click\[(b0\w{8})\]", info["suffix"])[0]
         env.step(f"\\boxed{{click[{first}]}}")

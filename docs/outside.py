@@ -1,4 +1,7 @@
-"""A hook of MkDocs: pages of the site for the files outside docs/ that the documentation links to.
+"""A hook of MkDocs: reads the tree, so that mkdocs.yml names no package.
+
+Every Markdown file right inside a folder of adapters/ or plugins/ is a page of the site. A `*` in the navigation stands
+for all pages that match, and the API reference finds the modules of every package.
 
 A link such as `../examples/plugin` works on a code host. In the site it leads to a page that shows the file or the
 folder, so every link is checked and none needs a code host. README.md is the home page.
@@ -11,19 +14,52 @@ import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 DOCS = "docs/"
-NAMED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Files of the repository that the navigation names."""
+KINDS = ("adapters", "plugins")
+"""Folders whose folders are packages."""
+HOME = "README.md"
+"""The page of a package, or of the repository."""
+NAMED = {HOME: "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"} | {
+    page.relative_to(ROOT).as_posix(): page.relative_to(ROOT).with_name(page.name.replace(HOME, "index.md")).as_posix()
+    for kind in KINDS
+    for page in sorted(ROOT.glob(f"{kind}/*/*.md"))
+}
+"""Files outside docs/ that the navigation has, and their pages."""
 SHOWN = "repository/"
 """Folder of the site for all others."""
 LANGUAGES = {".md": "markdown", ".py": "python", ".toml": "toml", ".txt": "text", ".yaml": "yaml", ".yml": "yaml"}
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|[#/])(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
+
+
+@event_priority(100)  # mkdocstrings reads its paths in the same event
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Fill in the navigation, and the folders where the API reference finds modules."""
+    config.nav = config.nav and [*_filled(config.nav)]
+    reference = config.plugins.get("mkdocstrings")
+    if reference:
+        packages = sorted(path.parent for kind in KINDS for path in ROOT.glob(f"{kind}/*/gem_*"))
+        reference.config["handlers"]["python"]["paths"] = [str(ROOT), *map(str, packages)]
+    return config
+
+
+def _filled(entries: list[Any]) -> Iterator[Any]:
+    """Entries of the navigation, with pages in place of patterns, which count from docs/."""
+    for entry in entries:
+        if isinstance(entry, str) and "*" in entry:
+            found = ROOT.glob(posixpath.normpath(DOCS + entry))
+            yield from sorted(_page(path.relative_to(ROOT).as_posix()) for path in found)
+        elif isinstance(entry, dict):
+            yield {title: [*_filled(below)] if isinstance(below, list) else below for title, below in entry.items()}
+        else:
+            yield entry
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -63,6 +99,8 @@ def _target(link: re.Match[str], path: str) -> str | None:
     """The path from the root of the repository of what a link names, or None if it names nothing there."""
     folder = path if (ROOT / path).is_dir() else posixpath.dirname(path)
     target = posixpath.normpath(posixpath.join(folder, link["path"]))
+    if f"{target}/{HOME}" in NAMED:
+        return f"{target}/{HOME}"
     return target if not target.startswith("..") and (ROOT / target).exists() else None
 
 
@@ -85,7 +123,7 @@ def _text(path: str) -> str:
     """A file or a folder as Markdown."""
     here = ROOT / path
     if here.is_dir():
-        readme = here / "README.md"
+        readme = here / HOME
         head = readme.read_text() if readme.exists() else f"# `{path}`\n"
         return f"{head}\n## Files\n\n" + "".join(f"- [`{name}`]({name})\n" for name in _files(here))
     if here.suffix == ".md":

@@ -1,6 +1,7 @@
 """Writes docs/environments/: a page per namespace, from the environments' own docstrings and from playing them.
 
-python docs/pages.py            # write
+python docs/pages.py            # write the pages that are there
+python docs/pages.py maze       # and one more
 python docs/pages.py --check    # fail if a page is not what it would write
 """
 
@@ -22,10 +23,9 @@ from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 
 FOLDER = Path(__file__).parent / "environments"
-NAMESPACES = ["game", "visual", "desk", "math", "code", "qa", "logic", "eval", "rg", "terminal", "webshop", "match"]
-NAMESPACES += ["postgres"]
+ROOT = FOLDER.parents[1]
 SERVERS = {"postgres": "PostgreSQL and an MCP server"}
-"""What an episode of a namespace needs beside Python packages; its own page, by hand, shows one."""
+"""What an episode of a namespace needs beside Python packages; the page of its package shows one."""
 SEED = 0
 TURNS = 3
 PACKAGED = "package:"
@@ -98,11 +98,18 @@ def prose(docstring: str) -> Iterator[str]:
             yield "Arguments:\n\n" + "\n".join(re.sub(r"^([a-z][\w, ]*):", r"- `\1`:", item) for item in items)
 
 
+def home(spec: EnvSpec) -> str:
+    """The page of the package that has a class, from a page of this folder."""
+    package = str(spec.entry_point).partition(".")[0]
+    [folder] = ROOT.glob(f"plugins/*/{package}")
+    return f"../../{folder.parent.relative_to(ROOT).as_posix()}/README.md"
+
+
 def transcript(specs: list[EnvSpec]) -> str:
     """The first turns of an episode, with random valid actions, of the first id that needs nothing from elsewhere."""
     namespace = specs[0].id.partition(":")[0]
     if namespace in SERVERS:
-        return f"No episode is shown, as it needs {SERVERS[namespace]}: see [the page on them](../{namespace}.md)."
+        return f"No episode is shown, as it needs {SERVERS[namespace]}: see [the page on them]({home(specs[0])})."
     for spec in specs:
         dataset = str(spec.kwargs.get("dataset", ""))
         if "/" in dataset and not dataset.startswith(PACKAGED):  # of the hub
@@ -143,9 +150,8 @@ def cut(text: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    FOLDER.mkdir(exist_ok=True)
     stale = []
-    for namespace in NAMESPACES:
+    for namespace in sorted({path.stem for path in FOLDER.glob("*.md")} | {*arguments} - {"--check"}):
         path, text = FOLDER / f"{namespace}.md", page(namespace)
         if not path.exists() or path.read_text() != text:
             stale.append(path.name)

@@ -1,4 +1,4 @@
-"""Writes the tables of settings in docs/, one per training framework, from the settings that its adapter declares.
+"""Writes the table of settings into the page of each adapter, from the settings that the adapter declares.
 
 python docs/settings_tables.py            # write
 python docs/settings_tables.py --check    # fail if a table is not what it would write
@@ -14,10 +14,11 @@ from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Any
 
+from gem_core.plugins import manager
+from gem_core.specs import AdapterSpec
 from gem_train.settings import RunSettings
 
-FOLDER = Path(__file__).parent
-ADAPTERS = ("trl", "verl", "openrlhf", "oat", "roll")
+FOLDER = Path(__file__).parents[1] / "adapters"
 START, END = "<!-- settings: written by docs/settings_tables.py -->", "<!-- end of settings -->"
 
 
@@ -35,9 +36,9 @@ def rows(kind: type[RunSettings]) -> Iterator[str]:
 
 
 def meaning(kind: type[RunSettings], name: str) -> str:
-    """What a setting means; Hydra's command line takes the keys of an example without quotation marks."""
+    """What a setting means; Hydra, which reads sections, takes the keys of an example without quotation marks."""
     text: str = kind.declared()[name].metadata["help"]
-    return re.sub(r'"(\w+)":', r"\1:", text) if kind.__module__ == "gem_verl.settings" else text
+    return re.sub(r'"(\w+)":', r"\1:", text) if kind.prefix == "gem." else text
 
 
 def default(one: Field[Any]) -> str:
@@ -51,10 +52,17 @@ def default(one: Field[Any]) -> str:
     return f"`{one.default}`"
 
 
-def page(adapter: str) -> tuple[Path, str]:
+def settings_of(adapter: AdapterSpec) -> type[RunSettings]:
+    """The settings that an adapter declares: the class of `settings.py` that is closest to the shared ones."""
+    module = importlib.import_module(f"{adapter.entry_point}.settings")
+    own = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
+    return next(one for one in own if RunSettings in one.__bases__)
+
+
+def page(adapter: AdapterSpec) -> tuple[Path, str]:
     """The page of an adapter, with its table as it should be."""
-    path = FOLDER / f"{adapter}.md"
-    kind = importlib.import_module(f"gem_{adapter}.settings").GemSettings
+    path = FOLDER / adapter.id / "README.md"
+    kind = settings_of(adapter)
     pattern = re.compile(f"{re.escape(START)}.*?{re.escape(END)}", re.DOTALL)
     text, found = pattern.subn(lambda _: f"{START}\n\n{table(kind)}\n\n{END}", path.read_text())
     if found != 1:
@@ -63,9 +71,11 @@ def page(adapter: str) -> tuple[Path, str]:
 
 
 def main(arguments: list[str]) -> None:
-    stale = [(path, text) for path, text in map(page, ADAPTERS) if path.read_text() != text]
+    adapters = [one.spec for one in manager.all_registrations("gem_adapters")]
+    stale = [(path, text) for path, text in map(page, adapters) if path.read_text() != text]
     if arguments == ["--check"] and stale:
-        sys.exit(f"{', '.join(path.name for path, _ in stale)}: out of date. Next: python docs/settings_tables.py")
+        pages = ", ".join(str(path) for path, _ in stale)
+        sys.exit(f"{pages}: out of date. Next: python docs/settings_tables.py")
     for path, text in stale:
         path.write_text(text)
 

@@ -18,7 +18,7 @@ below from `info`.
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
-| `task` | int | set by the engine on an episode's first info, for environments that take a task number |
+| `data_index` | int | set by the engine on an episode's first info, for environments over data: the row it uses |
 | `agent` | str | in a match: who acts next; without it, the agent that acted (see `gem_core.match_env`) |
 | `agent_rewards` | dict of float | in a match, by agent: rewards of the other agents, each for its last turn |
 | `agent_infos` | dict of dict | in a match, by agent: what the infos of their last turns get in addition |
@@ -49,7 +49,7 @@ Info: TypeAlias = dict[str, Any]
 ResetResult: TypeAlias = tuple[Observation, Info]
 StepResult: TypeAlias = tuple[Observation, float, bool, bool, Info]
 
-RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode", "task"})
+RESERVED = frozenset({"error", "final_observation", "final_info", "seed", "episode", "data_index"})
 """Keys of `info` that only the engine sets."""
 
 
@@ -90,17 +90,20 @@ class Env(ABC):
 
     spec: EnvSpec | None = None
     """The spec that `make` built this environment from; `None` for an environment built by hand."""
-    takes_task: bool = False
-    """For environments over a data set: the engine calls `reset(seed=..., task=k)`. `k` counts the episodes of a run.
-    Each number is used once over all environments and processes (and once per group), so that no row repeats before
-    all rows were used."""
+    takes_data_index: bool = False
+    """For environments over data: the engine calls `reset(seed=..., data_index=k)`, where `k` counts the tasks of a run
+    that have this environment's id. Each number is used once over all environments and processes (and once per group),
+    so that no row repeats before all rows were used."""
 
     agents: tuple[str, ...] = ()
     """For matches: the agents that take turns in this environment, each with a conversation of its own."""
 
-    instead_of: ClassVar[Mapping[str, str]] = {"seed": "Use reset(seed=...), or make_vec(seed=...)"}
+    instead_of: ClassVar[Mapping[str, str]] = {
+        "seed": "Use reset(seed=...), or make_vec(seed=...)",
+        "task": "Use reset(data_index=...)",
+    }
     """What the error about an unknown argument or reset option says, by its name:
-    `{"idx": "Use reset(index=...)"}`. For names that an earlier version or another library has."""
+    `{"idx": "Use reset(row=...)"}`. For names that an earlier version or another library has."""
 
     _rng: random.Random | None = None
     _unplayable: str | None = _BEFORE
@@ -115,8 +118,8 @@ class Env(ABC):
                 setattr(cls, name, guard(method))
 
     @property
-    def num_tasks(self) -> int | None:
-        """How many different tasks there are, where `takes_task`; `None` if they never end. May load the data."""
+    def data_size(self) -> int | None:
+        """How many rows the data has, if `takes_data_index`; `None` if they never end. May load the data."""
         return None
 
     @property
@@ -355,14 +358,14 @@ class Wrapper(Env):
         self._spec = value
 
     @property
-    def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the wrapped environment takes a task number."""
-        return self.env.takes_task
+    def takes_data_index(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the wrapped environment takes the index of a row."""
+        return self.env.takes_data_index
 
     @property
-    def num_tasks(self) -> int | None:
-        """The number of tasks of the wrapped environment."""
-        return self.env.num_tasks
+    def data_size(self) -> int | None:
+        """The number of rows of the wrapped environment."""
+        return self.env.data_size
 
     @property
     def agents(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]

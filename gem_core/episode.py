@@ -159,15 +159,15 @@ class Episode(msgspec.Struct):
 
     env_id: str
     seed: int
-    """`env.reset(seed=...)` and the same actions play the episode again; with `task=...` if it has a task."""
-    task: int | None = None
-    """The task number, for environments that take one."""
+    """`env.reset(seed=...)` and the same actions play the episode again; with `data_index=...` if it has one."""
+    data_index: int | None = None
+    """The row of the data that it used, for environments over data; see `Env.takes_data_index`."""
     slot: int = 0
     """Index of the environment that played the episode."""
     number: int = 0
     """How many episodes that environment had played before; with a runner, how many the runner had started before."""
-    group: int = 0
-    """Episodes of one group started from the same seed."""
+    task_id: int = 0
+    """The number of its task in the run. All episodes of a task have the same seed."""
     turns: list[Turn] = []
     sequences: list[TokenSequence] = []
     """The tokens of all turns: one sequence if every prompt has the whole history, otherwise several. None where the
@@ -203,9 +203,14 @@ class Episode(msgspec.Struct):
         return sum(turn.reward for turn in self.turns)
 
     @property
-    def peers(self) -> int:
-        """As `EpisodeSummary.peers`."""
-        return peers_of(self.group, self.agent)
+    def group_id(self) -> int:
+        """As `EpisodeSummary.group_id`."""
+        return self.task_id
+
+    @property
+    def group_key(self) -> int:
+        """As `EpisodeSummary.group_key`."""
+        return group_key_of(self.group_id, self.agent)
 
     @property
     def role(self) -> int:
@@ -232,7 +237,7 @@ class Episode(msgspec.Struct):
         return EpisodeSummary(
             env_id=self.env_id,
             seed=self.seed,
-            group=self.group,
+            task_id=self.task_id,
             stop_reason=self.stop_reason,
             success=self.success,
             error=self.error,
@@ -267,7 +272,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
 
     env_id: str
     seed: int
-    group: int
+    task_id: int
+    """`Episode.task_id`."""
     stop_reason: StopReason
     success: bool
     error: str | None
@@ -299,10 +305,15 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
         return self.id.removesuffix(f"-{self.agent}") if self.agent else self.id
 
     @property
-    def peers(self) -> int:
-        """The group of episodes that estimators compare, the same number in all processes: the task's, and in a match
-        the agent's, because different agents have different tasks."""
-        return peers_of(self.group, self.agent)
+    def group_id(self) -> int:
+        """The number of its group: the episodes of a task, so the same as `task_id`."""
+        return self.task_id
+
+    @property
+    def group_key(self) -> int:
+        """The number that the episodes have in common which an estimator compares, the same in all processes:
+        `group_id`, and in a match one number per `group_id` and agent, because agents have different tasks."""
+        return group_key_of(self.group_id, self.agent)
 
     @property
     def role(self) -> int:
@@ -310,9 +321,9 @@ class EpisodeSummary(msgspec.Struct, frozen=True):
         return role_of(self.env_id, self.agent)
 
 
-def peers_of(group: int, agent: str) -> int:
-    """See `EpisodeSummary.peers`."""
-    return _stable_number(f"{group}/{agent}") if agent else group
+def group_key_of(group_id: int, agent: str) -> int:
+    """See `EpisodeSummary.group_key`."""
+    return _stable_number(f"{group_id}/{agent}") if agent else group_id
 
 
 def role_of(env_id: str, agent: str) -> int:

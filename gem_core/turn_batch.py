@@ -29,8 +29,8 @@ class TurnBatch:
         rewards: float (N,), the reward of each turn.
         episode: int (N,), the episode that the turn belongs to; any number, unique within the rank.
         turn: int (N,), the position of the turn in its episode; an episode of k turns has 0, 1, ..., k-1.
-        group: int (N,), the task that the turn's episode started from, the same number on all ranks.
-            Only estimators that compare the episodes of a task need it.
+        group_key: int (N,), `Episode.group_key` of the turn's episode, the same number on all ranks. Only estimators
+            that compare the episodes of a task need it.
         values: float (N,), the critic's value at the first token of each turn. Only `gae` needs it.
         state: int (N,), a number for the observation of each turn, equal for equal observations, on all ranks.
             Only `gigpo` needs it.
@@ -45,7 +45,7 @@ class TurnBatch:
     rewards: FloatArray
     episode: IntArray
     turn: IntArray
-    group: IntArray | None = None
+    group_key: IntArray | None = None
     values: FloatArray | None = None
     state: IntArray | None = None
     role: IntArray | None = None
@@ -59,7 +59,7 @@ class TurnBatch:
             if column is not None:
                 object.__setattr__(self, name, _read_only(name, column, dtype, count))
         self._check_turns()
-        self._check_labels("group", "all turns of an episode belong to the group of its task")
+        self._check_labels("group_key", "all turns of an episode belong to the group of its task")
         self._check_labels("role", "all turns of an episode are those of one agent")
         self._check_numbers("rewards", self.rewards)
         if self.values is not None:
@@ -69,7 +69,7 @@ class TurnBatch:
     def from_rewards(
         cls,
         rewards_per_episode: Sequence[Sequence[float]],
-        groups: Sequence[int] | None = None,
+        group_keys: Sequence[int] | None = None,
         values: Sequence[Sequence[float]] | None = None,
         states: Sequence[Sequence[int]] | None = None,
     ) -> TurnBatch:
@@ -78,16 +78,16 @@ class TurnBatch:
         Args:
             rewards_per_episode: E sequences of rewards, one reward per turn. An episode's number is its index here. An
                 empty sequence is an episode without turns, which counts in no statistic.
-            groups: E group ids, one per episode.
+            group_keys: `Episode.group_key` of each of the E episodes.
             values: E sequences of critic values, shaped like the rewards.
             states: E sequences of the numbers of states, shaped like the rewards.
 
         Raises:
-            AdvantageError: if `groups`, `values` or `states` do not match the rewards, and as the constructor.
+            AdvantageError: if `group_keys`, `values` or `states` do not match the rewards, and as the constructor.
         """
         lengths = [len(rewards) for rewards in rewards_per_episode]
-        if groups is not None and len(groups) != len(lengths):
-            raise AdvantageError(f"{len(groups)} groups for {len(lengths)} episodes: give one per episode")
+        if group_keys is not None and len(group_keys) != len(lengths):
+            raise AdvantageError(f"{len(group_keys)} group keys for {len(lengths)} episodes: give one per episode")
         for name, rows in (("values", values), ("states", states)):
             if rows is not None and [len(row) for row in rows] != lengths:
                 raise AdvantageError(f"{name} do not match the rewards: give one number per turn of each episode")
@@ -96,7 +96,7 @@ class TurnBatch:
             rewards=_flat(rewards_per_episode),
             episode=np.repeat(np.arange(len(lengths)), counts),
             turn=np.array([turn for length in lengths for turn in range(length)], dtype=np.int64),
-            group=None if groups is None else np.repeat(np.asarray(groups), counts),
+            group_key=None if group_keys is None else np.repeat(np.asarray(group_keys), counts),
             values=None if values is None else _flat(values),
             state=None if states is None else np.array([one for row in states for one in row], dtype=np.int64),
         )
@@ -172,7 +172,7 @@ _COLUMNS = {
     "rewards": np.dtype(np.float64),
     "episode": np.dtype(np.int64),
     "turn": np.dtype(np.int64),
-    "group": np.dtype(np.int64),
+    "group_key": np.dtype(np.int64),
     "values": np.dtype(np.float64),
     "state": np.dtype(np.int64),
     "role": np.dtype(np.int64),

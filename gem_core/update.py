@@ -27,8 +27,8 @@ class Update:
     """(N,), the index of the turn's episode in `episodes`."""
     position: IntArray
     """(N,), the position of the turn in its episode."""
-    task: IntArray
-    """(N,), the number of the episode's task; the episodes of a group share one."""
+    task_id: IntArray
+    """(N,), `Episode.task_id` of the turn's episode."""
     advantage: FloatArray
     """(N,), as the loss used it."""
     return_to_go: FloatArray

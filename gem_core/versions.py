@@ -33,7 +33,7 @@ def is_supported(spec: AdapterSpec, version: str) -> bool:
 def remedy(spec: AdapterSpec) -> str:
     """How to get the framework in a supported version."""
     if spec.clone is not None:
-        return f"git clone {spec.clone}, and put the folder on PYTHONPATH; see docs/{spec.id}.md for the commit"
+        return f"git clone {spec.clone}, and put it on PYTHONPATH; see adapters/{spec.id}/README.md for the commit"
     if spec.extra is None:
         return f'pip install "{spec.distribution}{spec.supported}"'
     lines = " && ".join([*(f"pip install {each}" for each in spec.before), install_line(spec.extra, spec.declared_by)])

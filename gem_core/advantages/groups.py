@@ -135,9 +135,9 @@ def _compare(
 
 
 def _groups(batch: TurnBatch) -> IntArray:
-    if batch.group is None:
-        raise AdvantageError("the batch has no groups: give `group`, the task each episode started from")
-    return batch.group
+    if batch.group_key is None:
+        raise AdvantageError("the batch has no groups: give `group_key`, which episodes of one task share")
+    return batch.group_key
 
 
 def _standardized(keys: IntArray, returns: FloatArray, moments: Mapping[Key, Moments]) -> FloatArray:

@@ -99,8 +99,8 @@ def play(
     env_id: Annotated[str, typer.Argument(metavar="ID", help="For example game:GuessTheNumber-v0-easy.")],
     random: Annotated[bool, typer.Option("--random", help="Play random valid actions.")] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the first episode.")] = None,
-    task: Annotated[
-        int | None, typer.Option(min=0, help="Row of the data set that the first episode asks, where there is one.")
+    data_index: Annotated[
+        int | None, typer.Option(min=0, help="Row of the data for the first episode, in environments over data.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -111,7 +111,9 @@ def play(
     """Play an environment in the terminal."""
     from gem_core.cli.play import ask, draw, parse_settings, play_episodes
 
-    play_episodes(env_id, parse_settings(settings or []), draw if random else ask, seed, episodes, task=task)
+    play_episodes(
+        env_id, parse_settings(settings or []), draw if random else ask, seed, episodes, data_index=data_index
+    )
 
 
 @app.command()

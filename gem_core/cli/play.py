@@ -47,7 +47,7 @@ def play_episodes(
     seed: int | None,
     episodes: int,
     *,
-    task: int | None = None,
+    data_index: int | None = None,
 ) -> list[Outcome]:
     """Play episodes and print them; end early if `choose` returns `None`.
 
@@ -57,7 +57,7 @@ def play_episodes(
         choose: `ask` or `draw`.
         seed: seed of the first episode; later episodes continue its generator.
         episodes: how many to play.
-        task: row of the data set for the first episode, in environments that take one.
+        data_index: row of the data for the first episode, in environments that take one.
 
     Raises:
         GemError: the environment is unknown, cannot be built, or failed.
@@ -67,7 +67,7 @@ def play_episodes(
         env_spec = spec(env_id)
     with _failures_named(env_id), build(env_spec, kwargs) as env:
         for number in range(1, episodes + 1):
-            outcome = _play_episode(env, choose, *((seed, task) if number == 1 else (None, None)))
+            outcome = _play_episode(env, choose, *((seed, data_index) if number == 1 else (None, None)))
             outcomes.append(outcome)
             say(f"Episode {number}: {outcome}", bold=True)
             if outcome.ending is None:
@@ -127,9 +127,9 @@ def _value(text: str) -> Any:
     return text
 
 
-def _play_episode(env: Env, choose: ActionSource, seed: int | None, task: int | None) -> Outcome:
+def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: int | None) -> Outcome:
     outcome = Outcome()
-    observation, info = env.reset(seed=seed, **({} if task is None else {"task": task}))
+    observation, info = env.reset(seed=seed, **({} if data_index is None else {"data_index": data_index}))
     _show(env, observation, info)
     while outcome.ending is None:
         action = choose(env, f"turn {outcome.turns + 1}> ")

@@ -58,7 +58,7 @@ class Reset(NamedTuple):
     episode: int
     """Number of the episode in its slot, from 0."""
     stride: tuple[int, int]
-    """How far `number` and `index` of the next episode's task are from those of this task."""
+    """How far `task_id` and `data_index` of the next episode's task are from those of this task."""
     given_seed: int | None = None
     """A seed for this episode alone, in place of the one that the run derives."""
     heard: tuple[str, ...] = ()
@@ -67,13 +67,13 @@ class Reset(NamedTuple):
     @property
     def seed(self) -> int:
         """The seed that the environment is given."""
-        return derive_seed(self.run_seed, self.task.number) if self.given_seed is None else self.given_seed
+        return derive_seed(self.run_seed, self.task.task_id) if self.given_seed is None else self.given_seed
 
     def next(self) -> Reset:
         """The start of the episode after this one."""
         task, (tasks, own) = self.task, self.stride
         return Reset(
-            self.run_seed, Task(task.number + tasks, task.env_id, task.index + own), self.episode + 1, self.stride
+            self.run_seed, Task(task.task_id + tasks, task.env_id, task.data_index + own), self.episode + 1, self.stride
         )
 
 

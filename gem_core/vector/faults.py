@@ -81,7 +81,7 @@ def decide_alone(policy: FailurePolicy, fault: Fault) -> ErrorAction:
         fault.seed,
         slot=fault.slot,
         number=fault.episode,
-        group=fault.task.number,
+        task_id=fault.task.task_id,
         turns=[],
         error=fault.error,
     )

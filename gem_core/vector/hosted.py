@@ -117,7 +117,7 @@ class HostedEnv:
         if self._env is None:
             self._env = self._build()
         seed = start.seed
-        options = {"task": start.task.index} if self._env.takes_task else {}
+        options = {"data_index": start.task.data_index} if self._env.takes_data_index else {}
         again = {HEARD: [*start.heard]} if start.heard else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options, **again))
         return observation, {**info, **options}

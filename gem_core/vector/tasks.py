@@ -14,13 +14,14 @@ EnvIds: TypeAlias = str | Sequence[str] | Mapping[str, float]
 
 
 class Task(NamedTuple):
-    """One task of a run. Its environment is reset with `derive_seed(seed of the run, number)`."""
+    """One task of a run. Its environment is reset with `derive_seed(seed of the run, task_id)`."""
 
-    number: int
+    task_id: int
     """Counts all tasks of the run, from 0."""
     env_id: str
-    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
-    """Counts the tasks of this environment, from 0. `Env.takes_task` environments are told this number."""
+    data_index: int
+    """Counts the tasks of this environment, from 0: the row of its data that an episode uses. Environments with
+    `Env.takes_data_index` get it."""
 
 
 class TaskTable:
@@ -44,13 +45,13 @@ class TaskTable:
         self._counts = Counter(self._env_ids)
         self._before = [self._env_ids[:position].count(env_id) for position, env_id in enumerate(self._env_ids)]
 
-    def __getitem__(self, number: int) -> Task:
-        """The task of that number, which is at least 0."""
-        if number < 0:
-            raise IndexError(f"tasks are numbered from 0, and there is no task {number}")
-        round_, position = divmod(number, len(self._env_ids))
+    def __getitem__(self, task_id: int) -> Task:
+        """The task with that number, which is at least 0."""
+        if task_id < 0:
+            raise IndexError(f"tasks are numbered from 0, and there is no task {task_id}")
+        round_, position = divmod(task_id, len(self._env_ids))
         env_id = self._env_ids[position]
-        return Task(number, env_id, round_ * self._counts[env_id] + self._before[position])
+        return Task(task_id, env_id, round_ * self._counts[env_id] + self._before[position])
 
     @property
     def per_round(self) -> int:

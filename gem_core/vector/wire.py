@@ -166,7 +166,7 @@ def _answer(message: _Message) -> Answer:
     if not isinstance(info, dict):
         raise Garbage("an info that is no mapping")
     info = checked_info(info)  # pyright: ignore[reportUnknownArgumentType]
-    if not (RESERVED - {"task"} if isinstance(message, _Opening) else RESERVED).isdisjoint(info):
+    if not (RESERVED - {"data_index"} if isinstance(message, _Opening) else RESERVED).isdisjoint(info):
         raise Garbage("an info with what only the vector says")
     if isinstance(message, _Opening):
         return message.slot, (observation, info)

@@ -62,7 +62,7 @@ class SmallEpisode:
 def batch_of(episodes: Sequence[SmallEpisode]) -> TurnBatch:
     return TurnBatch.from_rewards(
         [e.rewards for e in episodes],
-        groups=[e.group for e in episodes],
+        group_keys=[e.group for e in episodes],
         values=[e.values for e in episodes],
         states=[e.states for e in episodes],
     )
@@ -257,7 +257,7 @@ def test_any_split_over_ranks_gives_the_same(
 @given(episodes=played(floats, empty=False), data=st.data())
 def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[SmallEpisode], data: st.DataObject) -> None:
     batch = batch_of(episodes)
-    assert batch.group is not None
+    assert batch.group_key is not None
     assert batch.values is not None
     assert batch.state is not None
     order = np.array(data.draw(st.permutations(range(len(batch)))))
@@ -266,7 +266,7 @@ def test_permuting_the_turns_permutes_the_result(name: str, episodes: list[Small
         batch.rewards[order],
         labels[batch.episode][order],
         batch.turn[order],
-        batch.group[order],
+        batch.group_key[order],
         batch.values[order],
         batch.state[order],
     )
@@ -286,14 +286,14 @@ def test_gae_between_its_two_ends() -> None:
 
 
 def test_a_group_counts_episodes_not_turns() -> None:
-    batch = TurnBatch.from_rewards([[1.0], [0.0, 0.0, 0.0]], groups=[7, 7])
+    batch = TurnBatch.from_rewards([[1.0], [0.0, 0.0, 0.0]], group_keys=[7, 7])
     assert drgrpo(batch).tolist() == [0.5, -0.5, -0.5, -0.5]
     assert rloo(batch).tolist() == [1.0, -1.0, -1.0, -1.0]
 
 
 def test_group_ids_that_a_float_cannot_tell_apart() -> None:
     ids = [2**53, 2**53 + 1, -(2**63), 2**63 - 1]
-    batches = [TurnBatch.from_rewards([[float(k)], [k + 2.0]], groups=[i, i]) for k, i in enumerate(ids)]
+    batches = [TurnBatch.from_rewards([[float(k)], [k + 2.0]], group_keys=[i, i]) for k, i in enumerate(ids)]
     for advantages in on_ranks(drgrpo, batches):
         assert advantages.tolist() == [-1.0, 1.0]
 
@@ -340,7 +340,7 @@ def test_upstream_formula_gives_nan_where_ours_gives_zeros() -> None:
 @pytest.mark.parametrize("reward", [0.0, -0.1, 1 / 3, 1e12 * 0.1, 1e90, -1e-200, 5e-324])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_equal_returns_give_exact_zeros(name: str, reward: float, ranks: int) -> None:
-    batch = TurnBatch.from_rewards([[reward]] * 42, groups=[0] * 42, states=[[0]] * 42)
+    batch = TurnBatch.from_rewards([[reward]] * 42, group_keys=[0] * 42, states=[[0]] * 42)
     for advantages in on_ranks(ESTIMATORS[name], [batch] * ranks):
         assert advantages.tolist() == [0.0] * 42
 
@@ -350,14 +350,14 @@ def test_equal_returns_give_exact_zeros(name: str, reward: float, ranks: int) ->
 def test_returns_equal_up_to_rounding_give_exact_zeros(name: str, scale: float) -> None:
     rewards = [[scale * 0.1 * (1 + k * 2.3e-16)] for k in range(20)]
     assert len({row[0] for row in rewards}) > 1
-    batch = TurnBatch.from_rewards(rewards, groups=[0] * 20, states=[[0]] * 20)
+    batch = TurnBatch.from_rewards(rewards, group_keys=[0] * 20, states=[[0]] * 20)
     assert ESTIMATORS[name](batch).tolist() == [0.0] * 20
 
 
 @pytest.mark.parametrize("name", NORMALIZED)
 @pytest.mark.parametrize("scale", [1e-200, 5e-324])
 def test_tiny_rewards_stay_finite(name: str, scale: float) -> None:
-    batch = TurnBatch.from_rewards([[scale], [0.0], [-3 * scale, scale]], groups=[0] * 3, states=[[0], [0], [0, 0]])
+    batch = TurnBatch.from_rewards([[scale], [0.0], [-3 * scale, scale]], group_keys=[0] * 3, states=[[0], [0], [0, 0]])
     advantages = NORMALIZED[name](batch)
     assert np.isfinite(advantages).all()
     assert advantages[0] > 0 > advantages[2]
@@ -424,11 +424,11 @@ def test_no_turns_anywhere(name: str, episodes: list[list[float]]) -> None:
 
 
 def test_empty_episodes_keep_the_numbering() -> None:
-    batch = TurnBatch.from_rewards([[], [1.0, 2.0], [], [3.0]], groups=[5, 6, 7, 8], values=[[], [0, 1], [], [2]])
+    batch = TurnBatch.from_rewards([[], [1.0, 2.0], [], [3.0]], group_keys=[5, 6, 7, 8], values=[[], [0, 1], [], [2]])
     assert batch.episode.tolist() == [1, 1, 3]
     assert batch.turn.tolist() == [0, 1, 0]
-    assert batch.group is not None
-    assert batch.group.tolist() == [6, 6, 8]
+    assert batch.group_key is not None
+    assert batch.group_key.tolist() == [6, 6, 8]
     assert len(batch) == 3
 
 
@@ -479,7 +479,7 @@ def build(
         ({"turn": (0, 2, 0)}, r"episode 0 has a turn 2 but no turn 1 \(position 1\)"),
         ({"turn": (0, 1, 1)}, r"episode 1 has a turn 1 but no turn 0 \(position 2\)"),
         ({"turn": (0, -1, 0)}, r"episode 0 has a negative turn -1 \(position 1\)"),
-        ({"group": (4, 5, 5)}, r"episode 0 is in more than one group \(position 1\)"),
+        ({"group": (4, 5, 5)}, r"episode 0 is in more than one group_key \(position 1\)"),
     ],
 )
 def test_a_batch_says_what_is_wrong_with_it(columns: dict[str, Sequence[object]], message: str) -> None:
@@ -488,8 +488,8 @@ def test_a_batch_says_what_is_wrong_with_it(columns: dict[str, Sequence[object]]
 
 
 def test_from_rewards_wants_matching_columns() -> None:
-    with pytest.raises(AdvantageError, match="1 groups for 2 episodes"):
-        TurnBatch.from_rewards([[1.0], [2.0]], groups=[0])
+    with pytest.raises(AdvantageError, match="1 group keys for 2 episodes"):
+        TurnBatch.from_rewards([[1.0], [2.0]], group_keys=[0])
     with pytest.raises(AdvantageError, match="values do not match the rewards"):
         TurnBatch.from_rewards([[1.0], [2.0]], values=[[1.0], []])
 
@@ -497,7 +497,7 @@ def test_from_rewards_wants_matching_columns() -> None:
 @every_estimator
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, math.nan])
 def test_gamma_outside_its_range(name: str, gamma: float) -> None:
-    batch = TurnBatch.from_rewards([[1.0], [2.0]], groups=[0, 0], values=[[0.0], [0.0]], states=[[0], [0]])
+    batch = TurnBatch.from_rewards([[1.0], [2.0]], group_keys=[0, 0], values=[[0.0], [0.0]], states=[[0], [0]])
     with pytest.raises(AdvantageError, match=r"gamma is .*: it must lie in \[0, 1\]"):
         ESTIMATORS[name](batch, gamma=gamma)
 
@@ -511,20 +511,20 @@ def test_gae_says_what_it_misses() -> None:
 
 @pytest.mark.parametrize("name", [*GROUPWISE, *TURNWISE])
 def test_groups_are_needed(name: str) -> None:
-    with pytest.raises(AdvantageError, match="no groups: give `group`"):
+    with pytest.raises(AdvantageError, match="no groups: give `group_key`"):
         ESTIMATORS[name](TurnBatch.from_rewards([[1.0], [2.0]], states=[[0], [0]]))
 
 
 def test_gigpo_says_what_it_misses() -> None:
     with pytest.raises(AdvantageError, match="no states: give `state`"):
-        gigpo(TurnBatch.from_rewards([[1.0], [2.0]], groups=[0, 0]))
+        gigpo(TurnBatch.from_rewards([[1.0], [2.0]], group_keys=[0, 0]))
     with pytest.raises(AdvantageError, match="states do not match the rewards"):
         TurnBatch.from_rewards([[1.0], [2.0]], states=[[0], []])
 
 
 def test_gigpo_compares_the_turns_of_a_state() -> None:
     # Two episodes meet in state 7: one then earns a reward, the other comes back to it and gets none.
-    batch = TurnBatch.from_rewards([[0.0, 1.0], [0.0, 0.0]], groups=[0, 0], states=[[5, 7], [7, 7]])
+    batch = TurnBatch.from_rewards([[0.0, 1.0], [0.0, 0.0]], group_keys=[0, 0], states=[[5, 7], [7, 7]])
     episode = 0.5 / (0.5 + 1e-9)
     step = (2 / 3, -1 / 3, -1 / 3)
     spread = np.std([1.0, 0.0, 0.0]) + 1e-9
@@ -534,15 +534,15 @@ def test_gigpo_compares_the_turns_of_a_state() -> None:
 
 
 def test_turn_grpo_leaves_out_what_no_other_episode_reached() -> None:
-    batch = TurnBatch.from_rewards([[0.0, 4.0, 9.0], [2.0, 0.0]], groups=[3, 3])
+    batch = TurnBatch.from_rewards([[0.0, 4.0, 9.0], [2.0, 0.0]], group_keys=[3, 3])
     assert_close(turn_grpo(batch), np.array([1.0, 1.0, 0.0, -1.0, -1.0]))
 
 
 @pytest.mark.parametrize("name", GROUPWISE)
 def test_nothing_but_lonely_episodes_is_zero_and_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
     batches = [
-        TurnBatch.from_rewards([[1.0], []], groups=[3, 9]),
-        TurnBatch.from_rewards([[1.0]], groups=[9]),
+        TurnBatch.from_rewards([[1.0], []], group_keys=[3, 9]),
+        TurnBatch.from_rewards([[1.0]], group_keys=[9]),
         TurnBatch.from_rewards([]),
     ]
     assert [part.tolist() for part in on_ranks(GROUPWISE[name], batches)] == [[0.0], [0.0], []]
@@ -551,7 +551,7 @@ def test_nothing_but_lonely_episodes_is_zero_and_said(name: str, caplog: pytest.
 
 @pytest.mark.parametrize("name", GROUPWISE)
 def test_a_lonely_episode_among_full_groups_gets_zero(name: str) -> None:
-    batch = TurnBatch.from_rewards([[1.0], [2.0], [5.0, 1.0]], groups=[3, 3, 9])
+    batch = TurnBatch.from_rewards([[1.0], [2.0], [5.0, 1.0]], group_keys=[3, 3, 9])
     advantages = GROUPWISE[name](batch)
     assert advantages[:2].tolist() == pytest.approx([-advantages[1], advantages[1]])
     assert advantages[1] > 0

@@ -235,12 +235,12 @@ def test_play_random_is_reproducible() -> None:
 
 
 def test_play_asks_the_row_of_a_data_set(rude: str) -> None:
-    args = ("play", "qa:Sample", "--seed", "0", "--task")
-    shown = [run(*args, task, input="").stdout for task in ("0", "1", "0")]
+    args = ("play", "qa:Sample", "--seed", "0", "--data-index")
+    shown = [run(*args, index, input="").stdout for index in ("0", "1", "0")]
     assert shown[0] == shown[2] != shown[1]
-    refused = run("play", rude, "--task", "0")
+    refused = run("play", rude, "--data-index", "0")
     assert refused.exit_code == 1
-    assert "task" in refused.stderr
+    assert "data_index" in refused.stderr
 
 
 def test_play_by_a_person() -> None:

@@ -301,10 +301,10 @@ def test_agents_of_a_task_form_groups_of_their_own(words: Any) -> None:
     batch = collector(words, "test:Count-v0", 4, group_size=2).collect_round()
     for agent in "abc":
         own = [episode for episode in batch.episodes if episode.agent == agent]
-        assert [one.peers for one in own] == [own[0].peers] * 2 + [own[2].peers] * 2
+        assert [one.group_key for one in own] == [own[0].group_key] * 2 + [own[2].group_key] * 2
         assert len({one.role for one in own}) == 1
-    assert len({episode.peers for episode in batch.episodes}) == 6
-    assert [one.summary().peers for one in batch.episodes] == [one.peers for one in batch.episodes]
+    assert len({episode.group_key for episode in batch.episodes}) == 6
+    assert [one.summary().group_key for one in batch.episodes] == [one.group_key for one in batch.episodes]
 
 
 def test_a_count_of_episodes_counts_matches(words: Any) -> None:

@@ -428,7 +428,7 @@ def gem_batch(batch, metrics):
 def test_the_batch_hook_adds_metrics(site: Site, in_force: Callable[[], PluginManager]) -> None:
     module = site.add("maze", BATCH)
     in_force().load("maze")
-    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], groups=[0, 1])
+    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], group_keys=[0, 1])
     advantages, metrics = compute_advantages("rebn", batch)
     assert metrics["maze/longest"] == 3.0
     assert len(advantages) == 4
@@ -440,7 +440,7 @@ def test_the_batch_hook_cannot_change_the_batch(
 ) -> None:
     site.add("vandal", "@hookimpl\ndef gem_batch(batch):\n    batch.rewards[0] = 1000.0\n")
     in_force().load("vandal")
-    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], groups=[0, 1])
+    batch = TurnBatch.from_rewards([[0.0, 0.0, 1.0], [0.5]], group_keys=[0, 1])
     with caplog.at_level(logging.ERROR, "gem_core.plugins"):
         compute_advantages("rebn", batch)
     assert "read-only" in caplog.text

@@ -45,13 +45,19 @@ if TYPE_CHECKING:
 class Sum(Env):
     """Asks for a sum; any action without a right answer goes on."""
 
-    takes_task = True
+    takes_data_index = True
 
-    def reset(self, seed: int | None = None, task: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, data_index: int | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
-        self.task, self.turn = task, 0
+        self.data_index, self.turn = data_index, 0
         self.a, self.b = self.rng.randint(0, 99), self.rng.randint(0, 99)
-        return f"What is {self.a} + {self.b}?", {"prefix": "Think.\n", "suffix": "Turn 0:", "env_task": task}
+        return f"What is {self.a} + {self.b}?", {
+            "prefix": "Think.\n",
+            "suffix": "Turn 0:",
+            "env_data_index": data_index,
+        }
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.turn += 1
@@ -112,11 +118,11 @@ def call(name: str, **arguments: Any) -> str:
 
 def test_an_episode_with_tool_turns() -> None:
     with tool_env(**REWARDS) as env:
-        observation, info = env.reset(seed=1, task=7)
+        observation, info = env.reset(seed=1, data_index=7)
         assert observation.startswith("What is ")
         assert "<reverse>text</reverse>" in observation
         assert "at most 10 times" in observation
-        assert (info["prefix"], info["suffix"], info["env_task"]) == ("Think.\n", "Turn 0:", 7)
+        assert (info["prefix"], info["suffix"], info["env_data_index"]) == ("Think.\n", "Turn 0:", 7)
         assert info["tool_use_counter"] == info["tool_success_counter"] == 0
         assert "use_tool" not in info
 

@@ -752,7 +752,7 @@ def test_an_answer_has_a_greatest_size(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         msgspec.msgpack.encode(["failed", 0, "NO_KIND", b"", b"", b""]),
         msgspec.msgpack.encode(["turn", 0, b"", 0.0, True, False, {"error": "x"}]),
-        msgspec.msgpack.encode(["turn", 0, b"", 0.0, False, False, {"task": 1}]),
+        msgspec.msgpack.encode(["turn", 0, b"", 0.0, False, False, {"data_index": 1}]),
         msgspec.msgpack.encode(["opening", 0, b"", {"error": "x"}]),
         msgspec.msgpack.encode(["opening", 0, b"", {"seed": 1}]),
         msgspec.msgpack.encode(["opening", 0, b"", {"suffix": 1}]),

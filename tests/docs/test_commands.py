@@ -1,6 +1,6 @@
 """Every command line of the documentation runs, or its arguments are parsed, or its block says why neither is done.
 
-The commands of frameworks are checked where these are installed: in tests/adapters/*/test_commands.py and
+The commands of frameworks are checked where these are installed: in adapters/*/tests/test_commands.py and
 tests/examples/test_trl_commands.py.
 """
 
@@ -19,13 +19,13 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from gem_core.cli.app import app
+from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
-from gem_oat.plugin import OAT
-from gem_openrlhf.plugin import OPENRLHF
 from gem_support.commands import FRAMEWORKS, PLAIN_KINDS, ROOT, Command, commands, inline_commands, unfenced_commands
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+ADAPTERS: list[AdapterSpec] = [one.spec for one in manager.all_registrations("gem_adapters")]
 RUN = ("list", "doctor", "new", "export")
 """Commands of gem-core that end by themselves and need no extra; `play --random` is the other one."""
 
@@ -110,8 +110,8 @@ def check_mentioned(words: tuple[str, ...]) -> None:
 def check_other(command: Command) -> None:
     match command.kind:
         case "nox":
-            assert command.words[1] == "-s"
-            assert command.words[2] in sessions()
+            assert command.words[1] in ("-s", "-l")
+            assert command.words[1] == "-l" or command.words[2] in sessions()
         case "pip":
             check_pip(command)
         case "file":
@@ -136,16 +136,15 @@ def check_pip(command: Command) -> None:
             assert Requirement(word).name in known_distributions()
 
 
-@pytest.mark.parametrize("adapter", [OAT, OPENRLHF], ids=["oat", "openrlhf"])
+@pytest.mark.parametrize("adapter", [one for one in ADAPTERS if one.before], ids=lambda adapter: adapter.id)
 def test_the_page_of_a_framework_has_the_lines_of_its_hint(adapter: AdapterSpec) -> None:
     lines = [*(f"pip install {each}" for each in adapter.before), f'pip install -e ".[{adapter.extra}]"']
-    assert "\n".join(lines) in (ROOT / "docs" / f"{adapter.id}.md").read_text()
+    assert "\n".join(lines) in (ROOT / "adapters" / adapter.id / "README.md").read_text()
 
 
 def check_extras(extras: list[str]) -> None:
     assert set(extras) <= EXTRAS.keys()
-    for conflict in PROJECT["tool"]["uv"]["conflicts"]:
-        assert len({one["extra"] for one in conflict} & {*extras}) <= 1, "these extras exclude each other"
+    assert len({*extras} & {*FRAMEWORKS}) <= 1, "frameworks exclude each other"
 
 
 def check_program(command: Command) -> None:
@@ -157,7 +156,7 @@ def check_program(command: Command) -> None:
 
 @cache
 def known_distributions() -> set[str]:
-    first = [word for adapter in (OAT, OPENRLHF) for line in adapter.before for word in line.split()]
+    first = [word for adapter in ADAPTERS for line in adapter.before for word in line.split()]
     needed = [*PROJECT["project"]["dependencies"], "nox", *(word for word in first if not word.startswith("--"))]
     for group in [*EXTRAS.values(), *PROJECT["dependency-groups"].values()]:
         needed += [one for one in group if isinstance(one, str)]
@@ -166,9 +165,11 @@ def known_distributions() -> set[str]:
 
 @cache
 def sessions() -> set[str]:
-    """Names of nox sessions, read from the text of the noxfile."""
+    """Names of nox sessions: functions of the noxfile, and tables of each package.toml."""
     functions = [one for one in ast.parse((ROOT / "noxfile.py").read_text()).body if isinstance(one, ast.FunctionDef)]
-    return {one.name for one in functions if any("nox.session" in ast.unparse(mark) for mark in one.decorator_list)}
+    named = {one.name for one in functions if any("nox.session" in ast.unparse(mark) for mark in one.decorator_list)}
+    files = [tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/package.toml")]
+    return named | {name for file in files for name, table in file.items() if isinstance(table, dict)}
 
 
 def installable_module(name: str) -> bool:

@@ -16,6 +16,10 @@ site_name: small
 hooks: [docs/outside.py]
 exclude_docs: "*.py"
 validation: {links: {anchors: warn}}
+nav:
+  - index.md
+  - guide.md
+  - Plugins: [../plugins/*/*.md]
 """
 FILES = {
     "mkdocs.yml": CONFIG,
@@ -24,6 +28,9 @@ FILES = {
     "CHANGELOG.md": "# Changes\n",
     "examples/maze/README.md": "# Maze\n\nThe [guide](../../docs/guide.md) has more.\n",
     "examples/maze/plugin.py": 'print("maze")\n',
+    "plugins/walls/README.md": "# Walls\n\nOf [the maze](../../examples/maze); [more](doors.md), [code](gem_walls)\n",
+    "plugins/walls/doors.md": "# Doors\n\n[Back](../walls)\n",
+    "plugins/walls/gem_walls/door.py": "OPEN = True\n",
     "docs/guide.md": "# Guide\n[Maze](../examples/maze), [code](../examples/maze/plugin.py) and [home](../README.md)\n",
 }
 
@@ -52,6 +59,18 @@ def test_files_and_folders_outside_docs_have_pages(tmp_path: Path) -> None:
     assert "plugin.py/" in folder
     code = (tmp_path / "site" / "repository" / "examples" / "maze" / "plugin.py" / "index.html").read_text()
     assert "maze" in code
+
+
+def test_the_pages_of_a_package_are_found_and_in_the_navigation(tmp_path: Path) -> None:
+    done = build(tmp_path, "The [walls](../plugins/walls)")
+    assert done.returncode == 0, done.stderr
+    guide = (tmp_path / "site" / "guide" / "index.html").read_text()
+    assert guide.count("../plugins/walls/") > 1  # the link, and the navigation
+    assert "../plugins/walls/doors/" in guide
+    walls = (tmp_path / "site" / "plugins" / "walls" / "index.html").read_text()
+    for link in ("doors/", "../../repository/examples/maze/", "../../repository/plugins/walls/gem_walls/"):
+        assert f'href="{link}"' in walls
+    assert 'href="../"' in (tmp_path / "site" / "plugins" / "walls" / "doors" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ def test_no_page_loads_anything_from_another_host(pages: dict[str, str]) -> None
     assert not foreign
 
 
+def test_every_package_has_a_page_in_the_navigation(pages: dict[str, str]) -> None:
+    packages = [*ROOT.glob("adapters/*/gem_*"), *ROOT.glob("plugins/*/gem_*")]
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in packages}
+    assert {folder for folder in folders if f"{folder}/index.html" not in pages} == set()
+    assert {folder for folder in folders if f'href="{folder}/"' not in pages["index.html"]} == set()
+
+
 def test_every_page_of_docs_is_in_the_site(pages: dict[str, str]) -> None:
     sources = [path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")]
     missing = {

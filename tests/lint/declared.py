@@ -1,7 +1,7 @@
 """What each package of the tree may import: what it declares, and packages of the layers below its own.
 
 A package declares with gem-core's extras. Its own are that with the name of its folder, those whose names begin with
-it (`search-server` of `search`), and those that the folder's `sessions.toml` names. Frameworks pin their parts
+it (`search-server` of `search`), and those that the folder's `package.toml` names. Frameworks pin their parts
 themselves, so an adapter only says there which of them it imports. The keys at the top of that file, all optional:
 
     shared = ["eval"]                       # extras, the main one first, that the shared environment of the tests has
@@ -190,7 +190,7 @@ def distributions_of(module: str) -> set[str]:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    file = folder / "sessions.toml"
+    file = folder / "package.toml"
     return tomllib.loads(file.read_text()) if file.exists() else {}
 
 

@@ -17,7 +17,7 @@ TREE = Tree(ROOT)
 PACKAGES = [package for package in TREE.packages.values() if package.layer != "core"]
 FRAMEWORKS = [package.folder.name for package in PACKAGES if package.layer == "adapter"]
 TOOLS = ["noxfile.py", "mkdocs.yml", "docs/*.py", "tests/lint/*.py", "tests/wheel/*.py", "tests/docs/*.py"]
-TOOLS += ["tests/support/gem_support/commands.py", "tests/sessions.toml", ".ci/*", ".github/**/*", "Dockerfile"]
+TOOLS += ["tests/support/gem_support/commands.py", "tests/package.toml", ".ci/*", ".github/**/*", "Dockerfile"]
 FILES = sorted({path for glob in TOOLS for path in ROOT.glob(glob) if path.is_file()})
 FIRST = re.compile(r'^[A-Z_]+ = "\w+"', re.MULTILINE)
 """The constant of noxfile.py with the adapter that README's first command trains with."""

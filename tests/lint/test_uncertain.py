@@ -18,9 +18,9 @@ BEGIN = "<!-- The list of uncertain tests, as tests/lint/test_uncertain.py print
 def listed() -> str:
     """The list of CONTRIBUTING.md: each reason, and below it the tests by file."""
     reasons: dict[str, dict[str, list[str]]] = {}
-    for path in sorted((REPOSITORY / "tests").rglob("*.py")):
+    for path in sorted([*REPOSITORY.glob("tests/**/*.py"), *REPOSITORY.glob("*/*/tests/**/*.py")]):
         for reason, test in marked(ast.parse(path.read_text())):
-            file = str(path.relative_to(REPOSITORY / "tests"))
+            file = str(path.relative_to(REPOSITORY))
             reasons.setdefault(reason, {}).setdefault(file, []).append(test)
     lines: list[str] = []
     for reason in sorted(reasons):
@@ -79,7 +79,7 @@ def test_certain(run):
 def run_pytest(folder: Path, tests: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "tests").mkdir()
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
-    shutil.copy(REPOSITORY / "tests" / "conftest.py", folder / "tests")
+    shutil.copy(REPOSITORY / "conftest.py", folder)
     (folder / "tests" / "test_these.py").write_text(tests)
     command = [sys.executable, "-m", "pytest", "--timeout-method", "signal", "--tb", "line", *arguments, "tests"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)

@@ -93,9 +93,9 @@ def turn_rows(items: Sequence[EpisodeData], args: PPOArgs) -> tuple[list[Transit
     table = TurnTable.of(
         turns=[[turn] for *_, turn in turns],
         episodes=[number for number, *_ in turns],
-        tasks=[summary.group for _, summary, *_ in turns],
+        task_ids=[summary.task_id for _, summary, *_ in turns],
         first_columns=[1] * len(turns),
-        groups=[summary.peers for _, summary, *_ in turns],
+        group_keys=[summary.group_key for _, summary, *_ in turns],
         roles=[summary.role for _, summary, *_ in turns],
     )
     return [_transition(row, turn, args) for *_, row, turn in turns], table

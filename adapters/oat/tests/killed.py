@@ -1,4 +1,4 @@
-"""Oat's process, in the lighter form, is killed while environments do not return: `nox -s killed`."""
+"""Oat's process, in the lighter form, is killed while environments do not return: `nox -s adapters -- killed.py`."""
 
 from __future__ import annotations
 

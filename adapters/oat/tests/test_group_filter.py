@@ -49,7 +49,7 @@ def test_every_group_of_a_full_batch_has_signal(run: Run) -> None:
     for batch in run.learner.batches_of:
         groups: dict[int, list[bool]] = defaultdict(list)
         for one in batch:
-            groups[one.summary.group].append(one.summary.success)
+            groups[one.summary.group_id].append(one.summary.success)
         assert all(sorted(successes) == [False, True] for successes in groups.values())
     filtered = sum(batch[0].info["rollout/filtered"] for batch in run.learner.batches_of)
     assert filtered > 0
@@ -60,7 +60,7 @@ def test_every_group_of_a_full_batch_has_signal(run: Run) -> None:
 def test_advantages_of_the_groups_that_are_left_equal_brute_force(run: Run) -> None:
     for items, turns, trained in zip(run.learner.batches_of, run.learner.turns_of, run.batches, strict=True):
         rewards = [[turn.rewards[-1] for turn in one] for one in turns]
-        numbers = expected("grpo", rewards, [one.summary.group for one in items], GAMMA)
+        numbers = expected("grpo", rewards, [one.summary.group_id for one in items], GAMMA)
         want = sorted(
             (tuple(turn.prompt_ids), tuple(turn.response_ids), number)
             for one, row in zip(turns, numbers, strict=True)

@@ -206,9 +206,9 @@ def test_grpo_compares_the_episodes_of_a_task(groups: Run):
         data = groups.learner.batches_of[batch]
         rewards = [[reward for *_, reward in episode] for episode in turns_of(groups, batch)]
         kept = [index for index, one in enumerate(rewards) if one]
-        tasks = [data[index].summary.group for index in kept]
+        tasks = [data[index].summary.group_id for index in kept]
         assert max(Counter(tasks).values()) == 2
-        seeds = {task: {data[i].summary.seed for i in kept if data[i].summary.group == task} for task in tasks}
+        seeds = {task: {data[i].summary.seed for i in kept if data[i].summary.group_id == task} for task in tasks}
         assert all(len(one) == 1 for one in seeds.values())
         numbers = dict(zip(kept, expected("grpo", [rewards[i] for i in kept], tasks, GAMMA), strict=True))
         assert_trained(groups, batch, [numbers.get(index, []) for index in range(len(rewards))])
@@ -224,10 +224,10 @@ def test_the_collector_returns_exactly_the_requested_number(groups: Run):
 
 def test_no_episode_is_lost(groups: Run):
     """Each complete group is trained on once, in the order of completion, or waits for its batch."""
-    trained = Counter((one.summary.seed, one.summary.group) for data in groups.learner.batches_of for one in data)
+    trained = Counter((one.summary.seed, one.summary.group_id) for data in groups.learner.batches_of for one in data)
     assert {*trained.values()} == {2}
-    failed = {(episode.seed, episode.group) for episode in groups.episodes if episode.error is not None}
-    whole = Counter((one.seed, one.group) for one in groups.episodes if (one.seed, one.group) not in failed)
+    failed = {(episode.seed, episode.group_id) for episode in groups.episodes if episode.error is not None}
+    whole = Counter((one.seed, one.group_id) for one in groups.episodes if (one.seed, one.group_id) not in failed)
     waiting = sum((whole - trained).values())
     assert waiting == groups.learner.batches_of[-1][0].info["rollout/surplus"]
     carried = [batch[0].info["rollout/carried_turns"] for batch in groups.learner.batches_of]

@@ -15,9 +15,9 @@ from gem_train.rollout import Batch
 RESPONSE = [7, 8, 9]
 
 
-def played(turns: int, *, prompt: int = 2, new_sequence_at: int | None = None, group: int = 0) -> Episode:
+def played(turns: int, *, prompt: int = 2, new_sequence_at: int | None = None, task_id: int = 0) -> Episode:
     """An episode whose turn `i` has the reward `i` and a response of three tokens; every second one was cut off."""
-    episode = Episode("test:A-v0", seed=1, group=group)
+    episode = Episode("test:A-v0", seed=1, task_id=task_id)
     for number in range(turns):
         ids = as_token_ids([number] * prompt)
         if number in (0, new_sequence_at):
@@ -46,7 +46,9 @@ def test_an_episode_is_sent_with_each_token_once():
 
 
 def test_rows_are_the_turns_in_order():
-    rows, table = turn_rows(items_of([played(2, group=5), played(0), played(3, new_sequence_at=2, group=6)]), PPOArgs())
+    rows, table = turn_rows(
+        items_of([played(2, task_id=5), played(0), played(3, new_sequence_at=2, task_id=6)]), PPOArgs()
+    )
     assert [row.prompt_ids for row in rows] == [
         [0, 0],
         [0, 0, *RESPONSE, 1, 1],
@@ -57,7 +59,7 @@ def test_rows_are_the_turns_in_order():
     assert [row.response_ids for row in rows] == [RESPONSE] * 5
     assert [row.response_logprobs[2] for row in rows] == [0.0, -1.0, 0.0, -1.0, -2.0]
     assert [row.rewards for row in rows] == [[0.0], [1.0], [0.0], [1.0], [2.0]]
-    assert table.task.tolist() == [5, 5, 6, 6, 6]
+    assert table.task_id.tolist() == [5, 5, 6, 6, 6]
     assert table.episode.tolist() == [0, 0, 1, 1, 1]
     assert table.position.tolist() == [0, 1, 0, 1, 2]
     # Column 0 of Oat's tables is the second token.

@@ -85,7 +85,7 @@ def test_advantages_cover_the_global_batch(trained: Path, advantage: str):
         episodes = [one for rank in ranks for one in rank["turns"][batch]]
         seeds = [[summary.seed for summary in rank["summaries"][batch]] for rank in ranks]
         assert {*seeds[0]}.isdisjoint(seeds[1])
-        groups = [[summary.group for summary in rank["summaries"][batch]] for rank in ranks]
+        groups = [[summary.group_id for summary in rank["summaries"][batch]] for rank in ranks]
         assert {*groups[0]}.isdisjoint(groups[1])
         rewards = [[turn.rewards[-1] for turn in one] for one in episodes]
         numbers = expected(advantage, rewards, [*groups[0], *groups[1]], GAMMA)

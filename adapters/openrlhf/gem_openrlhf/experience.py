@@ -45,9 +45,9 @@ def training_rows(results: Sequence[EpisodeRows], multiple: int, ranks: int) -> 
     table = TurnTable.of(
         [row.turns for _, row in parts],
         episodes=[owned[source][0] for source, _ in parts],
-        tasks=[one.task for one in owners],
+        task_ids=[one.task_id for one in owners],
         first_columns=[1] * len(parts),
-        groups=[one.peers for one in owners],
+        group_keys=[one.group_key for one in owners],
         roles=[one.role for one in owners],
     )
     return [row for _, row in parts], table

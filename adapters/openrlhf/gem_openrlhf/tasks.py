@@ -70,7 +70,7 @@ def write_tasks(
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for task in _tasks(settings, split, batch, count):
-            name = f"{task.env_id} {split} {task.number}"
+            name = f"{task.env_id} {split} {task.task_id}"
             label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, pictures)).decode()
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 

@@ -1,4 +1,4 @@
-"""OpenRLHF's processes are killed one after another while environments do not return: `nox -s killed`."""
+"""OpenRLHF's processes are killed one after another while calls do not return: `nox -s adapters -- killed.py`."""
 
 from __future__ import annotations
 

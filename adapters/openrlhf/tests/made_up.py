@@ -42,7 +42,7 @@ def rewards_of(result: EpisodeRows) -> list[float]:
 
 
 def _episode(rng: random.Random, group: int, empty: bool) -> Episode:
-    episode = Episode("test:Babble-v0", 7, group=group, stop_reason=StopReason.TERMINATED)
+    episode = Episode("test:Babble-v0", 7, task_id=group, stop_reason=StopReason.TERMINATED)
     for turn in range(rng.randint(0 if empty else 1, 4)):
         continues = rng.random() >= 0.3
         response = _ids(rng, 1, 6)

@@ -1,4 +1,4 @@
-"""Sampling ahead in OpenRLHF at length: `nox -s staleness`."""
+"""Sampling ahead in OpenRLHF at length: `nox -s adapters -- staleness.py`."""
 
 from __future__ import annotations
 

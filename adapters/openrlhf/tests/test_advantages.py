@@ -107,7 +107,7 @@ def in_order(numbers: dict[tuple[int, int], float]) -> list[float]:
 
 
 def groups(batch: list[EpisodeRows]) -> list[int]:
-    return [one.summary.group for one in batch if one.rows and one.summary]
+    return [one.summary.task_id for one in batch if one.rows and one.summary]
 
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])

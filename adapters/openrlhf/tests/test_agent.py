@@ -189,7 +189,7 @@ def test_copies_of_a_task_play_the_same_task(play, words):
     played = play(4, engine=engine, copies=3)
     seeds = [one.summary.seed for one in played]
     assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in range(4) for _ in range(3)]
-    assert [one.summary.group for one in played] == [task for task in range(4) for _ in range(3)]
+    assert [one.summary.group_id for one in played] == [task for task in range(4) for _ in range(3)]
 
 
 def test_the_seed_decides_the_first_batch(play):

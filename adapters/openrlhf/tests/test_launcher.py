@@ -73,7 +73,7 @@ def test_completed_arguments(
     for path, count, split in ((found.data.prompt_dataset, 24, "train"), (found.eval.dataset, 6, "eval")):
         rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
         labels = [TaskLabel.decode(row[found.data.label_key]) for row in rows]
-        assert sorted(label.task.number for label in labels) == [*range(count)]
+        assert sorted(label.task.task_id for label in labels) == [*range(count)]
         assert {label.split for label in labels} == {split}
         assert {label.task.env_id for label in labels} == {"test:Babble-v0", "game:Corridor-v0"}
         assert len({row[found.data.input_key] for row in rows}) == count

@@ -12,7 +12,7 @@ from gem_openrlhf.rows import EpisodeRows, response
 
 
 def an_episode() -> Episode:
-    return Episode("test:Babble-v0", 7, group=5, stop_reason=StopReason.TERMINATED, success=True)
+    return Episode("test:Babble-v0", 7, task_id=5, stop_reason=StopReason.TERMINATED, success=True)
 
 
 def three_turns() -> Episode:

@@ -205,7 +205,7 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     labels = [TaskLabel.decode(row["label"]) for row in rows]
     tasks = [label.task for label in labels]
     # Batch by batch, in random order within a batch, so that no engine gets all tasks of one environment.
-    batches = [[task.number for task in tasks[start : start + 3]] for start in range(0, 12, 3)]
+    batches = [[task.task_id for task in tasks[start : start + 3]] for start in range(0, 12, 3)]
     assert [sorted(batch) for batch in batches] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert batches != [sorted(batch) for batch in batches]
     write_tasks(tmp_path / "again.jsonl", settings, "train", batch=3, count=12, concurrent=7)
@@ -215,5 +215,5 @@ def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
     for start in range(0, 12, 3):
         assert sorted(task.env_id for task in tasks[start : start + 3]) == ["game:Corridor-v0"] * 2 + ["test:Babble-v0"]
     for env_id, count in (("game:Corridor-v0", 8), ("test:Babble-v0", 4)):
-        assert sorted(task.index for task in tasks if task.env_id == env_id) == [*range(count)]
+        assert sorted(task.data_index for task in tasks if task.env_id == env_id) == [*range(count)]
         assert {row["datasource"] for row, task in zip(rows, tasks, strict=True) if task.env_id == env_id} == {env_id}

@@ -118,7 +118,7 @@ def test_advantages_equal_brute_force_over_the_global_batch(hostile: Run):
     steps = hostile.episodes_by_step(12)
     for step, batch in enumerate(hostile.batches()):
         episodes = [episode for episode in steps[step] if episode.turns]
-        numbers = expected("grpo", _rewards(episodes), [episode.group for episode in episodes], GAMMA)
+        numbers = expected("grpo", _rewards(episodes), [episode.group_id for episode in episodes], GAMMA)
         later = [returns_to_go(rewards, GAMMA) for rewards in _rewards(episodes)]
         assert_trained(batch, episodes, numbers, later)
 

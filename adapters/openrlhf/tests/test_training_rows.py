@@ -38,7 +38,7 @@ def test_cut_rows_have_every_sampled_token_once(seed: int, parts: int, ranks: in
 def tokens(rows: list[Row], table: TurnTable) -> list[tuple[Any, ...]]:
     """Each sampled token: its episode, task and turn, its position, the ids before it, and its log-probability."""
     found: list[tuple[Any, ...]] = []
-    columns = zip(table.row, table.start + 1, table.end + 1, table.task, table.position, strict=True)
+    columns = zip(table.row, table.start + 1, table.end + 1, table.task_id, table.position, strict=True)
     for turn, (row, start, end, task, position) in enumerate(columns):
         one = rows[row]
         assert (position, start, end, table.reward[turn]) in {turn[:4] for turn in one.turns}
@@ -96,4 +96,6 @@ def test_episodes_without_turns_are_left_out():
     with_turns = [one for one in batch if one.rows]
     assert len({*table.episode.tolist()}) == len(with_turns) < len(batch)
     assert table.reward.tolist() == pytest.approx([reward for one in batch for reward in rewards_of(one)])
-    assert table.task.tolist() == [one.summary.group for one in with_turns if one.summary for _ in rewards_of(one)]
+    assert table.task_id.tolist() == [
+        one.summary.group_id for one in with_turns if one.summary for _ in rewards_of(one)
+    ]

@@ -1,4 +1,4 @@
-"""OpenRLHF on two nodes of a Ray cluster, with episodes that outlast the context: `nox -s clusters`.
+"""OpenRLHF on two nodes of a Ray cluster, with episodes that outlast the context: `nox -s adapters -- two_nodes.py`.
 
 Run as a program, it is that training.
 """

@@ -77,11 +77,11 @@ class TurnEnvManager(BaseEnvManager):
                 started = self.current_step
                 if first is None:  # ROLL tells the step before the first number, and maybe after this loop began
                     first = started * self._tasks if self._split == "train" else 0
-                task = first + number * self._worker.num_env_groups + self._group
-                if self._split == "train" and task >= self._config.max_steps * self._tasks:
+                task_id = first + number * self._worker.num_env_groups + self._group
+                if self._split == "train" and task_id >= self._config.max_steps * self._tasks:
                     continue  # with an asynchronous queue, ROLL asks for batches after the last one
                 try:
-                    rollout = self._play(runner, policy, task)
+                    rollout = self._play(runner, policy, task_id)
                 except Stopped:
                     break
                 self._put(number, started, rollout)
@@ -101,12 +101,12 @@ class TurnEnvManager(BaseEnvManager):
         managers = min(self._worker.max_env_num_per_worker, self._worker.num_env_groups * self._worker.group_size)
         return build_runner(settings, self._split, self._tokenizer, rollout, settings.concurrent(self._split, managers))
 
-    def _play(self, runner: SharedRunner, policy: RouterPolicy, task: int) -> DataProto:
+    def _play(self, runner: SharedRunner, policy: RouterPolicy, task_id: int) -> DataProto:
         if self._split == "eval":
-            task %= self._tasks  # every evaluation plays the same tasks
-        return self._rollout(runner.play(policy, self._table[task]), task)
+            task_id %= self._tasks  # every evaluation plays the same tasks
+        return self._rollout(runner.play(policy, self._table[task_id]), task_id)
 
-    def _rollout(self, episodes: Sequence[Episode], task: int) -> DataProto:
+    def _rollout(self, episodes: Sequence[Episode], task_id: int) -> DataProto:
         played = [
             (EpisodeResult(None if one is None else one.summary()), training_rows(one, self._settings.row))
             for one in episodes or [None]
@@ -114,7 +114,7 @@ class TurnEnvManager(BaseEnvManager):
         rows = [row for _, own in played for row in own]
         # A manager that is faster than the others may play several episodes of a task.
         self._played += 1
-        name = f"{self._split}-{task}"
+        name = f"{self._split}-{task_id}"
         numbered = f"{name}-{self._env}-{self._played}"
         return DataProto(
             batch=TensorDict(
@@ -122,7 +122,7 @@ class TurnEnvManager(BaseEnvManager):
             ),
             non_tensor_batch=columns(
                 played,
-                env_id=self._table[task].env_id,
+                env_id=self._table[task_id].env_id,
                 env=self._env,
                 group=self._group,
                 episode=numbered,

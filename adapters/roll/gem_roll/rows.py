@@ -51,9 +51,9 @@ def turn_table(metadata: Sequence[RowMetadata], episodes: Sequence[str]) -> Turn
     return TurnTable.of(
         [one.turns for one in metadata],
         episodes,
-        [one.task for one in metadata],
+        [one.task_id for one in metadata],
         [1] * len(metadata),
-        groups=[one.peers for one in metadata],
+        group_keys=[one.group_key for one in metadata],
         roles=[one.role for one in metadata],
     )
 

@@ -14,12 +14,12 @@ from gem_roll.policy import Stopped
 _play = TurnEnvManager._play
 
 
-def _play_in_time(self: TurnEnvManager, runner: Any, policy: Any, task: int) -> Any:
-    while self.current_step < task // self._tasks:
+def _play_in_time(self: TurnEnvManager, runner: Any, policy: Any, task_id: int) -> Any:
+    while self.current_step < task_id // self._tasks:
         if not self.running:
             raise Stopped
         time.sleep(0.05)
-    return _play(self, runner, policy, task)
+    return _play(self, runner, policy, task_id)
 
 
 TurnEnvManager._play = _play_in_time

@@ -1,4 +1,4 @@
-"""Sampling ahead in ROLL at length: `nox -s staleness`."""
+"""Sampling ahead in ROLL at length: `nox -s adapters -- staleness.py`."""
 
 from __future__ import annotations
 

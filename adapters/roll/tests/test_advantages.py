@@ -32,7 +32,7 @@ def played(number: int, random: np.random.Generator) -> Episode:
         reward = float(random.normal())
         turns.append(Said(before, response, reward, [-1.0] * len(response)))
         before = [*before, *response, 9]
-    return hand_made(*turns, seed=number, group=number // 2, slot=number)
+    return hand_made(*turns, seed=number, task_id=number // 2, slot=number)
 
 
 EPISODES = [played(number, np.random.default_rng(number)) for number in range(8)]

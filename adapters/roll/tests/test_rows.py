@@ -84,13 +84,13 @@ def test_an_episode_without_turns_trains_nothing():
 
 
 def test_metadata_survives_invalid_unicode():
-    broken = hand_made(Said([1], [2], 1.0), group=7)
+    broken = hand_made(Said([1], [2], 1.0), task_id=7)
     broken.error = "lost \udc80"
     rows = training_rows(broken, "turn")
     found = beside(rows, broken)
     assert all(text.isascii() for text in found[METADATA])
     assert metadata(found) == [RowMetadata(broken.summary(), turns=rows[0].turns)]
-    assert metadata(found)[0].task == 7
+    assert metadata(found)[0].task_id == 7
 
 
 @pytest.mark.parametrize("kind", ["episode", "turn"])

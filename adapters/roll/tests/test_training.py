@@ -406,7 +406,7 @@ def test_ten_updates_of_self_play_before_it(matches: Run):
 def assert_first_seeds(run: Run, seed: int) -> None:
     """The first tasks have the same seeds as in every framework; the environments are those of the run."""
     steps = run.episodes_by_step(tasks=1)
-    seeds = {episode.group: episode.seed for step in steps.values() for episode in step}
+    seeds = {episode.group_id: episode.seed for step in steps.values() for episode in step}
     want = [one for _, one in first_batch_of(seed)]
     assert [seeds[task] for task in range(len(want))] == want
 
@@ -418,7 +418,7 @@ def assert_expected(run: Run, name: str, tasks: int) -> None:
     for step, batch in enumerate(run.batches):
         episodes = [episode for episode in steps[step] if episode.turns]
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
-        numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
+        numbers = expected(name, rewards, [episode.group_id for episode in episodes], GAMMA)
         want = sorted(
             (tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
             for episode, row in zip(episodes, numbers, strict=True)

@@ -1,4 +1,4 @@
-"""ROLL on two nodes of a Ray cluster: `nox -s clusters` with `ROLL_HOME`.
+"""ROLL on two nodes of a Ray cluster: `nox -s adapters -- two_nodes.py` with `ROLL_HOME`.
 
 Run as a program, it is that training.
 """

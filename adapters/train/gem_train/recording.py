@@ -120,7 +120,7 @@ def report_update(
             episodes=episodes,
             episode=turns.episode,
             position=turns.position,
-            task=turns.task,
+            task_id=turns.task_id,
             advantage=turns.firsts([np.asarray(table, dtype=np.float64) for table in advantages]),
             return_to_go=returns,
             logprobs=turns.tokens(logprobs) if logprobs is not None and tokens else None,

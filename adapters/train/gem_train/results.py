@@ -36,14 +36,14 @@ class EpisodeResult(msgspec.Struct, frozen=True):
         return [] if self.summary is None else [self.summary, *self.others]
 
     @property
-    def task(self) -> int:
-        """The number of the task, -1 without a summary."""
-        return -1 if self.summary is None else self.summary.group
+    def task_id(self) -> int:
+        """`EpisodeSummary.task_id`, -1 without a summary."""
+        return -1 if self.summary is None else self.summary.task_id
 
     @property
-    def peers(self) -> int:
-        """`EpisodeSummary.peers`, -1 without a summary."""
-        return -1 if self.summary is None else self.summary.peers
+    def group_key(self) -> int:
+        """`EpisodeSummary.group_key`, -1 without a summary."""
+        return -1 if self.summary is None else self.summary.group_key
 
     @property
     def role(self) -> int:

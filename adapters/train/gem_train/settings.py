@@ -2,7 +2,7 @@
 
 `RunSettings` has the names, types, bounds, defaults and explanations. An adapter derives a class from it, defines how
 users of its framework write a setting, and adds what only that framework needs. TRL's fields, Oat's arguments,
-OpenRLHF's flags, the section `gem` of verl and ROLL, and the tables in `docs/` come from that class.
+OpenRLHF's flags, the section `gem` of verl and ROLL, and the tables of the adapters' pages come from that class.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def setting(default: Any, help: str) -> Any:
 
     Args:
         default: the default; a list or a dict is copied for each object.
-        help: what the field means, for command lines and `docs/`.
+        help: what the field means, for command lines and the adapters' pages.
     """
     if isinstance(default, list | dict):
         copied = cast("Callable[[], Any]", default.copy)

@@ -27,10 +27,10 @@ class TurnTable:
 
     episode: IntArray
     """(N,), the episode, counted over the batch."""
-    task: IntArray
-    """(N,), the number of the task."""
-    group: IntArray
-    """(N,), the group whose episodes estimators compare: the task, in a match the task and the agent."""
+    task_id: IntArray
+    """(N,), `Episode.task_id`."""
+    group_key: IntArray
+    """(N,), `Episode.group_key`: the group whose episodes an estimator compares."""
     role: IntArray
     """(N,), the environment and agent, by number."""
     position: IntArray
@@ -55,10 +55,10 @@ class TurnTable:
         cls,
         turns: Sequence[Sequence[TurnSpan]],
         episodes: Sequence[Hashable],
-        tasks: Sequence[int],
+        task_ids: Sequence[int],
         first_columns: Sequence[int] | None = None,
         *,
-        groups: Sequence[int] | None = None,
+        group_keys: Sequence[int] | None = None,
         roles: Sequence[int] | None = None,
     ) -> TurnTable:
         """The table of a batch, with one entry per turn in the order of the rows.
@@ -66,21 +66,24 @@ class TurnTable:
         Args:
             turns: the turns of each row.
             episodes: a name for each row's episode.
-            tasks: the number of each row's task, the same on all processes.
+            task_ids: for each row, `task_id` of its episode, the same on all processes.
             first_columns: for each row, the position that the first column of a framework's table stands for, where
                 tables leave out prompts or are shifted; by default 0.
-            groups: for each row, `peers` of its episode; by default the task.
+            group_keys: for each row, `group_key` of its episode; by default `task_id`.
             roles: for each row, `role` of its episode; by default the same for all.
         """
         entries = [
             (row, episode, task, first, *turn)
             for row, (episode, task, first, spans) in enumerate(
-                zip(episodes, tasks, [0] * len(turns) if first_columns is None else first_columns, turns, strict=True)
+                zip(
+                    episodes, task_ids, [0] * len(turns) if first_columns is None else first_columns, turns, strict=True
+                )
             )
             for turn in spans
         ]
         labels = [
-            (tasks[row] if groups is None else groups[row], 0 if roles is None else roles[row]) for row, *_ in entries
+            (task_ids[row] if group_keys is None else group_keys[row], 0 if roles is None else roles[row])
+            for row, *_ in entries
         ]
         rows, of_episode, of_task, firsts, positions, starts, ends, rewards, truncated, states = (
             zip(*entries, strict=True) if entries else [()] * 10
@@ -88,8 +91,8 @@ class TurnTable:
         offsets = _integers(firsts)
         return cls(
             episode=_numbered(of_episode),
-            task=_integers(of_task),
-            group=_integers([group for group, _ in labels]),
+            task_id=_integers(of_task),
+            group_key=_integers([key for key, _ in labels]),
             role=_integers([role for _, role in labels]),
             position=_integers(positions),
             reward=np.array(rewards, dtype=np.float64),
@@ -143,7 +146,7 @@ class TurnTable:
             AdvantageError: a turn is missing or occurs twice, or a number is not finite.
         """
         reward = self.reward if rewards is None else rewards
-        return TurnBatch(reward, self.episode, self.position, self.group, values, self.state, self.role)
+        return TurnBatch(reward, self.episode, self.position, self.group_key, values, self.state, self.role)
 
     def sums(self, tables: Sequence[FloatArray]) -> FloatArray:
         """The sum over each turn's tokens: (N,)."""

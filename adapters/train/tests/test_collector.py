@@ -321,9 +321,9 @@ def test_groups_are_delivered_whole(collect: Collect, words: Any) -> None:
     lengths: set[int] = set()
     for _ in range(15):
         batch = collector.collect_turns(20)
-        groups = {episode.group for episode in batch.episodes}
+        groups = {episode.task_id for episode in batch.episodes}
         for group in groups:
-            members = [episode for episode in batch.episodes if episode.group == group]
+            members = [episode for episode in batch.episodes if episode.task_id == group]
             assert [episode.slot % 4 for episode in members] == [0, 1, 2, 3]
             assert len({episode.seed for episode in members}) == 1
             assert len({episode.number for episode in members}) == 1
@@ -338,7 +338,7 @@ def test_a_round_of_groups_is_whole(collect: Collect, words: Any) -> None:
     collector = collect("Chance-v0", 6, SHORT, group_size=3, policy=Coin(words))
     for number in range(3):
         batch = collector.collect_round()
-        assert [episode.group for episode in batch.episodes] == [2 * number] * 3 + [2 * number + 1] * 3
+        assert [episode.task_id for episode in batch.episodes] == [2 * number] * 3 + [2 * number + 1] * 3
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def test_a_group_with_a_dropped_member_is_delivered_without_it(
     for number in range(20):
         batch = collector.collect_round()
         assert len(batch.episodes) + batch.dropped == 6
-        groups = [episode.group for episode in batch.episodes]
+        groups = [episode.task_id for episode in batch.episodes]
         assert set(groups) <= {2 * number, 2 * number + 1}
         sizes |= {groups.count(2 * number), groups.count(2 * number + 1)}
     assert sizes == {0, 1, 2, 3}
@@ -569,7 +569,7 @@ def test_width_does_not_change_an_episode(collect: Collect) -> None:
     narrow, wide = collect(num_envs=2), collect(num_envs=10)
     one = [episode for _ in range(5) for episode in narrow.collect_round().episodes]
     other = wide.collect_round().episodes
-    assert [episode.group for episode in one] == [episode.group for episode in other] == [*range(10)]
+    assert [episode.task_id for episode in one] == [episode.task_id for episode in other] == [*range(10)]
     assert [episode.turns for episode in one] == [episode.turns for episode in other]
 
 
@@ -825,7 +825,7 @@ def test_over_sampling_is_counted_and_loses_nothing(collect: Collect) -> None:
 def test_over_sampling_keeps_groups_together(collect: Collect, words: Any) -> None:
     collector = collect("Chance-v0", 12, SHORT, group_size=4, policy=Coin(words))
     for _ in range(10):
-        groups = Counter(one.group for one in collector.collect_episodes(8).episodes)
+        groups = Counter(one.task_id for one in collector.collect_episodes(8).episodes)
         assert set(groups.values()) == {4}
         assert len(groups) == 2
     with pytest.raises(ValueError, match="multiple of the group size 4"):

@@ -118,7 +118,7 @@ def collector(words: PreTrainedTokenizerFast) -> Iterator[Callable[..., BatchCol
 def groups_of(episodes: Sequence[Episode]) -> dict[int, list[Episode]]:
     found: dict[int, list[Episode]] = {}
     for episode in episodes:
-        found.setdefault(episode.group, []).append(episode)
+        found.setdefault(episode.task_id, []).append(episode)
     return found
 
 
@@ -158,7 +158,7 @@ def test_a_batch_has_the_first_group_with_signal_of_each_place(
     for place in range(4):
         own = [name for name, group in by_group.items() if group[0].slot // SIZE == place]
         kept = sorted((name for name in own if name in informative), key=lambda name: by_group[name][0].number)
-        got = [next(one.group for one in batch.episodes if one.slot // SIZE == place) for batch in batches]
+        got = [next(one.group_id for one in batch.episodes if one.slot // SIZE == place) for batch in batches]
         assert got == kept[: len(got)] == kept
     for batch in batches:
         assert len(batch.episodes) == 4 * SIZE
@@ -173,7 +173,7 @@ def test_no_group_of_a_full_batch_has_only_zeros(collector: Any) -> None:
     def empty_groups(group_filter: GroupFilter | None) -> int:
         batch = collector(group_filter, num_envs=20 * SIZE).collect_round()
         rewards = [[turn.reward for turn in episode.turns] for episode in batch.episodes]
-        names = [episode.group for episode in batch.episodes]
+        names = [episode.group_id for episode in batch.episodes]
         # On the return of an episode, as one turn.
         found, _ = compute_advantages("grpo", TurnBatch.from_rewards([[sum(one)] for one in rewards], names))
         assert len(names) == 20 * SIZE

@@ -91,7 +91,10 @@ def collector(words: Any, env_ids: Any = MIXTURE, width: int = 12, **kwargs: Any
 def shown(batches: list[Any]) -> list[list[tuple[Any, ...]]]:
     """Everything about the episodes of each batch that does not depend on when they were played."""
     return [
-        [(one.env_id, one.seed, one.task, one.group, one.slot, one.number, len(one.turns)) for one in batch.episodes]
+        [
+            (one.env_id, one.seed, one.data_index, one.task_id, one.slot, one.number, len(one.turns))
+            for one in batch.episodes
+        ]
         for batch in batches
     ]
 
@@ -163,7 +166,7 @@ def test_failures_give_up_their_places(words: Any, backend: Any) -> None:
     one = collector(words, {FRAIL: 1.0}, 4, backend=backend, env_limits={FRAIL: 1}, failures=failures)
     batches = [one.collect_round() for _ in range(2)]
     one.close()
-    assert [sorted(episode.group for episode in batch.episodes) for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [sorted(episode.task_id for episode in batch.episodes) for batch in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_a_vector_refuses_more_episodes_than_the_limit() -> None:
@@ -211,7 +214,7 @@ def test_a_runner_waits_and_plays_every_task(words: Any) -> None:
         table = TaskTable(MIXTURE, 12)
         episodes = await runner.run_all(policy, [table[number] for number in range(36)])
         runner.close()
-        return [(one.env_id, one.seed, one.task, one.group) for one in episodes]
+        return [(one.env_id, one.seed, one.data_index, one.task_id) for one in episodes]
 
     played = asyncio.run(main())
     assert OPEN.most == 2
@@ -220,7 +223,7 @@ def test_a_runner_waits_and_plays_every_task(words: Any) -> None:
     whole = collector(words)
     rounds = [episode for _ in range(3) for episode in whole.collect_round().episodes]
     whole.close()
-    assert played == [(one.env_id, one.seed, one.task, one.group) for one in rounds]
+    assert played == [(one.env_id, one.seed, one.data_index, one.task_id) for one in rounds]
 
 
 def test_the_setting() -> None:

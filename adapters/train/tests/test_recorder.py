@@ -52,7 +52,7 @@ def episode(number: int = 0, *, observation: str = "go", info: dict[str, Any] | 
         2**63 - 1,
         slot=3,
         number=number,
-        group=5,
+        task_id=5,
         turns=turns,
         sequences=[tokens, alone],
         stop_reason=StopReason.ENV_ERROR,
@@ -257,26 +257,10 @@ def test_a_log_probability_that_nobody_knows_comes_back(tmp_path: Path) -> None:
     assert "[null,-1.25,0.0]" in (tmp_path / "episodes.jsonl").read_text()
 
 
-def test_recordings_of_0_1_0_are_still_read(tmp_path: Path) -> None:
+def test_a_recording_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
-    path.write_bytes((Path(__file__).parent / "recording_0_1_0.jsonl").read_bytes())
-    whole, bounded, unknown = episodes_in(path)
-    assert [len(one.sequences) for one in (whole, bounded, unknown)] == [1, 2, 1]
-    for one in (whole, bounded):
-        assert [one.prompt_ids(turn).tolist() for turn in one.turns] == [
-            [1, 2],
-            [1, 2, 3, 4, 9, 9] if one is whole else [7],
-        ]
-        assert [one.response_ids(turn).tolist() for turn in one.turns] == [[3, 4], [5]]
-        assert [one.response_logprobs(turn) for turn in one.turns] == [as_logprobs([-0.5, -1.25]), as_logprobs([-2])]
-        assert (one.env_id, one.turns[1].reward, one.turns[1].info) == ("demo:A-v0", 1.0, {"success": True})
-    assert unknown.response_logprobs(unknown.turns[0]) is None
-
-
-def test_a_recording_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "episodes.jsonl"
-    path.write_text('{"version": 3, "env_id": "demo:A-v0", "seed": 1}\n')
-    with pytest.raises(RecordsError, match="version 3, but this release reads versions 1 to 2"):
+    path.write_text('{"version": 4, "env_id": "demo:A-v0", "seed": 1}\n')
+    with pytest.raises(RecordsError, match="version 4, but this release reads version 3"):
         list(episodes_in(path))
 
 
@@ -297,7 +281,7 @@ def test_a_line_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
         '{"env_id": 3, "seed": 1, "turns": []}',
         '{"turns": [3]}',
         "[]",
-        '{"env_id": "a", "seed": 1, "version": 2, "sequences": [{"ids": [1], "logprobs": [0.5]}]}',
+        '{"env_id": "a", "seed": 1, "version": 3, "sequences": [{"ids": [1], "logprobs": [0.5]}]}',
     ):
         path.write_text(line + "\n")
         with pytest.raises(RecordsError, match=r"episodes\.jsonl, line 1: "):

@@ -33,7 +33,7 @@ class Words:
         return "".join("\ud83d" if one == 7 else f"<{one}>" for one in token_ids)
 
 
-def episode(number: int = 0, *, task: int = 5) -> Episode:
+def episode(number: int = 0, *, task_id: int = 5) -> Episode:
     """Three turns in two sequences."""
     chance = random.Random(number)
     first, second = (TokenSequence.starting(as_token_ids([1, 2, number + 3])) for _ in range(2))
@@ -52,7 +52,7 @@ def episode(number: int = 0, *, task: int = 5) -> Episode:
         11,
         slot=3,
         number=number,
-        group=task,
+        task_id=task_id,
         turns=turns,
         sequences=[first, second],
         stop_reason=StopReason.TERMINATED,
@@ -73,7 +73,7 @@ def update(number: int, episodes: list[Episode], **changes: Any) -> Update:
         "episodes": [one.id for one in episodes],
         "episode": np.array([index for index, _ in pairs]),
         "position": np.array([position for _, position in pairs]),
-        "task": np.array([episodes[index].group for index, _ in pairs]),
+        "task_id": np.array([episodes[index].task_id for index, _ in pairs]),
         "advantage": np.array([index * 10 + position + 0.1 for index, position in pairs]),
         "return_to_go": np.array([index * 100 + position + 0.2 for index, position in pairs]),
         "logprobs": [
@@ -101,7 +101,7 @@ def test_what_was_played_and_trained_on_comes_back(recorder: RunRecorder, tmp_pa
     records = open_records(tmp_path)
     assert (records.kind, records.gaps, records.versions) == ("training", [], {"demo": "1.0"})
     assert (records.settings["gamma"], records.settings["odd"]) == (0.9, "<class 'object'>")
-    assert [(one.id, one.split, one.update, one.task) for one in records.summaries] == [
+    assert [(one.id, one.split, one.update, one.data_index) for one in records.summaries] == [
         ("run-3-0", "train", 4, None),
         ("run-3-1", "train", 4, None),
         ("run-3-2", "train", None, None),
@@ -169,15 +169,15 @@ def test_a_share_has_whole_tasks_and_the_same_ones_in_each_process(tmp_path: Pat
     for name in names:
         recorder = RunRecorder(tmp_path / name, share=0.25)
         for number in range(400):
-            recorder.gem_episode_end(episode(number, task=number // 2))
-        recorder.gem_update(update(1, [episode(number, task=number // 2) for number in range(400)]))
-    tasks, others = ([one.summary.group for one in open_records(tmp_path / name).summaries] for name in names)
+            recorder.gem_episode_end(episode(number, task_id=number // 2))
+        recorder.gem_update(update(1, [episode(number, task_id=number // 2) for number in range(400)]))
+    tasks, others = ([one.summary.task_id for one in open_records(tmp_path / name).summaries] for name in names)
     assert tasks == others
     assert all(tasks.count(one) == 2 for one in tasks)
     assert 60 <= len(tasks) <= 140
     assert {one.update for one in open_records(tmp_path / "one").summaries} == {1}
     whole = RunRecorder(tmp_path / "all")
-    whole.gem_update(update(1, [episode(number, task=number // 2) for number in range(400)]))
+    whole.gem_update(update(1, [episode(number, task_id=number // 2) for number in range(400)]))
     sizes = [sum(frame.size for frame in frames(one.path, "update")) for one in (recorder, whole)]
     assert sizes[0] < 0.4 * sizes[1]
 
@@ -295,7 +295,7 @@ def test_an_episode_of_several_updates_and_ranks(tmp_path: Path) -> None:
 
 def only(whole: Update, chosen: np.ndarray[Any, Any], **changes: Any) -> Update:
     columns = {
-        name: getattr(whole, name)[chosen] for name in ("episode", "position", "task", "advantage", "return_to_go")
+        name: getattr(whole, name)[chosen] for name in ("episode", "position", "task_id", "advantage", "return_to_go")
     }
     assert whole.logprobs is not None
     logprobs = [one for one, kept in zip(whole.logprobs, chosen, strict=True) if kept]
@@ -431,10 +431,6 @@ def test_json_lines_are_read_alike(tmp_path: Path) -> None:
     recorder.close()
 
 
-def test_recordings_of_0_1_0_are_read() -> None:
-    assert len([*read_episodes(Path(__file__).parent / "recording_0_1_0.jsonl")]) == 3
-
-
 def test_what_has_no_records_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match="there is no file or folder"):
         open_records(tmp_path / "nothing")
@@ -451,11 +447,11 @@ def test_what_has_no_records_is_refused(tmp_path: Path) -> None:
 def test_foreign_files_beside_records_cost_nothing(recorder: RunRecorder, tmp_path: Path) -> None:
     recorder.gem_episode_end(episode())
     (tmp_path / "other.jsonl").write_text('{"loss": 1}\n')
-    (tmp_path / "later.gemrec").write_bytes(b"GEMREC4\n")
+    (tmp_path / "later.gemrec").write_bytes(b"GEMREC9\n")
     (tmp_path / "folder.gemrec").mkdir()
     records = open_records(tmp_path)
     assert len(records.summaries) == 1
-    assert "later.gemrec is of a later version; install a later release of gem-core" in records.gaps
+    assert "later.gemrec is of another version; read it with the release of gem-core that wrote it" in records.gaps
 
 
 def test_a_resumed_run_has_the_settings_of_its_last_start(tmp_path: Path) -> None:

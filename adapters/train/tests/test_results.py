@@ -39,7 +39,7 @@ def test_a_result_travels_as_ascii_text(result: EpisodeResult) -> None:
 
 
 def test_the_task_is_that_of_the_summary() -> None:
-    assert [EpisodeResult(summary()).task, EpisodeResult().task] == [1, -1]
+    assert [EpisodeResult(summary()).task_id, EpisodeResult().task_id] == [1, -1]
 
 
 def test_a_text_of_something_else_is_refused() -> None:

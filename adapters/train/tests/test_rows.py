@@ -196,7 +196,7 @@ def test_the_batch_for_estimators_has_rewards_tasks_and_positions() -> None:
     batch = table_of(rows).batch()
     assert batch.rewards.tolist() == [0.0, 1.0] * 3
     assert batch.episode.tolist() == [0, 0, 1, 1, 2, 2]
-    assert batch.group.tolist() == [0, 0, 0, 0, 1, 1]
+    assert batch.group_key.tolist() == [0, 0, 0, 0, 1, 1]
     assert batch.turn.tolist() == [0, 1] * 3
     shaped = table_of(rows).batch(np.arange(6.0), np.ones(6))
     assert (shaped.rewards.tolist(), shaped.values) == ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], pytest.approx(np.ones(6)))

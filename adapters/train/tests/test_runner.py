@@ -201,7 +201,7 @@ def as_bytes(episodes: list[Episode]) -> list[bytes]:
 
 def test_an_episode_of_a_task(runner: Run, words: Any) -> None:
     episode = play(runner().run(7))
-    assert (episode.slot, episode.group, episode.number) == (7, 7, 0)
+    assert (episode.slot, episode.group_id, episode.number) == (7, 7, 0)
     assert episode.seed == derive_seed(SEED, 7)
     assert (episode.stop_reason, episode.success) == (StopReason.TERMINATED, True)
     assert len(episode.turns) == 3

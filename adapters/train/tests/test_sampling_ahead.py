@@ -174,13 +174,13 @@ def test_the_bound_holds_where_groups_are_replaced(collector: Any, words: Any) -
     batches = simulation.run(made, 100)
     assert sum(batch.filtered for batch in batches) > 50
     assert max(staleness(batches)) == 2
-    groups = [episode.group for batch in batches for episode in batch.episodes]
+    groups = [episode.task_id for batch in batches for episode in batch.episodes]
     assert all(groups.count(one) == 2 for one in set(groups))
     for batch in batches:
         assert len(batch.episodes) == 4
         for pair in (batch.episodes[:2], batch.episodes[2:]):
             assert {one.success for one in pair} == {False, True}
-            assert len({one.group for one in pair}) == 1
+            assert len({one.task_id for one in pair}) == 1
 
 
 def test_a_limit_of_an_environment_changes_no_batch(collector: Any, words: Any) -> None:

@@ -23,11 +23,13 @@ backends = pytest.mark.parametrize("backend", ["sync", "thread", "process"])
 class Row(Env):
     """Shows its task; one turn."""
 
-    takes_task = True
+    takes_data_index = True
 
-    def reset(self, seed: int | None = None, task: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, data_index: int | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
-        return f"row {task}", {}
+        return f"row {data_index}", {}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         return "", 0.0, True, False, {"success": False}
@@ -100,7 +102,7 @@ def played(env_ids: Any, width: int, rounds: int, **kwargs: Any) -> list[tuple[T
         for _ in range(rounds):
             tasks = [vec.task(slot) for slot in range(width)]
             for task, info in zip(tasks, infos, strict=True):
-                assert info["task"] == task.index
+                assert info["data_index"] == task.data_index
                 found.append((task, info["seed"]))
             infos = vec.step(["a"] * width)[4]
     return found
@@ -119,7 +121,7 @@ def test_one_process_and_two_play_the_same_tasks(env_ids: Any, group_size: int) 
     whole = played(env_ids, 16, 3, group_size=group_size)
     halves = [played(env_ids, 8, 3, group_size=group_size, shard=(number, 2)) for number in (0, 1)]
     assert sorted(whole) == sorted(halves[0] + halves[1])
-    assert Counter(task.number for task, _ in whole) == dict.fromkeys(range(48 // group_size), group_size)
+    assert Counter(task.task_id for task, _ in whole) == dict.fromkeys(range(48 // group_size), group_size)
     assert {seed for _, seed in whole} == {derive_seed(SEED, number) for number in range(48 // group_size)}
     assert not {*halves[0]} & {*halves[1]}
     resumed = played(env_ids, 16, 1, group_size=group_size, first_episode=2)
@@ -137,7 +139,7 @@ def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
         tasks = [table[number] for number in range(16)]
         episodes = [await runner.run(policy, task) for task in tasks]
         runner.close()
-        return [(one.env_id, one.seed, one.task, one.group) for one in episodes if one is not None]
+        return [(one.env_id, one.seed, one.data_index, one.task_id) for one in episodes if one is not None]
 
     with make_vec(env_ids, 8, seed=SEED) as vec:
         settings = RolloutSettings(max_response_tokens=4)
@@ -145,7 +147,7 @@ def test_a_runner_plays_the_tasks_of_a_vector(env_ids: Any, words: Any) -> None:
             vec, lambda prompts: [Completion([words.eos_token_id])] * len(prompts), words, settings
         )
         batches = [collector.collect_round() for _ in range(2)]
-    collected = [(one.env_id, one.seed, one.task, one.group) for batch in batches for one in batch.episodes]
+    collected = [(one.env_id, one.seed, one.data_index, one.task_id) for batch in batches for one in batch.episodes]
     assert asyncio.run(main()) == sorted(collected, key=lambda one: one[3])
 
 
@@ -172,7 +174,7 @@ def test_an_episode_says_how_to_play_it_again() -> None:
         observations, infos = vec.reset()
     for observation, info in zip(observations, infos, strict=True):
         with gem_core.make("math:Sample") as env:
-            assert env.reset(seed=info["seed"], task=info["task"])[0] == observation
+            assert env.reset(seed=info["seed"], data_index=info["data_index"])[0] == observation
 
 
 def test_wrapped_environments_take_tasks_too() -> None:
@@ -189,7 +191,7 @@ def test_other_environments_are_told_nothing() -> None:
     seen: list[dict[str, Any]] = []
 
     class Plain(Row):
-        takes_task = False
+        takes_data_index = False
 
         def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
             seen.append(options)
@@ -211,7 +213,7 @@ def test_a_runner_plays_the_task_that_it_is_told(words: Any) -> None:
         )
         episodes = await runner.run_all(policy, tasks)
         runner.close()
-        return [f"{episode.turns[0].observation}, task {episode.task}" for episode in episodes]
+        return [f"{episode.turns[0].observation}, task {episode.data_index}" for episode in episodes]
 
     async def elsewhere() -> str:
         runner = EpisodeRunner("demo-tasks:Row-v0", words, RolloutSettings(max_response_tokens=4), seed=SEED)

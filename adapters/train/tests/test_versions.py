@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ from gem_train.metrics import rollout_metrics, staleness_metrics
 from gem_train.records import RunRecorder, open_records, read_episodes
 from gem_train.results import EpisodeResult, result_metrics
 from gem_train.rollout import BatchCollector, Completion, RolloutSettings, recording
-
-OLD = Path(__file__).with_name("recording_0_1_0.jsonl")
 
 
 class Two(Env):
@@ -101,19 +98,6 @@ def test_recordings_keep_versions(words: Any, tmp_path: Path) -> None:
         [episode] = collected(words, 4, [4, 4, 5]).collect_round().episodes
     read = next(read_episodes(tmp_path / "episodes.jsonl")).episode
     assert [turn.versions for turn in read.turns] == [turn.versions for turn in episode.turns]
-
-
-def test_old_recordings_have_no_versions(words: Any, tmp_path: Path) -> None:
-    assert all(not one.episode.version_counts() for one in read_episodes(OLD))
-    with recording(tmp_path / "new.jsonl"):
-        collected(words, None, None).collect_round()
-    record = json.loads((tmp_path / "new.jsonl").read_text())
-    for turn in record["turns"]:
-        del turn["versions"]  # as before versions were recorded
-    (tmp_path / "old.jsonl").write_text(json.dumps(record) + "\n")
-    read = next(read_episodes(tmp_path / "old.jsonl")).episode
-    assert len(read.turns) == 2
-    assert not read.version_counts()
 
 
 @pytest.mark.parametrize("detail", ["summary", "full"])

@@ -24,9 +24,9 @@ def batch_rows(episodes: Sequence[Episode], kind: RowKind) -> tuple[list[Row], T
     turns = TurnTable.of(
         [row.turns for _, row in rows],
         [number for number, _ in rows],
-        [episodes[number].group for number, _ in rows],
+        [episodes[number].task_id for number, _ in rows],
         [row.prompt_length for _, row in rows],
-        groups=[episodes[number].peers for number, _ in rows],
+        group_keys=[episodes[number].group_key for number, _ in rows],
         roles=[episodes[number].role for number, _ in rows],
     )
     return [row for _, row in rows], turns

@@ -1,4 +1,4 @@
-"""TRL's process is killed while environments do not return: `nox -s killed`."""
+"""TRL's process is killed while environments do not return: `nox -s adapters -- killed.py`."""
 
 from __future__ import annotations
 

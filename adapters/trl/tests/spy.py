@@ -82,7 +82,7 @@ def expected_responses(batch: Batch, name: str, gamma: float) -> list[Response]:
     """Every turn of the batch with its advantage by brute force."""
     rewards = [[turn.reward for turn in episode.turns] for episode in batch.episodes]
     states = [[turn.observation for turn in episode.turns] for episode in batch.episodes]
-    numbers = expected(name, rewards, [episode.group for episode in batch.episodes], gamma, states)
+    numbers = expected(name, rewards, [episode.task_id for episode in batch.episodes], gamma, states)
     return [
         Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number)
         for episode, row in zip(batch.episodes, numbers, strict=True)

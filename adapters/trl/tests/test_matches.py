@@ -60,7 +60,7 @@ def test_a_task_s_agents_are_compared_with_their_own_kind(bpe_trainer: Any, row:
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
     numbers = []
     for batch in run.batches:
-        groups = [(episode.group, episode.agent) for episode in batch.episodes]
+        groups = [(episode.group_id, episode.agent) for episode in batch.episodes]
         assert len({*groups}) == 4, "two tasks, two agents"
         names = {name: number for number, name in enumerate(sorted({*groups}))}
         numbers.append(expected("grpo", rewards_of(batch.episodes), [names[one] for one in groups], GAMMA))

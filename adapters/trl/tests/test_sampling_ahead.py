@@ -285,7 +285,7 @@ def test_groups_without_signal_are_replaced(trainer, judged_on, staleness):
     for batch in run.batches:
         groups: dict[int, list] = {}
         for episode in batch.episodes:
-            groups.setdefault(episode.group, []).append(episode)
+            groups.setdefault(episode.group_id, []).append(episode)
         assert len(groups) == 4
         for group in groups.values():
             numbers = [one.success if judged_on == "success" else one.total_reward for one in group]

@@ -232,7 +232,7 @@ def test_group_members_play_the_same_task(trainer):
     run.train()
     seeds: dict[int, set[int]] = {}
     for episode in run.batches[0].episodes:
-        seeds.setdefault(episode.group, set()).add(episode.seed)
+        seeds.setdefault(episode.group_id, set()).add(episode.seed)
     assert len(seeds) == 2
     assert all(len(one) == 1 for one in seeds.values())
 

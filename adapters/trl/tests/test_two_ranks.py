@@ -60,7 +60,9 @@ def test_advantages_cover_the_global_batch(trained, advantage, row):
     wanted = []
     for first, second in zip(ranks[0]["batches"], ranks[1]["batches"], strict=True):
         assert {episode.seed for episode in first.episodes}.isdisjoint(episode.seed for episode in second.episodes)
-        assert {episode.group for episode in first.episodes}.isdisjoint(episode.group for episode in second.episodes)
+        assert {episode.group_id for episode in first.episodes}.isdisjoint(
+            episode.group_id for episode in second.episodes
+        )
         wanted += expected_responses(Batch([*first.episodes, *second.episodes]), advantage, 0.9)
     assert_same(responses, wanted)
     # TRL's shared engines return completions by position: all ranks must send the same number of prompts.

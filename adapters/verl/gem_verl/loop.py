@@ -68,11 +68,11 @@ class EnvironmentLoop(AgentLoopBase):
             sampling,
             max_tokens=self.config.gem.max_response_tokens,
             ends=end_tokens(self.config.actor_rollout_ref.model.path, self._tokenizer.eos_token_id),
-            episode=f"{row['split']}-{row['task']}-{row['session_id']}-{version}",
+            episode=f"{row['split']}-{row['task_id']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
             never=() if self._pictures is None else self._pictures.reserved,
         )
-        episodes = await runner.play(policy, Task(int(row["task"]), row["env_id"], int(row["row"])))
+        episodes = await runner.play(policy, Task(int(row["task_id"]), row["env_id"], int(row["data_index"])))
         if not any(episode.turns for episode in episodes):
             return [report_row(EpisodeResult.of_all(episodes), _versions([version]))]
         metrics = AgentLoopMetrics(generate_sequences=policy.seconds)

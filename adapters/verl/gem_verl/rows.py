@@ -104,7 +104,7 @@ def batch_results(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> lis
     """The results of a batch, one per episode or match.
 
     Args:
-        batch: has the names of the rows, `<task>_<episode of the task>_<row of the episode>`.
+        batch: has the names of the rows, `<task_id>_<episode of the task>_<row of the episode>`.
         extra: the extra fields of each row; empty for padding rows of verl.
     """
     rows = zip(_episodes(batch), extra, strict=True)
@@ -119,9 +119,9 @@ def batch_table(batch: KVBatchMeta, extra: Sequence[Mapping[str, Any]]) -> TurnT
     return TurnTable.of(
         turns,
         [(episode, fields.get(AGENT, 0)) for episode, fields in zip(_episodes(batch), extra, strict=True)],
-        [one.task for one in results],
+        [one.task_id for one in results],
         firsts,
-        groups=[one.peers for one in results],
+        group_keys=[one.group_key for one in results],
         roles=[one.role for one in results],
     )
 

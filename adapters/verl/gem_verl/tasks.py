@@ -22,8 +22,9 @@ ENDLESS = 1 << 40
 class EnvTasks(Dataset[dict[str, Any]]):
     """The tasks of training or validation, for verl's `data.custom_cls`.
 
-    Row `i` has an environment and a task number, from which agent workers derive the seed. Environments share each
-    batch by their weights. Each environment counts its own `row`, so that an environment over a data set skips no row.
+    Row `i` is the task `i` of the run: an environment, and the number from which agent workers derive the seed.
+    Environments share each batch by their weights. Each counts its own `data_index`, so that one over data skips no
+    row.
 
     Args:
         data_files: `train` or `eval`.
@@ -52,8 +53,8 @@ class EnvTasks(Dataset[dict[str, Any]]):
             "agent_name": NAME,
             "split": self.split,
             "env_id": task.env_id,
-            "task": index,
-            "row": task.index,
+            "task_id": index,
+            "data_index": task.data_index,
             # Columns that verl reads: the prompt, and the name under which verl logs validation.
             "data_source": task.env_id,
             "index": index,

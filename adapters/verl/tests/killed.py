@@ -1,4 +1,4 @@
-"""verl's processes are killed one after another while environments do not return: `nox -s killed`."""
+"""verl's processes are killed one after another while environments do not return: `nox -s adapters -- killed.py`."""
 
 from __future__ import annotations
 

@@ -49,11 +49,11 @@ class Step:
         keys: list[str] = []
         members: dict[int, int] = {}
         for number, episode in enumerate(episodes):
-            member = members[episode.group] = members.get(episode.group, -1) + 1
+            member = members[episode.task_id] = members.get(episode.task_id, -1) + 1
             rows = [report_row(EpisodeResult(episode.summary()), VERSIONS)]
             if episode.turns:
                 rows = episode_rows([episode], config.gem.row, VERSIONS, AgentLoopMetrics())
-            stored = hand_over(queue, rows, f"task{episode.group}", member)
+            stored = hand_over(queue, rows, f"task{episode.task_id}", member)
             self.of |= dict.fromkeys(stored, number)
             keys += stored
         self.batch = batch_of(self.trainer, queue, keys, random.Random(seed))
@@ -122,7 +122,7 @@ def test_equals_brute_force(step, name, row):
         episodes = random_episodes(random.Random(f"{name}{seed}"), GROUPS, SIZE, breaks=0.2)
         run = step(episodes, f"algorithm.adv_estimator={name}", f"algorithm.gamma={gamma}", f"gem.row={row}")
         got = run.compute()
-        groups = [episode.group for episode in episodes]
+        groups = [episode.task_id for episode in episodes]
         same(got, brute_force.expected(name, rewards_of(episodes), groups, gamma))
         same(run.advantages("returns"), [brute_force.returns_to_go(one, gamma) for one in rewards_of(episodes)])
         turns = sum(map(len, rewards_of(episodes)))
@@ -192,7 +192,7 @@ def test_episodes_without_turns_do_not_count(step):
     got = run.compute()
     # Group 1 has a single episode left, which deviates by 0.
     left = [number for number in kept if number != 3]
-    wanted = brute_force.expected("rloo", [rewards[n] for n in left], [episodes[n].group for n in left], 0.9)
+    wanted = brute_force.expected("rloo", [rewards[n] for n in left], [episodes[n].task_id for n in left], 0.9)
     same([got[number] for number in left], wanted)
     assert got[3] == [0.0] * len(rewards[3])
     assert run.metrics["rollout/episodes"] == 12
@@ -255,13 +255,13 @@ def test_rejected_tokens_get_nothing(step):
 
 def test_estimator_of_a_plugin(step):
     def first_of_all(batch, *, gamma=1.0, gather=None):
-        return (batch.turn == 0) * 10.0 + batch.group
+        return (batch.turn == 0) * 10.0 + batch.group_key
 
     manager.add("gem_advantages", AdvantageSpec("test:first", first_of_all))
     episodes = random_episodes(random.Random(9), GROUPS, SIZE)
     run = step(episodes, "algorithm.adv_estimator=test:first")
     got = run.compute()
-    assert got == [[10.0 * (turn == 0) + one.group for turn in range(len(one.turns))] for one in episodes]
+    assert got == [[10.0 * (turn == 0) + one.task_id for turn in range(len(one.turns))] for one in episodes]
 
 
 def test_wrong_estimator_of_a_plugin_stops_the_run(step):

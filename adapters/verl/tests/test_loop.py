@@ -210,7 +210,7 @@ def test_sessions_of_a_task_play_the_same_task(play, words):
     episodes = play([3, 8], client=client, sessions=4)
     seeds = [result_of(rows).summary.seed for rows in episodes]
     assert seeds == [derive_seed(derive_seed(0, "train"), task) for task in (3, 8) for _ in range(4)]
-    assert [result_of(rows).summary.group for rows in episodes] == [3] * 4 + [8] * 4
+    assert [result_of(rows).summary.task_id for rows in episodes] == [3] * 4 + [8] * 4
     openings = [rows[0].prompt_ids for rows in episodes]
     assert openings[:4] == [openings[0]] * 4
     assert openings[4:] == [openings[4]] * 4

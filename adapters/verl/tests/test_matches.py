@@ -24,7 +24,7 @@ def test_rows_and_advantages_of_every_agent(kind: Any) -> None:
         agents = [one for one in played.episodes if one.slot == number]
         rows = episode_rows(agents, kind, VERSIONS, AgentLoopMetrics())
         for place, row in enumerate(rows):
-            keys.append(f"{agents[0].group}_{number % 2}_{place}")
+            keys.append(f"{agents[0].task_id}_{number % 2}_{place}")
             tags.append({"prompt_len": len(row.prompt_ids)})
             # verl copies the last row's info to the others.
             extra.append({**row.extra_fields, "reward_extra_info": rows[-1].extra_fields["reward_extra_info"]})

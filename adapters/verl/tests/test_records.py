@@ -39,7 +39,7 @@ def played() -> list[Episode]:
     """Ten episodes; the second and the fourth have no turns."""
     found = random_episodes(random.Random(3), 5, 2)
     for number, one in enumerate(found):
-        one.run, one.slot, one.number = "run", one.group, number
+        one.run, one.slot, one.number = "run", one.task_id, number
     for one in found[1:4:2]:
         without_turns(one)
     return found
@@ -53,7 +53,7 @@ def trained(config: DictConfig, words: Any, queue: MemoryQueue, played: list[Epi
     for number, one in enumerate(played):
         rows = episode_rows([one], config.gem.row, VERSIONS, AgentLoopMetrics()) if one.turns else []
         rows = rows or [report_row(EpisodeResult(one.summary()), VERSIONS)]
-        keys += hand_over(queue, rows, f"task{one.group}", number)
+        keys += hand_over(queue, rows, f"task{one.task_id}", number)
     batch = batch_of(made, queue, keys, random.Random(0))
     if entropy:
         for key in batch.keys:
@@ -89,7 +89,7 @@ def test_an_update_has_the_numbers_of_each_turn(
     for key in keys:
         stored = queue.rows[key]
         for span in stored["extra_fields"][TURNS]:
-            name = next(one.id for one in played if key.split("_")[:2] == [f"task{one.group}", str(one.number)])
+            name = next(one.id for one in played if key.split("_")[:2] == [f"task{one.task_id}", str(one.number)])
             index = found[name, span[0]]
             own = slice(span[1] - len(stored["prompts"]), span[2] - len(stored["prompts"]))
             assert stored["advantages"][own].tolist() == pytest.approx(

@@ -27,7 +27,7 @@ VERSIONS = {"min_global_steps": 3, "max_global_steps": 4}
 
 
 def episode(*turns: Said) -> Episode:
-    return hand_made(*turns, env_id="test:Babble-v0", seed=7, group=5, success=True)
+    return hand_made(*turns, env_id="test:Babble-v0", seed=7, task_id=5, success=True)
 
 
 def rows(played: Episode, kind: Any = "episode") -> list[AgentLoopOutput]:

@@ -47,7 +47,7 @@ def test_rows_name_environment_and_task(tasks):
     assert len(rows) == ENDLESS
     for index in (0, 5, 10**9):
         row = rows[index]
-        assert (row["env_id"], row["task"], row["index"], row["split"]) == ("test:Babble-v0", index, index, "train")
+        assert (row["env_id"], row["task_id"], row["index"], row["split"]) == ("test:Babble-v0", index, index, "train")
         assert (row["agent_name"], row["data_source"], row["raw_prompt"]) == ("gem", "test:Babble-v0", [])
 
 
@@ -75,7 +75,7 @@ def test_each_environment_counts_its_own_rows(tasks):
     rows = tasks("train", TWO, "gem.env_weights=[3,1]", "data.train_batch_size=8")
     played: dict[str, list[int]] = {}
     for index in range(24):
-        played.setdefault(rows[index]["env_id"], []).append(rows[index]["row"])
+        played.setdefault(rows[index]["env_id"], []).append(rows[index]["data_index"])
     assert played == {"test:Babble-v0": [*range(18)], "game:Corridor-v0": [*range(6)]}
 
 
@@ -142,13 +142,15 @@ def test_verl_batches_them(tasks, configure):
         for part in parts:
             for number in range(len(part)):
                 # As in `AgentLoopWorkerTQ.generate_sequences`.
-                row = {name: part.get(name)[number] for name in ("task", "row", "env_id", "split", "raw_prompt")}
+                row = {
+                    name: part.get(name)[number] for name in ("task_id", "data_index", "env_id", "split", "raw_prompt")
+                }
                 assert all(isinstance(part.get(name), NonTensorStack) for name in row)
                 plain = {name: value.data for name, value in row.items()}
-                seen.append(plain["task"])
-                want = rows[plain["task"]]
+                seen.append(plain["task_id"])
+                want = rows[plain["task_id"]]
                 assert plain == {name: want[name] for name in plain}
-                assert type(plain["task"]) is int
+                assert type(plain["task_id"]) is int
     assert seen == [*range(16)]
 
 
@@ -164,4 +166,4 @@ def test_a_loader_continues_where_it_stopped(tasks, configure):
     state = first.state_dict()
     again = loader()
     again.load_state_dict(state)
-    assert [*next(iter(again))["task"]] == [*next(batches)["task"]] == [*range(8, 16)]
+    assert [*next(iter(again))["task_id"]] == [*next(batches)["task_id"]] == [*range(8, 16)]

@@ -480,7 +480,7 @@ def assert_expected(run: Run, name: str, rows: int) -> None:
     for step, batch in enumerate(run.batches):
         episodes = [episode for episode in steps[step] if episode.turns]
         rewards = [[turn.reward for turn in episode.turns] for episode in episodes]
-        numbers = expected(name, rewards, [episode.group for episode in episodes], GAMMA)
+        numbers = expected(name, rewards, [episode.group_id for episode in episodes], GAMMA)
         want = [
             Response(tuple(episode.prompt_ids(turn)), tuple(episode.response_ids(turn)), number, later)
             for episode, row in zip(episodes, numbers, strict=True)

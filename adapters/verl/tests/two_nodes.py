@@ -1,4 +1,4 @@
-"""verl on two nodes of a Ray cluster, as `python -m gem_verl` on a real one: `nox -s clusters`.
+"""verl on two nodes of a Ray cluster, as `python -m gem_verl` on a real one: `nox -s adapters -- two_nodes.py`.
 
 Run as a program, it is that training.
 """

@@ -50,7 +50,7 @@ def block(program: str) -> str:
 def test_every_problem_of_the_sample_can_be_solved() -> None:
     env = gem_core.make("code:Sample")
     for index, row in enumerate(SAMPLE):
-        assert env.reset(index=index)[0] == row["problem"]
+        assert env.reset(row=index)[0] == row["problem"]
         assert env.step(block(SOLUTIONS[row["name"]]))[1:] == (1.0, True, True, {"success": True, "correct": True})
 
 

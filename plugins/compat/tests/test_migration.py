@@ -119,11 +119,11 @@ def test_every_id_of_the_page_exists() -> None:
         (lambda: gem_core.make(EASY, seed=3), "Use reset(seed=...)"),
         (lambda: gem_core.make("math:Sample", dataset_name="x"), "Use dataset=..."),
         (lambda: gem_core.make("math:Sample", use_mp=False), "Leave it out: answers are graded"),
-        (lambda: gem_core.make("math:Sample").reset(idx=3), "Use reset(index=...)"),
-        (lambda: gem_core.make("math:Sample", idx=3), "Use reset(index=...)"),
+        (lambda: gem_core.make("math:Sample").reset(idx=3), "Use reset(row=...)"),
+        (lambda: gem_core.make("math:Sample", idx=3), "Use reset(row=...)"),
         (lambda: gem_core.make("game:Sokoban-v0-easy", room_size=(6, 6)), "Use dim_room="),
         (lambda: gem_core.make("rg:arc_1d", seed=3), "Use data_seed=..."),
-        (lambda: gem_core.make("rg:arc_1d").reset(idx=3), "Use reset(index=...)"),
+        (lambda: gem_core.make("rg:arc_1d").reset(idx=3), "Use reset(row=...)"),
         (lambda: ObservationHistory(gem_core.make(EASY), max_history_length=3), "Use last=n+1"),
         (lambda: gem_core.make_tool("python:Interpreter", keep_error_last_line=True), "Use last_error_line="),
         (lambda: gem_core.make_tool("search:Passages", search_url="x"), "Use url=..."),
@@ -155,7 +155,7 @@ def test_a_name_of_upstream_is_answered_with_ours(module: str, name: str, hint: 
 def test_compat_takes_upstreams_arguments() -> None:
     env = compat.make("math:Sample", question_key="problem", use_mp=True, seed=3, eval=True)
     first, _ = env.reset(idx=0)
-    assert first == gem_core.make("math:Sample").reset(index=0)[0]
+    assert first == gem_core.make("math:Sample").reset(row=0)[0]
     assert env.reset()[0] == first  # eval=True asks in the order of the data
     assert (env.env_id, env.entry_point) == ("math:Sample", "gem_math.env:MathEnv")
     with pytest.raises(EnvKwargsError, match="nonsense"):
@@ -166,7 +166,7 @@ def test_classes_of_upstream_are_functions(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"ask": "1 + 1?", "say": "2"}\n')
     env = MathEnv(dataset_name=str(tmp_path / "rows.jsonl"), question_key="ask", answer_key="say")
     assert env.reset()[0] == "1 + 1?"
-    assert ReasoningGymEnv("letter_counting", size=7, seed=5).num_tasks == 7
+    assert ReasoningGymEnv("letter_counting", size=7, seed=5).data_size == 7
 
 
 def test_an_id_without_a_namespace() -> None:

@@ -33,7 +33,7 @@ class Desk(Env):
         EnvKwargsError, NotFoundError: no such customer.
     """
 
-    takes_task = True
+    takes_data_index = True
 
     def __init__(self, max_turns: int, form: Form, customer: PartnerSetting) -> None:
         if form not in get_args(Form):
@@ -46,7 +46,7 @@ class Desk(Env):
 
     @property
     @abstractmethod
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """How many tasks there are."""
 
     @property
@@ -89,13 +89,13 @@ class Desk(Env):
         """`success`, and the parts of the reward, once the conversation has ended."""
 
     def reset(
-        self, seed: int | None = None, *, task: int | None = None, heard: Sequence[str] = (), **options: Any
+        self, seed: int | None = None, *, data_index: int | None = None, heard: Sequence[str] = (), **options: Any
     ) -> ResetResult:
         """Open the desk, and let a customer in.
 
         Args:
-            seed: draws the task where no number is given.
-            task: task `task % num_tasks` of the split.
+            seed: draws the task if no `data_index` is given.
+            data_index: task `data_index % data_size` of the split.
             heard: what a model as the customer said, for a replay; see `gem_core.partner`.
 
         Raises:
@@ -103,9 +103,9 @@ class Desk(Env):
             EnvError: a model as the customer gave no answer.
         """
         super().reset(seed=seed)
-        if task is not None and task < 0:
-            raise EnvKwargsError(f"task must be a number from 0, not {task}")
-        self.place = self.rng.randrange(self.num_tasks) if task is None else task % self.num_tasks
+        if data_index is not None and data_index < 0:
+            raise EnvKwargsError(f"data_index must be a number from 0, not {data_index}")
+        self.place = self.rng.randrange(self.data_size) if data_index is None else data_index % self.data_size
         self.turn = 0
         self.open()
         self._heard = Heard(heard)

@@ -117,7 +117,7 @@ class Retail(Desk):
         self.split = split
 
     @property
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """Tasks of the split."""
         return len(tasks()[self.split])
 

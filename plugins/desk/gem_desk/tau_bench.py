@@ -89,7 +89,7 @@ class TauBench(Desk):
         return domain(self.home, self.domain, self.split)
 
     @property
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """Tasks of the split."""
         return len(self._domain.tasks)
 

@@ -34,7 +34,7 @@ def said(env: TauBench) -> str:
 
 def earned(env: TauBench, number: int, *, work: bool, speak: bool) -> float:
     """By the reference calls, the outputs, both, or neither."""
-    env.reset(seed=0, task=number)
+    env.reset(seed=0, data_index=number)
     for name, arguments in env.task.actions if work else ():
         if name != TRANSFER:
             assert env.step(written(name, arguments))[1:4] == (0.0, False, False)
@@ -46,7 +46,7 @@ def earned(env: TauBench, number: int, *, work: bool, speak: bool) -> float:
 @every_split
 def test_reference_calls_and_outputs_earn_one(domain: str, split: str) -> None:
     env = TauBench(domain=domain, split=split, max_turns=100)
-    found = [earned(env, number, work=True, speak=True) for number in range(env.num_tasks)]
+    found = [earned(env, number, work=True, speak=True) for number in range(env.data_size)]
     print(f"{domain} {split}: {sum(found):.0f} of {len(found)} by the reference")
     assert {*found} == {1.0}
 
@@ -88,9 +88,9 @@ def test_rewards_are_those_of_tau_bench(domain: str, work: bool, speak: bool, up
     theirs = upstream.get_env(domain, "human", "", "test", task_index=0)
     theirs.user = Leaving()
     env = TauBench(domain=domain, max_turns=100)
-    assert len(theirs.tasks) == env.num_tasks
+    assert len(theirs.tasks) == env.data_size
     ours: list[float] = []
-    for number in range(env.num_tasks):
+    for number in range(env.data_size):
         theirs.reset(number)
         for action in theirs.task.actions if work else ():
             if action.name != TRANSFER:

@@ -33,7 +33,7 @@ def written(name: str, **arguments: Any) -> str:
 def opened(split: str, number: int) -> Retail:
     env = gem_core.make(IDS[split])
     assert isinstance(env, Retail)
-    env.reset(seed=0, task=number)
+    env.reset(seed=0, data_index=number)
     return env
 
 
@@ -114,7 +114,7 @@ def test_wrong_and_lazy_ones_earn_nothing(split: str, number: int) -> None:
     ways = lazy(env.task)
     assert len(ways) == 10
     for name, actions in ways.items():
-        env.reset(seed=0, task=number)
+        env.reset(seed=0, data_index=number)
         done = ""
         for action in actions:
             _, reward, terminated, truncated, info = env.step(action)
@@ -141,7 +141,7 @@ def test_there_are_forty_tasks_in_three_splits() -> None:
     assert len({*NAMES}) == len(ALL)
     openings = [task.customer["opening"] for split in SPLITS for task in tasks()[split]]
     assert len({*openings}) >= len(ALL) - 3
-    assert gem_core.make("desk:Retail-v0").num_tasks == 20  # type: ignore[attr-defined]
+    assert gem_core.make("desk:Retail-v0").data_size == 20  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("env_id", IDS.values())
@@ -155,7 +155,7 @@ def test_the_native_form_keeps_the_contract() -> None:
 
 def test_native_calls_are_described_and_found() -> None:
     env = gem_core.make("desk:Retail-v0", form="native")
-    observation, info = env.reset(seed=0, task=0)
+    observation, info = env.reset(seed=0, data_index=0)
     assert [tool["function"]["name"] for tool in info["tools"]] == [function.name for function in FUNCTIONS]
     assert "<tool_call>" not in observation
     text, *_, info = env.step('{"name": "get_order", "arguments": {"order_id": "W1001"}}')
@@ -253,11 +253,11 @@ def test_facts_count_as_whole_words_and_numbers_in_short_replies() -> None:
 
 def test_tasks_are_numbers_and_seeds() -> None:
     env = gem_core.make("desk:Retail-v0")
-    names = [env.reset(seed=1, task=number)[1]["task_name"] for number in range(40)]
+    names = [env.reset(seed=1, data_index=number)[1]["task_name"] for number in range(40)]
     assert names == [*NAMES[:20], *NAMES[:20]]
     assert len({env.reset(seed=seed)[1]["task_name"] for seed in range(100)}) == 20
     with pytest.raises(EnvKwargsError, match="from 0, not -1"):
-        env.reset(seed=1, task=-1)
+        env.reset(seed=1, data_index=-1)
 
 
 def test_arguments_that_cannot_be_played_are_refused() -> None:
@@ -290,7 +290,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_model_can_be_the_customer(asked: list[Any]) -> None:
     env = gem_core.make(IDS["train"], customer="model:buyer:say")
     assert isinstance(env, Retail)
-    observation, info = env.reset(seed=0, task=0)
+    observation, info = env.reset(seed=0, data_index=0)
     assert observation.endswith("The customer says: I want to cancel W1001.\n")
     role = asked[0][0]["content"]
     assert all(detail["says"] in role for detail in env.task.customer["details"])
@@ -308,7 +308,7 @@ def test_a_model_can_be_the_customer(asked: list[Any]) -> None:
     heard = [answer for *_, shown in played for answer in shown.get("heard", [])]
     assert heard == [*info["heard"], "mina.okafor@post.example", "No longer needed.", "[END]"]
     count = len(asked)
-    assert env.reset(seed=0, task=0, heard=heard) == (observation, info)
+    assert env.reset(seed=0, data_index=0, heard=heard) == (observation, info)
     actions = ["Who are you?", identity(env.task), "Why?", *calls(env.task), speech(env.task)]
     assert [env.step(action) for action in actions] == played
     assert len(asked) == count, "nobody is asked a second time"

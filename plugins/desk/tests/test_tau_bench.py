@@ -138,7 +138,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
 def opened(home: str, task: int = 0, **kwargs: Any) -> TauBench:
     env = gem_core.make("desk:TauBench", domain="library", home=home, **kwargs)
     assert isinstance(env, TauBench)
-    env.reset(seed=0, task=task)
+    env.reset(seed=0, data_index=task)
     return env
 
 
@@ -185,14 +185,14 @@ def test_the_reward_is_the_database_and_the_outputs(
 
 def test_the_first_observation_and_the_customer_who_reads_the_instruction_out(home: str) -> None:
     env = opened(home)
-    observation, info = env.reset(seed=0, task=0)
+    observation, info = env.reset(seed=0, data_index=0)
     assert observation.startswith("Lend to readers only.")
     assert "lend" in observation
     assert observation.endswith("The customer says: You are Ada. Give back Stones and borrow Rivers. How long is it?\n")
     assert info["task_name"] == "test-0"
     assert "Yes, please." in env.step("Shall I lend it to you?")[0]
-    assert env.num_tasks == 3
-    assert opened(home, split="train").num_tasks == 1
+    assert env.data_size == 3
+    assert opened(home, split="train").data_size == 1
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_every_episode_has_a_database_of_its_own(home: str) -> None:
     first, second = opened(home), opened(home)
     first.step(LEND_B1)
     assert second.data["books"]["B1"]["lent_to"] is None
-    first.reset(seed=0, task=0)
+    first.reset(seed=0, data_index=0)
     assert first.data["books"]["B1"]["lent_to"] is None
 
 
@@ -230,7 +230,7 @@ def test_it_keeps_the_contract(home: str) -> None:
 
 def test_native_calls_are_described_and_found(home: str) -> None:
     env = opened(home, form="native")
-    _, info = env.reset(seed=0, task=0)
+    _, info = env.reset(seed=0, data_index=0)
     names = [tool["function"]["name"] for tool in info["tools"]]
     assert names == ["calculate", "lend", "take", "fee", "transfer_to_human_agents"]
     assert env.step('{"name": "calculate", "arguments": {"expression": "2 * 3"}}')[0] == "6\n"

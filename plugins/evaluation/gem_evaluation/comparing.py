@@ -43,7 +43,7 @@ class Flipped(msgspec.Struct, frozen=True):
     """A task whose mean success differs."""
 
     label: str
-    task: int
+    task_id: int
     first: float
     second: float
 
@@ -69,14 +69,14 @@ class Pair(msgspec.Struct, frozen=True):
     """The finished episodes of a task in A and B."""
 
     label: str
-    task: int
+    task_id: int
     first: list[Result]
     second: list[Result]
 
     @property
     def flipped(self) -> Flipped:
         """The mean success in both."""
-        return Flipped(self.label, self.task, *(float(np.mean(one)) for one in self.successes))
+        return Flipped(self.label, self.task_id, *(float(np.mean(one)) for one in self.successes))
 
     @property
     def successes(self) -> tuple[list[bool], list[bool]]:
@@ -129,7 +129,7 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[dict[str, str]]]]
     yield (
         f"Tasks with another success: {shown}",
         [
-            {"environment": one.label, "task": str(one.task), "A": f"{one.first:.2f}", "B": f"{one.second:.2f}"}
+            {"environment": one.label, "task": str(one.task_id), "A": f"{one.first:.2f}", "B": f"{one.second:.2f}"}
             for one in comparison.flipped
         ],
     )
@@ -196,7 +196,7 @@ def _tasks(folder: Path) -> Tasks:
     finished = {one.key: one for one in read_results(folder)}
     tasks: dict[tuple[str, int], list[Result]] = defaultdict(list)
     for key in sorted(finished):
-        tasks[key.entry, key.task].append(finished[key])
+        tasks[key.entry, key.task_id].append(finished[key])
     return tasks
 
 
@@ -222,7 +222,7 @@ def _compared(label: str, pairs: Sequence[Pair]) -> Compared:
 
 def _most_flipped(pairs: Sequence[Pair]) -> list[Flipped]:
     differing = [one for one in (pair.flipped for pair in pairs) if one.first != one.second]
-    return sorted(differing, key=lambda one: (-abs(one.second - one.first), one.label, one.task))[:MOST_FLIPPED]
+    return sorted(differing, key=lambda one: (-abs(one.second - one.first), one.label, one.task_id))[:MOST_FLIPPED]
 
 
 def _warnings(

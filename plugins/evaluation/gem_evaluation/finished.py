@@ -54,21 +54,21 @@ class Finished:
         """Keep an episode, in place of one with the same key."""
         key = result.key
         table = self._tables.get(key.entry)
-        if table is None or key.task >= table.shape[0] or key.repeat >= table.shape[1]:
+        if table is None or key.task_id >= table.shape[0] or key.repeat >= table.shape[1]:
             table = self._tables[key.entry] = _with_room(table, key)
         values = {name: getattr(result, name) for name in _TYPES}
         values["stop_reason"] = _STOP_REASONS.index(result.stop_reason)
         values["opening"] = result.opening.encode()
         values["policy_fault"] = _FAULTS.index(result.policy_fault)
-        table[key.task, key.repeat] = (True, *values.values())
+        table[key.task_id, key.repeat] = (True, *values.values())
 
     def __len__(self) -> int:
         """How many there are."""
         return sum(int(table["played"].sum()) for table in self._tables.values())
 
     def __contains__(self, key: Key) -> bool:
-        table = self.table(key.entry, key.task + 1, key.repeat + 1)
-        return table.shape == (key.task + 1, key.repeat + 1) and bool(table["played"][-1, -1])
+        table = self.table(key.entry, key.task_id + 1, key.repeat + 1)
+        return table.shape == (key.task_id + 1, key.repeat + 1) and bool(table["played"][-1, -1])
 
     def table(self, entry: str, tasks: int | None = None, repeats: int | None = None) -> Rows:
         """The episodes of an entry: of these first tasks and repeats, or of all."""
@@ -119,7 +119,7 @@ def _numbers(rows: Rows, field: str) -> list[int]:
 def _with_room(table: Rows | None, key: Key) -> Rows:
     """The table with room for this key and, so that it need not grow often, for as many tasks again."""
     tasks, repeats = (0, 0) if table is None else table.shape
-    tasks = tasks if key.task < tasks else max(2 * tasks, key.task + 1, 64)
+    tasks = tasks if key.task_id < tasks else max(2 * tasks, key.task_id + 1, 64)
     larger = np.zeros((tasks, max(repeats, key.repeat + 1)), EPISODE)
     if table is not None:
         larger[: table.shape[0], : table.shape[1]] = table

@@ -125,7 +125,7 @@ def _sample(played: Played, settings: Mapping[str, Any], model_name: str, severa
     output.usage = usage
     return log.EvalSample(
         # Tasks are numbered in each environment, and ids must differ in the log.
-        id=f"{key.entry} task {key.task}" if several else key.task,
+        id=f"{key.entry} task {key.task_id}" if several else key.task_id,
         epoch=key.repeat + 1,
         input=episode.turns[0].observation if episode.turns else episode.final_observation,
         target="",
@@ -141,14 +141,14 @@ def _sample(played: Played, settings: Mapping[str, Any], model_name: str, severa
             "environment": key.entry,
             "env_id": episode.env_id,
             "provenance": episode.provenance,
-            "task": key.task,
+            "task_id": key.task_id,
             "repeat": key.repeat,
             "seed": episode.seed,
             "stop_reason": episode.stop_reason.value,
             "turns": len(episode.turns),
             "requests": sum(one.requests for one in played.usage),
         },
-        uuid=f"{key.entry} {key.task} {key.repeat}",
+        uuid=f"{key.entry} {key.task_id} {key.repeat}",
     )
 
 

@@ -61,7 +61,7 @@ class Asker:
 
     def __init__(self, model: Model, key: Key) -> None:
         self._model = model
-        self._episode = f"{key.entry} task {key.task} repeat {key.repeat}"
+        self._episode = f"{key.entry} task {key.task_id} repeat {key.repeat}"
         self.usage: list[Usage] = []
         self.opening = ""
         """A hash of the first prompt."""
@@ -114,7 +114,7 @@ class Evaluation:
         for repeat in range(max(entry.repeats for entry in self._entries.values())):
             for label, entry in self._entries.items():
                 if repeat < entry.repeats:
-                    yield from (Key(label, task, repeat) for task in range(self._counts[label]))
+                    yield from (Key(label, task_id, repeat) for task_id in range(self._counts[label]))
 
     async def play(self) -> None:
         """Play all that is left. The model is open.
@@ -153,7 +153,7 @@ class Evaluation:
     async def _play(self, key: Key) -> None:
         asker, began = Asker(self._model, key), time.monotonic()
         try:
-            episode = await self._runners[key.entry].run(asker, key.task)
+            episode = await self._runners[key.entry].run(asker, key.task_id)
         except ModelError as error:
             self._fail(key, "endpoint", str(error), len(asker.usage))
             return

@@ -10,7 +10,7 @@ from gem_core.episode import Episode, StopReason
 from gem_evaluation.conversation import Usage
 from gem_train.rollout.records import recorded, restored
 
-VERSION = 1
+VERSION = 2
 
 Fault = Literal["endpoint", "environment"]
 """Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
@@ -32,7 +32,8 @@ class Key(msgspec.Struct, frozen=True, order=True):
 
     entry: str
     """The label of the environment with its settings; the id where it is played in one way only."""
-    task: int
+    task_id: int
+    """Number of the task in this entry; an environment over data uses the row with this `data_index`."""
     repeat: int
 
 
@@ -131,7 +132,7 @@ def read_played(record: dict[str, Any]) -> Played:
     """The episode of a record.
 
     Raises:
-        msgspec.ValidationError: it is no such record, or one of a later version.
+        msgspec.ValidationError: it is no such record, or one of another version.
     """
     check_version(record)
     result = msgspec.convert(record["result"], Result)
@@ -146,7 +147,7 @@ def read_played(record: dict[str, Any]) -> Played:
 
 
 def check_version(record: dict[str, Any]) -> None:
-    """Raises `msgspec.ValidationError` for a record of a later version."""
+    """Raises `msgspec.ValidationError` for a record of another version."""
     if record.get("version") != VERSION:
         raise msgspec.ValidationError(
             f"a record of version {record.get('version')}, but this release reads version {VERSION}"

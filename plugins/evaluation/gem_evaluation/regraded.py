@@ -29,7 +29,7 @@ from gem_evaluation.report import percent
 from gem_evaluation.results import Summary
 
 REGRADED = "regraded.json"
-VERSION = 1
+VERSION = 2
 MOST_SHOWN = 20
 """Rows of a table of episodes."""
 
@@ -138,7 +138,7 @@ def changes(regrading: Regrading) -> list[dict[str, str]]:
     return [
         {
             "environment": one.key.entry,
-            "task": str(one.key.task),
+            "task": str(one.key.task_id),
             "repeat": str(one.key.repeat),
             "return": f"{one.before.total_reward:.6g} -> {now.total_reward:.6g}",
             "success": f"{_yes(one.before.success)} -> {_yes(now.success)}",

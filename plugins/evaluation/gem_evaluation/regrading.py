@@ -190,7 +190,7 @@ async def _replayed(runner: MessageRunner, played: Played) -> _Replayed:
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
         heard = [answer for turn in episode.turns for answer in turn.info.get(HEARD, [])]
-        replay = await runner.run(actions, played.key.task, heard)
+        replay = await runner.run(actions, played.key.task_id, heard)
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
     if replay is None:

@@ -73,7 +73,7 @@ def _lines(results: Results, failures: Sequence[Failure]) -> Iterator[str]:
             [
                 {
                     "environment": one.key.entry,
-                    "task": str(one.key.task),
+                    "task": str(one.key.task_id),
                     "repeat": str(one.key.repeat),
                     "fault of": one.fault,
                     "error": one.error.splitlines()[0][:200] if one.error else "",

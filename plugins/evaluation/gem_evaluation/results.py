@@ -116,7 +116,7 @@ def read_saved(folder: Path) -> Results:
     """The results of a folder.
 
     Raises:
-        EvaluationError: there are none, or of a later version.
+        EvaluationError: there are none, or of another version.
     """
     try:
         document = msgspec.json.decode((folder / RESULTS).read_bytes(), type=dict[str, Any])
@@ -171,7 +171,7 @@ def summary_of(label: str, results: Sequence[Result]) -> Summary:
 def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
     """Whether an episode is one of these tasks and repeats, which are given by label."""
     tasks, repeats = planned.get(key.entry, (0, 0))
-    return key.task < tasks and key.repeat < repeats
+    return key.task_id < tasks and key.repeat < repeats
 
 
 def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[Failure]) -> Summary:
@@ -225,7 +225,7 @@ def _at_least(tables: Mapping[str, Rows], failures: Sequence[Failure]) -> float 
     """The mean success of tasks, where each failure is an episode without success."""
     shares: list[float] = []
     for label, table in tables.items():
-        failed = Counter(one.key.task for one in failures if one.key.entry == label)
+        failed = Counter(one.key.task_id for one in failures if one.key.entry == label)
         played: Any = table["played"]
         successes, counts = (table["success"] & played).sum(axis=1).tolist(), played.sum(axis=1).tolist()
         for task in sorted({*np.flatnonzero(counts).tolist(), *failed}):

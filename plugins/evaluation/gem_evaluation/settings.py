@@ -71,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             NotFoundError, EnvError, ToolError: the environment or a tool cannot be built.
         """
         with build(spec(self.id), self.env_kwargs, self.wrappers()) as env:
-            known = env.num_tasks
+            known = env.data_size
         if self.tasks is None:
             return DEFAULT_TASKS if known is None else known
         if known is not None and self.tasks > known:

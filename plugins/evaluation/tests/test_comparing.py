@@ -71,7 +71,7 @@ def outcomes(folder: Path, label: str) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
     for one in read_results(folder):
         if one.key.entry == label:
-            found.setdefault(one.key.task, []).append(one)
+            found.setdefault(one.key.task_id, []).append(one)
     return found
 
 
@@ -108,8 +108,8 @@ def test_tasks_that_differ_most_come_first(tmp_path: Path) -> None:
     gaps = {task: fmean(r.success for r in after[task]) - fmean(r.success for r in before[task]) for task in range(60)}
     expected = sorted((task for task in gaps if gaps[task]), key=lambda task: (-abs(gaps[task]), task))
     assert len(expected) > MOST_FLIPPED
-    assert [one.task for one in found.flipped] == expected[:MOST_FLIPPED]
-    assert [one.second - one.first for one in found.flipped] == [gaps[one.task] for one in found.flipped]
+    assert [one.task_id for one in found.flipped] == expected[:MOST_FLIPPED]
+    assert [one.second - one.first for one in found.flipped] == [gaps[one.task_id] for one in found.flipped]
 
 
 def test_an_evaluation_does_not_differ_from_itself(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_task_i_is_the_same_at_any_concurrency_and_for_every_model(tmp_path: Pat
     }.items():
         evaluate([GAME, "math:Sample"], model, tasks=12, repeats=2, output=tmp_path / name)
         seen[name] = {
-            (one.key, one.episode.seed, one.episode.task, one.episode.turns[0].observation)
+            (one.key, one.episode.seed, one.episode.data_index, one.episode.turns[0].observation)
             for one in read_episodes(tmp_path / name)
         }
     assert seen["one"] == seen["many"] == seen["random"]
@@ -58,7 +58,7 @@ def test_repeats_of_random_play_differ_and_are_the_same_again(tmp_path: Path) ->
         for name in ("a", "b")
     ]
     assert actions[0] == actions[1]
-    alike = sum(len({str(played) for key, played in actions[0].items() if key.task == task}) == 1 for task in range(10))
+    alike = sum(len({str(played) for key, played in actions[0].items() if key.task_id == n}) == 1 for n in range(10))
     assert alike < 5
     assert not any(one.episode.summary().invalid for one in read_episodes(tmp_path / "a"))
 
@@ -89,7 +89,7 @@ def test_records_say_which_entry_an_episode_belongs_to(tmp_path: Path) -> None:
 
 def test_all_rows_of_a_data_set_and_no_more() -> None:
     results = evaluate("qa:Sample", FunctionModel(lambda messages: "no", "no"))
-    assert results["qa:Sample"].tasks == gem_core.make("qa:Sample").num_tasks == 40
+    assert results["qa:Sample"].tasks == gem_core.make("qa:Sample").data_size == 40
     with pytest.raises(EvaluationError, match="qa:Sample has 40 tasks, and 41 were asked for"):
         evaluate("qa:Sample", FunctionModel(player, "player"), tasks=41)
 

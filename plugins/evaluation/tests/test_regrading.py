@@ -128,10 +128,10 @@ def test_the_file_has_the_results(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Counting, "reward", 0.5)
     regrade(folder)
     document = json.loads((folder / REGRADED).read_bytes())
-    assert document["version"] == 1
+    assert document["version"] == 2
     assert document["identity"] == json.loads((folder / "run.json").read_bytes())["identity"]
     assert document["environments"][0]["now"]["total_reward"]["value"] == 1.5
-    assert [one["key"]["task"] for one in document["episodes"]] == [0, 0, 1, 1]
+    assert [one["key"]["task_id"] for one in document["episodes"]] == [0, 0, 1, 1]
     assert document["episodes"][0]["now"]["rewards"] == [0.5, 0.5, 0.5]
 
 

@@ -222,7 +222,7 @@ def test_another_experiment_is_refused_with_the_difference(tmp_path: Path) -> No
         evaluate(GAME, FunctionModel(Player(), "other"), tasks=2, output=tmp_path)
 
 
-@pytest.mark.parametrize("left", [b'{"version":1,"key"', b"x", b"\x00\xff"])
+@pytest.mark.parametrize("left", [b'{"version":2,"key"', b"x", b"\x00\xff"])
 def test_a_line_that_was_cut_off_is_played_again(tmp_path: Path, left: bytes) -> None:
     play(tmp_path, tasks=3)
     with (tmp_path / EPISODES).open("ab") as file:

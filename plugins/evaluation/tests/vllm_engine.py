@@ -27,7 +27,7 @@ def played(folder: str, output: Path, engine: EngineName | None, temperature: fl
 
 def first_responses(output: Path) -> dict[int, str]:
     """By task. Later ones depend on all before, so one rounding would change them."""
-    return {one.key.task: one.episode.turns[0].response for one in read_episodes(output)}
+    return {one.key.task_id: one.episode.turns[0].response for one in read_episodes(output)}
 
 
 def main(scratch: str, folder: str | None = None) -> None:

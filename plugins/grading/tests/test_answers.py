@@ -111,7 +111,7 @@ def _try(attempts: dict[str, str], name: str, tmp_path: Path) -> None:
         listening.setblocking(False)
         names = {"file": tmp_path / "touched", "port": listening.getsockname()[1], "pid": os.getpid()}
         for what, attempt in attempts.items():
-            env.reset(index=0)
+            env.reset(row=0)
             _, reward, _, _, info = env.step(f"\\boxed{{{attempt.format(**names)}}}")
             if reward >= 1 or info["success"]:
                 paid.append(what)

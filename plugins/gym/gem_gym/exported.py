@@ -61,7 +61,7 @@ class GymnasiumEnv(gymnasium.Env):
     """An environment of ours behind Gymnasium's interface, for its wrappers, vectors and tools.
 
     An observation is the whole text that a policy would read now, with the info's `prefix` and `suffix`. Actions,
-    rewards, flags and infos are the environment's. `options` of a reset are its options, such as `{"task": 3}`.
+    rewards, flags and infos are the environment's. `options` of a reset are its options, such as `{"data_index": 3}`.
 
     Args:
         env: the environment; `env` is an attribute, so `sample_random_action()` can be reached.

@@ -13,7 +13,7 @@ pytest.importorskip("gymnasium")
 
 from gem_testing import check_env
 
-PAGE = Path(__file__).parents[3] / "docs" / "gymnasium.md"
+PAGE = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}|\n {4}))+")
 
 

@@ -53,17 +53,17 @@ def boxed(content: str) -> str:
 def test_the_answers_of_the_sample_are_right_and_those_of_others_wrong() -> None:
     env = gem_core.make("math:Sample")
     for index, row in enumerate(SAMPLE):
-        assert env.reset(index=index)[0] == row["problem"]
+        assert env.reset(row=index)[0] == row["problem"]
         assert env.step(boxed(row["answer"]))[1:] == (1.0, True, True, {"success": True, "correct": True})
         if row["kind"] in ("integer", "fraction", "decimal", "unit", "percent"):
-            env.reset(index=index)
+            env.reset(row=index)
             assert env.step(boxed(str(10**9 + index)))[1:] == (0.0, True, True, {"success": False, "correct": False})
 
 
 @pytest.mark.parametrize(("index", "answer"), [(20, "x^2 + 2x - 15"), (30, "(-\\infty, 5]"), (34, "2"), (35, "(4, 3)")])
 def test_another_expression_is_wrong(index: int, answer: str) -> None:
     env = gem_core.make("math:Sample")
-    env.reset(index=index)
+    env.reset(row=index)
     assert env.step(boxed(answer))[1:] == (0.0, True, True, {"success": False, "correct": False})
 
 
@@ -73,7 +73,7 @@ def test_another_expression_is_wrong(index: int, answer: str) -> None:
 )
 def test_another_way_to_write_an_expression_is_right_too(index: int, answer: str) -> None:
     env = gem_core.make("math:Sample")
-    env.reset(index=index)
+    env.reset(row=index)
     assert env.step(boxed(answer))[1] == 1.0
 
 
@@ -244,7 +244,7 @@ def test_hub_ids_keep_the_contract_on_a_file_of_their_columns(env_id: str, tmp_p
 def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text(json.dumps({"problem": "?", "answer": "1.6\\times 10^{-19}"}))
     env = gem_core.make(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
-    env.reset(task=0)
+    env.reset(data_index=0)
     forgives = env_id.endswith("-v0") or (env_id.startswith("eval:") and not env_id.endswith("-v1"))
     assert env.step(boxed("0.0"))[1] == float(forgives)
 
@@ -252,7 +252,7 @@ def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, 
 def test_evaluation_goes_through_the_data_in_order(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(f'{{"problem": "{n}?", "answer": "{n}"}}\n' for n in range(50)))
     env = gem_core.make("eval:MATH500", dataset=str(tmp_path / "q.jsonl"), split=None)
-    assert [env.reset(task=task)[0] for task in range(50)] == [f"{n}?" for n in range(50)]
+    assert [env.reset(data_index=task)[0] for task in range(50)] == [f"{n}?" for n in range(50)]
 
 
 def test_an_evaluation_split_is_read_from_a_folder_laid_out_like_the_hub(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def geometry(tmp_path: Path, pictures: Any) -> Env:
 def test_pictures_are_in_the_info_and_the_text_in_the_observation(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     env = geometry(tmp_path, [image.new("RGB", (3, 2), (255, 0, 0)), image.new("L", (5, 5))])
-    observation, info = env.reset(task=0)
+    observation, info = env.reset(data_index=0)
     assert observation == "<image> Find x."
     assert len(info["images"]) == 2
     start, _, data = info["images"][0].partition(",")

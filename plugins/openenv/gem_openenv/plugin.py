@@ -21,7 +21,7 @@ def gem_find_env(env_id: str) -> EnvSpec:
     if not given:
         raise NotFoundError(
             f"no environment {env_id!r}: name a server, as in 'openenv:http://localhost:8000', the folder of a "
-            "package, as in 'openenv:./my_env', or an installed package. See plugins/remote/README.md"
+            "package, as in 'openenv:./my_env', or an installed package. See plugins/openenv/README.md"
         )
     kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
     return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")

@@ -67,7 +67,7 @@ class PostgresEnv(Env):
             the MCP server is not there, or the database server has ended.
     """
 
-    takes_task = True
+    takes_data_index = True
     instead_of: ClassVar[Mapping[str, str]] = {**Env.instead_of, "task_ids": "Use only=..."}
 
     def __init__(
@@ -102,15 +102,15 @@ class PostgresEnv(Env):
         self._turns = 0
 
     @property
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """How many tasks there are."""
         return len(self.tasks)
 
-    def reset(self, seed: int | None = None, *, task: int | None = None, **options: Any) -> ResetResult:
-        """Begin a task: the one with this number, or one drawn by the seed, or else the next one."""
+    def reset(self, seed: int | None = None, *, data_index: int | None = None, **options: Any) -> ResetResult:
+        """Begin a task: the one `data_index`, or one drawn by the seed, or else the next one."""
         super().reset(seed=seed, **options)
         self._place.leave()
-        self.task = self.tasks[self._number(seed, task)]
+        self.task = self.tasks[self._number(seed, data_index)]
         self._calls, self._turns = [], 0
         self._place.enter(self.task)
         info: Info = {"task_name": self.task.name}
@@ -177,11 +177,11 @@ class PostgresEnv(Env):
     def _functions(self) -> Sequence[Function]:
         return [*self._place.functions, FINISH]
 
-    def _number(self, seed: int | None, task: int | None) -> int:
-        if task is not None:
-            if type(task) is not int or task < 0:
-                raise EnvError(f"task must be a number of a task, 0 or more, not {task!r}")
-            return task % len(self.tasks)
+    def _number(self, seed: int | None, data_index: int | None) -> int:
+        if data_index is not None:
+            if type(data_index) is not int or data_index < 0:
+                raise EnvError(f"data_index must be the number of a task, 0 or more, not {data_index!r}")
+            return data_index % len(self.tasks)
         if seed is not None:
             return self.rng.randrange(len(self.tasks))
         self._next += 1

@@ -27,7 +27,7 @@ def needs_a_database() -> None:
 
 def begin(env: PostgresEnv, name: str) -> None:
     """Begin the task of that name."""
-    env.reset(task=[task.name for task in env.tasks].index(name))
+    env.reset(data_index=[task.name for task in env.tasks].index(name))
 
 
 def run(env: PostgresEnv, sql: str, function: str = "execute") -> tuple[str, dict[str, Any]]:

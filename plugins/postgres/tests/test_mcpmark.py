@@ -76,12 +76,12 @@ def made(folder: Path, **arguments: object) -> PostgresEnv:
 
 def test_a_task_that_begins_with_a_backup(folder: Path) -> None:
     with made(folder, only=["wooden_toys"]) as env:
-        observation, info = env.reset(task=0)
+        observation, info = env.reset(data_index=0)
         assert observation.startswith("One toy has no material.")
         assert info["task_name"] == "wooden_toys"
         reward, info = finished(env)
         assert (reward, info["check_problem"]) == (0.0, "verify.py: found 2")
-        env.reset(task=0)
+        env.reset(data_index=0)
         run(env, "UPDATE toys SET material = 'wood' WHERE material IS NULL")
         assert finished(env)[0] == 1.0
 
@@ -90,7 +90,7 @@ def test_the_script_is_not_fooled_by_what_the_role_says_of_itself(folder: Path) 
     """By a setting, and by a schema with its name, in which it would look first."""
     with made(folder, only=["wooden_toys"]) as env:
         for setting in (True, False):
-            env.reset(task=0)
+            env.reset(data_index=0)
             role = rows(env, "SELECT current_user AS name")[0]["name"]
             schema = "e" if setting else role
             run(env, f"CREATE SCHEMA {schema}")
@@ -143,7 +143,7 @@ def test_who_may_make_roles_may_run_no_programs(roles: PostgresEnv, statement: s
 def roles(folder: Path) -> Iterator[PostgresEnv]:
     """An episode of the task about roles."""
     with made(folder, only=["guest_access"]) as env:
-        env.reset(task=0)
+        env.reset(data_index=0)
         yield env
 
 
@@ -164,7 +164,7 @@ def test_no_server_is_left_when_an_episode_cannot_begin(folder: Path, tmp_path: 
         before = servers()
         for _ in range(2):
             with pytest.raises(EnvError, match="no data"):
-                env.reset(task=0)
+                env.reset(data_index=0)
         assert servers() <= before
 
 

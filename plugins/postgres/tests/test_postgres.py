@@ -32,7 +32,7 @@ def test_it_keeps_the_contract(env: PostgresEnv) -> None:
 
 def test_native_calls(env: PostgresEnv) -> None:
     with gem_core.make("postgres:Library-v0", form="native", timeout=LONG) as native:
-        observation, info = native.reset(task=1)
+        observation, info = native.reset(data_index=1)
         assert observation == native.unwrapped.tasks[1].instruction  # pyright: ignore
         names = [tool["function"]["name"] for tool in info["tools"]]
         assert names == ["query", "execute", "list_schemas", "list_tables", "describe_table", "finish"]
@@ -42,7 +42,7 @@ def test_native_calls(env: PostgresEnv) -> None:
 
 def test_responses_without_a_call_and_the_end_of_turns(env: PostgresEnv) -> None:
     with gem_core.make("postgres:Library-v0", max_turns=3, timeout=LONG) as short:
-        short.reset(task=1)
+        short.reset(data_index=1)
         *_, info = short.step("I am done.")
         assert info["invalid_action"]
         *_, info = short.step('<tool_call>{"name": "quarry", "arguments": {}}</tool_call>')
@@ -327,7 +327,7 @@ def test_a_lost_database_server_fails_its_episodes_and_the_next_reset_starts_ano
 FORK = """
 import os, gem_core
 env = gem_core.make("postgres:Library-v0", only=["lost-copies"])
-env.reset(task=0)
+env.reset(data_index=0)
 execute = '<tool_call>{"name": "execute", "arguments": {"sql": "%s"}}</tool_call>'
 finish = '<tool_call>{"name": "finish", "arguments": {}}</tool_call>'
 env.step(execute % SOLUTION)
@@ -355,7 +355,7 @@ def test_a_fork_has_a_database_of_its_own() -> None:
 SCRIPT = """
 import os, sys, gem_core
 env = gem_core.make("postgres:Library-v0")
-env.reset(task=1)
+env.reset(data_index=1)
 print(env.unwrapped._place._host.cluster.folder, flush=True)
 sys.stdin.read()
 if sys.argv[1] == "close":

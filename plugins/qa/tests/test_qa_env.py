@@ -56,11 +56,11 @@ def tagged(answer: str) -> str:
 def test_every_accepted_answer_of_the_sample_is_right_and_others_are_wrong() -> None:
     env = gem_core.make("qa:Sample")
     for index, row in enumerate(SAMPLE):
-        assert row["question"] in env.reset(index=index)[0]
+        assert row["question"] in env.reset(row=index)[0]
         for answer in row["answer"]:
-            env.reset(index=index)
+            env.reset(row=index)
             assert env.step(tagged(answer))[1:] == (1.0, True, True, {"success": True, "correct": True})
-        env.reset(index=index)
+        env.reset(row=index)
         assert env.step(tagged("Timbuktu"))[1:] == (0.0, True, True, {"success": False, "correct": False})
 
 
@@ -156,7 +156,7 @@ def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, 
     column = "problem" if env_id in PROBLEM else "question"
     (tmp_path / "q.jsonl").write_text(json.dumps({column: "?", "answer": ["C++"]}))
     env = gem_core.make(env_id, dataset=str(tmp_path / "q.jsonl"), split=None)
-    env.reset(task=0)
+    env.reset(data_index=0)
     forgives = env_id.endswith("-v0") or (env_id.startswith("eval:") and not env_id.endswith("-v1"))
     assert env.step("\\boxed{C}" if env_id.startswith("logic:") else tagged("C"))[1] == float(forgives)
 
@@ -164,7 +164,7 @@ def test_training_has_our_verdict_and_evaluation_the_published_one(env_id: str, 
 def test_rules_are_answered_in_a_box(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "Is it?", "answer": "True"}')
     env = gem_core.make("logic:RuleTaker-d3", dataset=str(tmp_path / "q.jsonl"))
-    assert "\\boxed" in env.reset(task=0)[0]
+    assert "\\boxed" in env.reset(data_index=0)[0]
     assert env.step("\\boxed{true}")[1] == 1.0
-    env.reset(task=0)
+    env.reset(data_index=0)
     assert env.step("<answer>True</answer>")[4]["invalid_action"] is True

@@ -42,10 +42,10 @@ class QuestionEnv(Env):
 
     | `reset(...)` | question |
     | --- | --- |
-    | `task=k`, as the engine calls it | place `k` of the shuffled order, which begins anew after the last question |
+    | `data_index=k`, as the engine calls it | place `k` of the shuffled order, which begins anew after the last one |
     | `seed=s` | drawn from all |
     | nothing | the next in the shuffled order |
-    | `index=i` | row `i` of the data as it is, for evaluation |
+    | `row=i` | row `i` of the data as it is, for evaluation |
 
     The data is loaded at the first reset. All environments of a process that use it share one copy.
 
@@ -65,7 +65,7 @@ class QuestionEnv(Env):
         format_reward: reward of a text without an answer.
         shuffle_seed: one order of the questions per seed; `None` asks in the order of the data.
         streaming: read rows as they are needed instead of downloading all of them first; shuffles through a window
-            and cannot take `index`.
+            and cannot take `row`.
 
     Raises:
         EnvError: a value that cannot be; there is no such file, folder or bundled sample; the template does not say
@@ -74,14 +74,15 @@ class QuestionEnv(Env):
         MissingExtraError: `datasets` is needed and not installed.
     """
 
-    takes_task = True
+    takes_data_index = True
     instead_of: ClassVar[Mapping[str, str]] = {
         "dataset_name": "Use dataset=...",
         "question_key": "Use question=...",
         "answer_key": "Use answer=...",
         "seed": "Use shuffle_seed=... for the order of the questions, and reset(seed=...) for a drawn one",
         "eval": "Use shuffle_seed=None for the order of the data",
-        "idx": "Use reset(index=...)",
+        "idx": "Use reset(row=...)",
+        "task": Env.instead_of["task"],
     }
     answer_form: ClassVar[str] = "a text, a number, or a list of them, none of them empty"
     """What the column of the answer holds, in words."""
@@ -110,7 +111,7 @@ class QuestionEnv(Env):
         self._next = 0
 
     @property
-    def num_tasks(self) -> int | None:
+    def data_size(self) -> int | None:
         """The number of questions, which loads them; `None` for a stream."""
         return None if self.questions.source.streaming else len(self.questions)
 
@@ -128,16 +129,16 @@ class QuestionEnv(Env):
         return {}
 
     def reset(
-        self, seed: int | None = None, *, task: int | None = None, index: int | None = None, **options: Any
+        self, seed: int | None = None, *, data_index: int | None = None, row: int | None = None, **options: Any
     ) -> ResetResult:
         """Show a question; the table above says which."""
         super().reset(seed=seed, **options)
         sound = self.questions.checked((type(self), self.columns), self._fault)
-        row = self._row(seed, task, index)
-        if not sound and (fault := self._fault(row)) is not None:
+        found = self._row(seed, data_index, row)
+        if not sound and (fault := self._fault(found)) is not None:
             raise EnvError(f"{self.questions.source}: {fault}")
-        question, self.answer = (row[name] for name in self.columns)
-        info = self.begin(row)
+        question, self.answer = (found[name] for name in self.columns)
+        info = self.begin(found)
         return question if self.template is None else self.template.replace("{question}", question), info
 
     def step(self, action: str) -> StepResult:
@@ -166,11 +167,11 @@ class QuestionEnv(Env):
             return f"column {answer!r} must hold {self.answer_form}, and holds {row[answer]!r:.80}"
         return None
 
-    def _row(self, seed: int | None, task: int | None, index: int | None) -> Row:
-        if index is not None:
-            return self.questions.at(checks.whole("index", index, 0))
-        if task is not None:
-            return self.questions.ask(checks.whole("task", task, 0))
+    def _row(self, seed: int | None, data_index: int | None, row: int | None) -> Row:
+        if row is not None:
+            return self.questions.at(checks.whole("row", row, 0))
+        if data_index is not None:
+            return self.questions.ask(checks.whole("data_index", data_index, 0))
         if seed is not None:
             return self.questions.draw(self.rng)
         self._next += 1

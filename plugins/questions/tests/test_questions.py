@@ -64,15 +64,15 @@ def test_orders_differ_by_seed_and_epoch() -> None:
 def test_tasks_repeat_no_question_before_all_were_asked(path: str, shuffle_seed: int | None) -> None:
     env = make(path, shuffle_seed=shuffle_seed)
     for epoch in range(3):
-        numbers = [asked(env, seed=1, task=task) for task in range(epoch * COUNT, (epoch + 1) * COUNT)]
+        numbers = [asked(env, seed=1, data_index=index) for index in range(epoch * COUNT, (epoch + 1) * COUNT)]
         assert sorted(numbers) == list(range(COUNT))
         assert (numbers == list(range(COUNT))) is (shuffle_seed is None)
 
 
 def test_a_task_is_one_question_for_everybody(path: str) -> None:
     one, other = make(path), make(path)
-    assert [asked(one, seed=0, task=task) for task in range(100)] == [
-        asked(other, seed=9, task=task) for task in range(100)
+    assert [asked(one, seed=0, data_index=index) for index in range(100)] == [
+        asked(other, seed=9, data_index=index) for index in range(100)
     ]
 
 
@@ -100,22 +100,24 @@ def test_with_a_seed_alone_a_question_is_drawn(path: str) -> None:
 
 def test_without_anything_the_next_question_comes(path: str) -> None:
     env, tasks = make(path), make(path)
-    assert [asked(env) for _ in range(2 * COUNT)] == [asked(tasks, task=task) for task in range(2 * COUNT)]
+    assert [asked(env) for _ in range(2 * COUNT)] == [asked(tasks, data_index=index) for index in range(2 * COUNT)]
 
 
 def test_an_index_is_a_row_of_the_data(path: str) -> None:
     env = make(path)
-    assert [asked(env, index=index) for index in range(COUNT)] == list(range(COUNT))
-    assert asked(env, seed=3, task=7, index=5) == 5
+    assert [asked(env, row=index) for index in range(COUNT)] == list(range(COUNT))
+    assert asked(env, seed=3, data_index=7, row=5) == 5
 
 
 @pytest.mark.parametrize("index", [COUNT, 10**9])
 def test_an_index_outside_the_data_is_refused(path: str, index: int) -> None:
     with pytest.raises(EnvError, match=f"{COUNT} rows"):
-        make(path).reset(index=index)
+        make(path).reset(row=index)
 
 
-@pytest.mark.parametrize("which", [{"index": -1}, {"task": -1}, {"task": 1.5}, {"index": "0"}, {"task": True}])
+@pytest.mark.parametrize(
+    "which", [{"row": -1}, {"data_index": -1}, {"data_index": 1.5}, {"row": "0"}, {"data_index": True}]
+)
 def test_a_place_that_cannot_be_is_refused(path: str, which: dict[str, Any]) -> None:
     with pytest.raises(EnvError, match=f"{next(iter(which))} must be a whole number"):
         make(path).reset(**which)
@@ -125,7 +127,7 @@ def test_as_many_episodes_as_there_are_questions_ask_each_once(path: str) -> Non
     env: Any = make(path)
     count = len(env.unwrapped.questions)
     assert count == COUNT
-    assert {asked(env, task=task) for task in range(count)} == set(range(COUNT))
+    assert {asked(env, data_index=index) for index in range(count)} == set(range(COUNT))
 
 
 # -- one copy ----------------------------------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ def test_environments_share_one_copy(path: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(questions, "read", counting)
     envs: list[Any] = [make(path, shuffle_seed=seed) for seed in range(64)]
     for env in envs:
-        env.reset(task=0)
+        env.reset(data_index=0)
     assert len(reads) == 1
     assert len({id(env.questions.rows) for env in envs}) == 1
 
@@ -158,7 +160,7 @@ def test_threads_that_load_at_the_same_time_share_one_copy(path: str, monkeypatc
 
     def load(worker: int) -> int:
         start.wait()
-        return asked(make(path), task=worker)
+        return asked(make(path), data_index=worker)
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(load, range(8)))) == 8
@@ -169,11 +171,11 @@ def test_threads_that_load_at_the_same_time_share_one_copy(path: str, monkeypatc
 def test_pickles_and_snapshots_carry_no_data(tmp_path: Path, moment: str) -> None:
     env: Any = make(numbered(tmp_path / "many.jsonl", 5000))
     if moment == "after":
-        env.reset(task=0)
+        env.reset(data_index=0)
     assert len(pickle.dumps(env)) < 3000
     assert len(pickle.dumps(env.get_state())) < 3000
     again = pickle.loads(pickle.dumps(env))
-    assert asked(again, task=3) == asked(env, task=3)
+    assert asked(again, data_index=3) == asked(env, data_index=3)
     assert again.questions.rows is env.questions.rows is copy.deepcopy(env.questions).rows
 
 
@@ -182,12 +184,12 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
 
     path = numbered(tmp_path / "growing.jsonl", 2)
     before: Any = make(path)
-    before.reset(task=0)
+    before.reset(data_index=0)
     numbered(tmp_path / "growing.jsonl", 40)
     os.utime(path, ns=(1, 1))
-    assert asked(make(path), index=39) == 39
+    assert asked(make(path), row=39) == 39
     with pytest.raises(EnvError):  # an environment keeps what it began with
-        before.reset(index=39)
+        before.reset(row=39)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def test_columns_have_any_name(tmp_path: Path) -> None:
 
 def test_a_template_shows_the_question_where_it_says(path: str) -> None:
     env = make(path, template="{x} Solve: {question} {")
-    assert env.reset(index=4)[0] == "{x} Solve: question 4 {"
+    assert env.reset(row=4)[0] == "{x} Solve: question 4 {"
 
 
 def test_a_template_without_the_question_is_refused(path: str) -> None:
@@ -299,13 +301,13 @@ def test_a_row_without_a_usable_answer_is_told_before_any_is_asked(env_id: str, 
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     env = gem_core.make(env_id, dataset=tmp_path / "q.jsonl", question="problem")
     with pytest.raises(EnvError, match=r"row 1 .*'answer'"):
-        env.reset(index=0)
+        env.reset(row=0)
 
 
 def test_a_row_that_lacks_a_column_is_told_before_any_is_asked(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"problem": "?", "answer": 5}\n{"problem": "?"}\n')
     with pytest.raises(EnvError, match=r"row 1 .*no column 'answer'"):
-        make(str(tmp_path / "q.jsonl")).reset(index=0)
+        make(str(tmp_path / "q.jsonl")).reset(row=0)
 
 
 def test_the_rows_of_a_file_are_checked_once_for_each_pair_of_columns(tmp_path: Path) -> None:
@@ -334,7 +336,7 @@ def test_a_reward_that_is_no_number_is_refused(path: str, value: Any) -> None:
 def test_any_answer_ends_the_episode(path: str) -> None:
     env = make(path)
     for action in ("", "\\boxed{1}", "nothing"):
-        env.reset(task=0)
+        env.reset(data_index=0)
         observation, _, terminated, truncated, info = env.step(action)
         assert (observation, terminated, truncated) == ("", True, True)
         assert info["success"] is info["correct"]

@@ -177,7 +177,7 @@ def test_a_folder_that_is_named_like_a_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["q.jsonl", "q.parquet"])
 def test_a_file_has_no_split_but_train(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name)
-    assert gem_core.make("math:Dataset", dataset=Path(path), split="train").reset(index=0)[0] == ROWS[0]["problem"]
+    assert gem_core.make("math:Dataset", dataset=Path(path), split="train").reset(row=0)[0] == ROWS[0]["problem"]
     for given in ({"split": "test"}, {"subset": "main"}):
         with pytest.raises(EnvError, match="split=None"):
             gem_core.make("math:Dataset", dataset=path, **given)
@@ -255,7 +255,7 @@ def test_without_network_the_way_out_is_told() -> None:
 def test_samples_need_no_library(env_id: str) -> None:
     program = (
         "import sys, gem_core\n"
-        f"gem_core.make({env_id!r}).reset(task=0)\n"
+        f"gem_core.make({env_id!r}).reset(data_index=0)\n"
         "print(sorted({'datasets', 'pyarrow', 'pandas', 'sympy', 'math_verify'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

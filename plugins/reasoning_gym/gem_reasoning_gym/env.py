@@ -30,10 +30,10 @@ class ReasoningGym(Env):
 
     | `reset(...)` | entry of the data set |
     | --- | --- |
-    | `task=k`, as the engine calls it | number `k`; they never end, or begin anew after `size` entries |
+    | `data_index=k`, as the engine calls it | number `k`; they never end, or begin anew after `size` entries |
     | `seed=s` | drawn |
     | nothing | the next number |
-    | `index=k` | number `k`, for evaluation |
+    | `row=k` | number `k`, for evaluation |
 
     No answer is evaluated: numbers, tables and formulas are parsed.
 
@@ -76,8 +76,8 @@ class ReasoningGym(Env):
         EnvError: it refuses a value, or `size` is no number of entries.
     """
 
-    takes_task = True
-    instead_of: ClassVar[Mapping[str, str]] = {"idx": "Use reset(index=...)"}
+    takes_data_index = True
+    instead_of: ClassVar[Mapping[str, str]] = {**Env.instead_of, "idx": "Use reset(row=...)"}
 
     def __init__(
         self, dataset: str, *, data_seed: int = 42, size: int | None = None, published: bool = False, **settings: Any
@@ -95,12 +95,12 @@ class ReasoningGym(Env):
         self._entry: Entry = {"question": "", "answer": None}
 
     @property
-    def num_tasks(self) -> int | None:
+    def data_size(self) -> int | None:
         """`size`."""
         return self._size
 
     def reset(
-        self, seed: int | None = None, *, task: int | None = None, index: int | None = None, **options: Any
+        self, seed: int | None = None, *, data_index: int | None = None, row: int | None = None, **options: Any
     ) -> ResetResult:
         """Show a question; the table above says which.
 
@@ -108,13 +108,13 @@ class ReasoningGym(Env):
             EnvError: there is no entry of that number.
         """
         super().reset(seed=seed, **options)
-        if index is not None:
-            self._entry = entry(self._definition, self._data_seed, self._checked(index))
-        elif task is None and seed is not None:
+        if row is not None:
+            self._entry = entry(self._definition, self._data_seed, self._checked(row))
+        elif data_index is None and seed is not None:
             self._entry = self._drawn()
         else:
-            self._entry = self._asked(self._next if task is None else task)
-            self._next += task is None
+            self._entry = self._asked(self._next if data_index is None else data_index)
+            self._next += data_index is None
         return self._entry["question"], {}
 
     def step(self, action: str) -> StepResult:
@@ -138,10 +138,10 @@ class ReasoningGym(Env):
         """The question."""
         return self._entry["question"]
 
-    def _checked(self, index: int) -> int:
-        if self._size is not None and index >= self._size:
-            raise EnvError(f"{self!r} has no entry {index}: size={self._size}, and entries are numbered from 0")
-        return index
+    def _checked(self, number: int) -> int:
+        if self._size is not None and number >= self._size:
+            raise EnvError(f"{self!r} has no entry {number}: size={self._size}, and entries are numbered from 0")
+        return number
 
     def _drawn(self) -> Entry:
         if self._size is None:

@@ -99,8 +99,8 @@ def test_settings_of_the_data_set_are_passed_on() -> None:
     easy = opened("chain_sum", min_terms=2, max_terms=2, min_digits=1, max_digits=1)
     hard = opened("chain_sum", min_terms=9, max_terms=9)
     for number in range(5):
-        assert easy.reset(index=number)[0].count(" + ") + easy.reset(index=number)[0].count(" - ") <= 2
-        assert len(hard.reset(index=number)[0]) > len(easy.reset(index=number)[0])
+        assert easy.reset(row=number)[0].count(" + ") + easy.reset(row=number)[0].count(" - ") <= 2
+        assert len(hard.reset(row=number)[0]) > len(easy.reset(row=number)[0])
 
 
 @pytest.mark.parametrize(("argument", "hint"), [("min_wordz", "min_words"), ("seed", "data_seed"), ("sizes", "size")])
@@ -129,8 +129,8 @@ def test_values_that_make_no_data_set_are_refused(settings: dict[str, Any]) -> N
 def test_settings_that_the_scoring_reads_reach_it() -> None:
     """decimal_arithmetic rounds to as many places as its configuration allows."""
     exact = opened("decimal_arithmetic", max_num_decimal_places=6, precision=12)
-    exact.reset(index=0)
-    assert answered(exact, oracle(exact), index=0)[0] == 1.0
+    exact.reset(row=0)
+    assert answered(exact, oracle(exact), row=0)[0] == 1.0
 
 
 # -- which entry -------------------------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def test_settings_that_the_scoring_reads_reach_it() -> None:
 def test_every_task_is_another_entry_across_blocks(name: str) -> None:
     env = opened(name)
     tasks = [*range(20), *range(495, 515)]
-    questions = [env.reset(task=task)[0] for task in tasks]
+    questions = [env.reset(data_index=task)[0] for task in tasks]
     assert len(set(questions)) >= 0.9 * len(tasks), "a finite source may repeat itself; numbers do not"
-    assert questions == [opened(name).reset(seed=9, task=task)[0] for task in tasks]
+    assert questions == [opened(name).reset(seed=9, data_index=task)[0] for task in tasks]
 
 
 def test_entries_are_those_of_reasoning_gym() -> None:
@@ -150,7 +150,7 @@ def test_entries_are_those_of_reasoning_gym() -> None:
 
     theirs = reasoning_gym.create_dataset("letter_counting", seed=42, size=500)
     env = opened("letter_counting")
-    assert [env.reset(index=number)[0] for number in range(20)] == [theirs[number]["question"] for number in range(20)]
+    assert [env.reset(row=number)[0] for number in range(20)] == [theirs[number]["question"] for number in range(20)]
 
 
 def entries_elsewhere(hash_seed: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def entries_elsewhere(hash_seed: str) -> dict[str, Any]:
         "import json, sys, gem_core\n"
         "def entry(name, **kwargs):\n"
         "    env = gem_core.make(f'rg:{name}', **kwargs)\n"
-        "    return [(env.reset(task=task)[0], env.unwrapped._entry) for task in range(6)]\n"
+        "    return [(env.reset(data_index=task)[0], env.unwrapped._entry) for task in range(6)]\n"
         "found = {name: entry(name) for name in sys.argv[1:]}\n"
         "several = {'allow_multivariate_polynomials': True, 'allow_cross_variable_product': True}\n"
         "found['several variables'] = entry('polynomial_multiplication', **several)\n"
@@ -198,7 +198,7 @@ def test_sorting_changes_nothing_else(name: str) -> None:
 
 def test_without_number_and_seed_the_next_entry_is_shown() -> None:
     env, other = opened("chain_sum"), opened("chain_sum")
-    assert [env.reset()[0] for _ in range(5)] == [other.reset(index=number)[0] for number in range(5)]
+    assert [env.reset()[0] for _ in range(5)] == [other.reset(row=number)[0] for number in range(5)]
 
 
 def test_seeds_draw_from_many() -> None:
@@ -209,26 +209,26 @@ def test_seeds_draw_from_many() -> None:
 
 def test_another_data_seed_gives_other_entries() -> None:
     one, other = opened("chain_sum", data_seed=1), opened("chain_sum", data_seed=5000)
-    assert all(one.reset(index=number)[0] != other.reset(index=number)[0] for number in range(5))
+    assert all(one.reset(row=number)[0] != other.reset(row=number)[0] for number in range(5))
 
 
 @pytest.mark.parametrize("name", ["letter_counting", "chain_sum"])
 def test_a_data_set_of_some_size_begins_anew(name: str) -> None:
     env, endless = opened(name, size=3), opened(name)
-    entries = [endless.reset(index=number)[0] for number in range(3)]
-    assert (env.num_tasks, endless.num_tasks) == (3, None)
+    entries = [endless.reset(row=number)[0] for number in range(3)]
+    assert (env.data_size, endless.data_size) == (3, None)
     assert [env.reset()[0] for _ in range(6)] == entries * 2
-    assert [env.reset(seed=1, task=number)[0] for number in range(3, 6)] == entries
+    assert [env.reset(seed=1, data_index=number)[0] for number in range(3, 6)] == entries
     assert {env.reset(seed=seed)[0] for seed in range(40)} == {*entries}
-    assert env.reset(index=2)[0] == entries[2]
+    assert env.reset(row=2)[0] == entries[2]
     with pytest.raises(EnvError, match="no entry 3: size=3"):
-        env.reset(index=3)
+        env.reset(row=3)
 
 
 @pytest.mark.parametrize("number", [-1, 2**31])
 def test_a_number_that_cannot_be_is_an_error(number: int) -> None:
     with pytest.raises(EnvError, match="no entry"):
-        opened("chain_sum").reset(index=number)
+        opened("chain_sum").reset(row=number)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -240,13 +240,13 @@ def test_a_number_that_cannot_be_is_an_error(number: int) -> None:
 )
 def test_floods_of_tags_cost_the_answer(name: str, action: str) -> None:
     env = opened(name)
-    env.reset(index=0)
+    env.reset(row=0)
     assert env.step(action)[1:4] == (pytest.approx(0.0, abs=0.06), True, True)
-    assert answered(env, oracle_of(env), index=0)[0] == 1.0
+    assert answered(env, oracle_of(env), row=0)[0] == 1.0
 
 
 def oracle_of(env: Env) -> str:
-    env.reset(index=0)
+    env.reset(row=0)
     return oracle(env)
 
 
@@ -254,14 +254,14 @@ def test_the_last_box_counts() -> None:
     env = opened("chain_sum")
     right = oracle_of(env)
     assert env.step(f"\\boxed{{no}} then \\boxed{{{right}}}")[1] == 1.0
-    env.reset(index=0)
+    env.reset(row=0)
     assert env.step(f"\\boxed{{{right}}} then \\boxed{{no}}")[1] == 0.0
 
 
 def test_a_part_of_the_score_is_paid_and_is_no_success() -> None:
     env = opened("letter_counting")
     right = oracle_of(env)
-    reward, info = answered(env, f"it is {right}", index=0)
+    reward, info = answered(env, f"it is {right}", row=0)
     assert 0 < reward < 1
     assert info == {"success": False, "score": reward}
 
@@ -269,17 +269,17 @@ def test_a_part_of_the_score_is_paid_and_is_no_success() -> None:
 @pytest.mark.parametrize("number", range(6))
 def test_game_of_life_halting_pays_for_the_right_word_only(number: int) -> None:
     env = opened("game_of_life_halting", grid_size_x=12, grid_size_y=12, num_oscillators=1)
-    env.reset(index=number)
+    env.reset(row=number)
     right = oracle(env)
     wrong = {"True": "False", "False": "True"}[right]
     paid = {
-        content: answered(env, content, index=number)[0] for content in (right, f" {right.lower()} ", wrong, "banana")
+        content: answered(env, content, row=number)[0] for content in (right, f" {right.lower()} ", wrong, "banana")
     }
     assert [*paid.values()] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_an_answer_that_makes_the_scoring_raise_costs_the_answer() -> None:
-    reward, info = answered(opened("prime_factorization"), "banana", index=0)
+    reward, info = answered(opened("prime_factorization"), "banana", row=0)
     assert reward == 0.0
     assert info["success"] is False
     assert info["grading_error"].startswith("ValueError")
@@ -299,7 +299,7 @@ def test_what_only_compares_is_scored_as_in_a_process_of_its_own() -> None:
 def test_what_only_compares_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "grade", None)
     env = opened("leg_counting")
-    env.reset(index=0)
+    env.reset(row=0)
     right = entry(Definition.of("leg_counting", {}), 42, 0)["answer"]
     assert env.step(f"\\boxed{{{right}}}")[1] == 1.0
 
@@ -307,7 +307,7 @@ def test_what_only_compares_starts_no_process(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("forged", [7.0, -1.0, float("nan"), "1", True, None, [1.0]], ids=repr)
 def test_a_score_that_cannot_be_is_not_paid(forged: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "grade", lambda *_, **__: Grade(forged, None))
-    reward, info = answered(opened("chain_sum"), "1", index=0)
+    reward, info = answered(opened("chain_sum"), "1", row=0)
     assert reward == 0.0
     assert "from 0 to 1" in info["grading_error"]
 
@@ -341,23 +341,23 @@ def test_random_actions_are_answers_and_sometimes_right(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_right_wrong_and_hostile_answers(name: str, tmp_path: Path) -> None:
     env = opened(name)
-    env.reset(index=0)
+    env.reset(row=0)
     right = oracle(env)
     assert (right is None) == (name in UNTOLD)
 
     def is_right() -> bool:
-        return right is None or answered(env, right, index=0)[1] == {"success": True, "score": 1.0}
+        return right is None or answered(env, right, row=0)[1] == {"success": True, "score": 1.0}
 
     assert is_right()
     touched = tmp_path / "touched"
     hostile = f"__import__('os').system('touch {touched}')"
     for content in (hostile, f"[{hostile}]", "9**9**9**9", "(" * 5000 + ")" * 5000, "\0\ud800"):
-        reward, info = answered(env, content, index=0)
+        reward, info = answered(env, content, row=0)
         assert reward < 1.0 or name == "game_of_life_halting"
         assert info["success"] is False
         json.dumps(info)
     assert not touched.exists()
-    env.reset(index=0)
+    env.reset(row=0)
     assert env.step(f"{right} boxed{{{right}}}")[1:] == (0.0, True, True, {
         "success": False, "score": 0.0, "invalid_action": True,
     })  # fmt: skip

@@ -49,7 +49,7 @@ def oracle(name: str, number: int) -> str:
 def paid(env_id: str, answer: str, number: int = 0) -> tuple[float, bool]:
     """The whole way."""
     with gem_core.make(env_id) as env:
-        env.reset(index=number)
+        env.reset(row=number)
         *_, reward, _, _, info = env.step(f"\\boxed{{{answer}}}")
         return reward, info["success"]
 

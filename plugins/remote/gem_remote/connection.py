@@ -31,7 +31,7 @@ class Connection:
         self._socket = patiently(lambda: _socket(urls), patience)
         self._where = f"{env_id} at {self._socket.url}"
         try:
-            (self.takes_task,) = self.ask(Open(PROTOCOL, env_id))
+            (self.takes_data_index,) = self.ask(Open(PROTOCOL, env_id))
         except Lost as error:
             raise EnvError(f"no session with {self._socket.url}: {error}") from error
 

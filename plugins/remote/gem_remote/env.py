@@ -38,20 +38,20 @@ class RemoteEnv(EnvElsewhere):
             )
         self._env_id = env_id
         self._patience = patience
-        self._takes_task: bool | None = None
+        self._takes_data_index: bool | None = None
 
     def _opened(self) -> Connection:
         return Connection(self._urls, self._env_id, self._patience)
 
     @property
-    def takes_task(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the server's environment takes a task number. Connects."""
-        if self._takes_task is None:
-            self._takes_task = bool(self._connected().takes_task)
-        return self._takes_task
+    def takes_data_index(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the server's environment takes the index of a row. Connects."""
+        if self._takes_data_index is None:
+            self._takes_data_index = bool(self._connected().takes_data_index)
+        return self._takes_data_index
 
     @property
-    def num_tasks(self) -> int | None:
+    def data_size(self) -> int | None:
         """The number of tasks of the server's environment. Connects."""
         return self._ask(NumTasks())
 

@@ -25,7 +25,7 @@ class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class Open(_Message, tag="open"):
-    """Begin the session; answered with `[takes_task]`."""
+    """Begin the session; answered with `[takes_data_index]`."""
 
     protocol: int
     env_id: str
@@ -58,8 +58,8 @@ class Render(_Message, tag="render"):
     """`Env.render`."""
 
 
-class NumTasks(_Message, tag="num_tasks"):
-    """`Env.num_tasks`."""
+class NumTasks(_Message, tag="data_size"):
+    """`Env.data_size`."""
 
 
 class Answer(_Message, tag="answer"):

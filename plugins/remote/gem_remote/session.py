@@ -81,7 +81,7 @@ class Session:
             hint = near_matches(request.env_id, self._builders)
             raise _Refused(f"{request.env_id!r} is not served.{hint} Served: {', '.join(self._builders)}")
         self._env = build()
-        return [bool(self._env.takes_task)]
+        return [bool(self._env.takes_data_index)]
 
     def _called(self, call: Call) -> Any:
         env = self._env
@@ -95,7 +95,7 @@ class Session:
             return env.sample_random_action()
         if isinstance(call, Draw):
             return env.draw_action(random.Random(call.seed))
-        return env.render() if isinstance(call, Render) else env.num_tasks
+        return env.render() if isinstance(call, Render) else env.data_size
 
     def _packed(self, result: Any) -> bytes:
         try:

@@ -84,9 +84,9 @@ def test_it_keeps_the_contract(server: Server) -> None:
 
 def test_task_numbers_arrive(server: Server) -> None:
     with make("rg:word_sorting") as here, remote(server, "rg:word_sorting") as there:
-        assert there.takes_task
-        assert there.num_tasks == here.num_tasks
-        assert there.reset(seed=1, task=5) == here.reset(seed=1, task=5)
+        assert there.takes_data_index
+        assert there.data_size == here.data_size
+        assert there.reset(seed=1, data_index=5) == here.reset(seed=1, data_index=5)
 
 
 def test_options_and_values_of_any_kind_arrive(server: Server) -> None:

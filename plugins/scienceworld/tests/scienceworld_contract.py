@@ -1,4 +1,4 @@
-"""The conformance kit on a task of ScienceWorld: minutes, so `nox -s hubs_contract` runs it by hand."""
+"""The conformance kit on a task of ScienceWorld: minutes, so `nox -s scienceworld -- FILE` runs it by hand."""
 
 from __future__ import annotations
 

@@ -314,6 +314,6 @@ def test_the_bundled_passages_answer_the_sample_questions() -> None:
     questions = gem_core.make("qa:Sample")
     with serving() as server, asking(SearchTool(server.url)) as ask:
         for index in range(40):
-            shown, _ = questions.reset(index=index)
+            shown, _ = questions.reset(row=index)
             found, _ = ask(shown.partition("Question: ")[2].splitlines()[0])
             assert any(answer.lower() in found.lower() for answer in questions.unwrapped.answer), shown

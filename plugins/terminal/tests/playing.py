@@ -29,7 +29,7 @@ def finished(env: TerminalEnv) -> tuple[float, dict[str, Any]]:
 def reward_of(env: TerminalEnv, name: str, script: str | None) -> float:
     """The reward for a task after a shell script, or for doing nothing."""
     names = [task.name for task in env.tasks]
-    env.reset(task=names.index(name))
+    env.reset(data_index=names.index(name))
     if script is not None:
         run(env, f"bash -c {shlex.quote(script)}")
     return finished(env)[0]

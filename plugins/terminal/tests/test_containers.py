@@ -201,13 +201,13 @@ def test_a_task_with_a_build_is_solved_and_not(
     with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
         solution = env.unwrapped.tasks[0].solution
         for action, reward in ((solution, 1.0), ("sleep 1000 &", wrong)):
-            text, info = env.reset(seed=0, task=0)
+            text, info = env.reset(seed=0, data_index=0)
             assert info["task_name"] == "task"
             assert "There is no network." in text
             run(env.unwrapped, action)
             assert finished(env.unwrapped)[0] == reward
             assert running(engine) == []
-        env.reset(seed=0, task=0)
+        env.reset(seed=0, data_index=0)
         run(env.unwrapped, "bash -c 'kill -9 1'; true")  # the first process of a container ignores it
         assert running(engine)
     assert running(engine) == [], "closing ends the container of an episode that was left"
@@ -217,7 +217,7 @@ def test_an_image_with_a_user_of_its_own_is_tested(engine: str, tmp_path: Path) 
     image = f"{HARBOR['environment/Dockerfile']}RUN chmod 777 /work\nUSER 1000:1000\n"
     written(tmp_path / "task", {**HARBOR, "environment/Dockerfile": image})
     with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
-        env.reset(seed=0, task=0)
+        env.reset(seed=0, data_index=0)
         run(env.unwrapped, env.unwrapped.tasks[0].solution)
         assert finished(env.unwrapped)[0] == 1.0
 
@@ -257,7 +257,7 @@ def test_an_image_whose_name_is_an_option_is_refused() -> None:
 def test_a_reward_that_cannot_be_removed_is_none(engine: str, tmp_path: Path) -> None:
     written(tmp_path / "greet", {**HARBOR, "tests/test.sh": "#!/bin/bash\nexit 1\n"})
     with gem_core.make("terminal:Folder", tasks=tmp_path, backend=engine, timeout=LONG) as env:
-        env.reset(task=0)
+        env.reset(data_index=0)
         run(env, "mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt && rm $(command -v rm)")
         reward, info = finished(env)
     assert (reward, info["success"]) == (0.0, False)

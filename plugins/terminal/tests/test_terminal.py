@@ -79,7 +79,7 @@ def test_reading_native_calls(response: str, asked: object) -> None:
 
 def test_an_episode(terminal: TerminalEnv) -> None:
     names = [task.name for task in terminal.tasks]
-    observation, info = terminal.reset(task=names.index("repair-config"))
+    observation, info = terminal.reset(data_index=names.index("repair-config"))
     assert observation.startswith("`python3 check_config.py server.ini` in /app reports")
     assert "<bash>" in observation
     assert info["task_name"] == "repair-config"
@@ -176,7 +176,7 @@ CHEATS = {
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_tests_are_not_fooled(terminal: TerminalEnv, cheat: str) -> None:
     names = [task.name for task in terminal.tasks]
-    terminal.reset(task=names.index("repair-config"))
+    terminal.reset(data_index=names.index("repair-config"))
     run(terminal, CHEATS[cheat])
     assert finished(terminal)[0] == 0.0
     # And none of it makes an honest solution fail, but for what takes the place that the tests need.
@@ -185,7 +185,7 @@ def test_tests_are_not_fooled(terminal: TerminalEnv, cheat: str) -> None:
 
 
 def test_a_copy_plays_on_as_the_original(terminal: TerminalEnv) -> None:
-    terminal.reset(task=0)
+    terminal.reset(data_index=0)
     run(terminal, "cd /tmp; echo 1 > one; X=2")
     state = terminal.get_state()
     copy = pickle.loads(pickle.dumps(terminal))
@@ -198,8 +198,8 @@ def test_a_copy_plays_on_as_the_original(terminal: TerminalEnv) -> None:
 
 def test_tasks_by_number_seed_and_turn(terminal: TerminalEnv) -> None:
     names = [task.name for task in terminal.tasks]
-    assert terminal.num_tasks == len(names)
-    assert terminal.reset(task=len(names) + 3)[1]["task_name"] == names[3]
+    assert terminal.data_size == len(names)
+    assert terminal.reset(data_index=len(names) + 3)[1]["task_name"] == names[3]
     assert terminal.reset(seed=5)[1] == terminal.reset(seed=5)[1]
     one = terminal.reset()[1]["task_name"]
     assert names.index(terminal.reset()[1]["task_name"]) == (names.index(one) + 1) % len(names)

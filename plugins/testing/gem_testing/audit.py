@@ -170,8 +170,8 @@ def _return(env: Env, actions: tuple[str, ...]) -> tuple[float, bool]:
 
 
 def _reset(env: Env, entry: int) -> str:
-    task = {"task": entry} if env.takes_task else {}
-    return shown_text(*env.reset(seed=entry, **task))
+    options = {"data_index": entry} if env.takes_data_index else {}
+    return shown_text(*env.reset(seed=entry, **options))
 
 
 def _means(result: Sequence[tuple[float, bool]]) -> tuple[float, float]:

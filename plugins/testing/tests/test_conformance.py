@@ -32,7 +32,7 @@ from gem_testing import ConformanceError, EnvConformance, IsolatedPluginManager,
 from gem_testing.play import Subject
 
 SPECS = [registration.spec for registration in manager.registrations("gem_envs", "game")]
-# One id of each class: a fault of Python's shows in any of them, and tests/plugins/test_suite.py checks all ids.
+# One id of each class: a fault of Python's shows in any of them, and tests/together/test_suite.py checks all ids.
 GAMES = [*{spec.entry_point: spec.id for spec in reversed(SPECS)}.values()]
 
 

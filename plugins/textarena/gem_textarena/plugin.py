@@ -41,4 +41,5 @@ def gem_find_env(env_id: str) -> None:
             f"Next: 'textarena:{plain}'"
         )
     if game_of(name) in ABSENT:
-        raise NotFoundError(f"no environment {env_id!r}: this game {ABSENT[game_of(name)]}. See docs/hubs.md")
+        reason = ABSENT[game_of(name)]
+        raise NotFoundError(f"no environment {env_id!r}: this game {reason}. See plugins/textarena/README.md")

@@ -414,7 +414,7 @@ def test_boards_are_shown_apart_from_what_is_said() -> None:
 
 
 def test_the_example_of_the_page_runs() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "hubs.md").read_text().partition("## TextArena")[2]
+    page = (Path(__file__).parents[1] / "README.md").read_text()
     shown: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], shown)
     assert shown["info"]["parsed_action"] == "[right]"

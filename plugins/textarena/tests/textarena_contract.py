@@ -1,4 +1,4 @@
-"""The conformance kit on every id of a game for two players: minutes, so `nox -s hubs_contract` runs it by hand."""
+"""The conformance kit on every id of a game for two players: minutes, so `nox -s textarena -- FILE` runs it by hand."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def facts(episode: Episode) -> dict[str, Any]:
     """What is known about an episode besides its conversation."""
     return {
         "env_id": episode.env_id,
-        "task": episode.task,
+        "task_id": episode.task_id,
+        "data_index": episode.data_index,
         "seed": str(episode.seed),  # 64 bits, of which JSON keeps 53
         "success": episode.success,
         "return": episode.total_reward,

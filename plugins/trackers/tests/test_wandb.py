@@ -43,7 +43,7 @@ def test_a_training_and_its_episodes(train: Run) -> None:
     tables = sorted({row["episodes.path"] for row in rows if "episodes.path" in row})
     assert len(tables) == 3
     table = json.loads((file.parent / "files" / tables[0]).read_text())
-    assert table["columns"][:2] == ["env_id", "task"]
+    assert table["columns"][:3] == ["env_id", "task_id", "data_index"]
     assert len(table["data"]) == 2
     episode = dict(zip(table["columns"], table["data"][0], strict=True))
     assert episode["conversation"] == f"[user]\n{SHOWN}\n\n[assistant]\ngo\n\n[user]\nthe end"

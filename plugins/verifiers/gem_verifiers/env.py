@@ -35,10 +35,10 @@ class Verifiers(Env):
 
     | `reset(...)` | row of the data set |
     | --- | --- |
-    | `task=k`, as the engine calls it | place `k` of the shuffled order, which begins anew after the last row |
+    | `data_index=k`, as the engine calls it | place `k` of the shuffled order, which begins anew after the last row |
     | `seed=s` | drawn from all |
     | nothing | the next in the shuffled order |
-    | `index=i` | row `i` of the data as it is, for evaluation |
+    | `row=i` | row `i` of the data as it is, for evaluation |
 
     An environment with tools names them in `info["tools"]` of a reset. The first call in an action, as JSON in a
     `<tool_call>` block, is made. An unreadable call is `info["invalid_action"]`, and the environment sees it as text.
@@ -59,7 +59,7 @@ class Verifiers(Env):
         MissingExtraError: verifiers is not installed, or a release without `load_environment`.
     """
 
-    takes_task = True
+    takes_data_index = True
 
     def __init__(
         self,
@@ -83,21 +83,21 @@ class Verifiers(Env):
         self._tools: Sequence[Any] | None = None
 
     @property
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """The number of rows, which loads them."""
         return len(self._rows())
 
     def reset(
-        self, seed: int | None = None, *, task: int | None = None, index: int | None = None, **options: Any
+        self, seed: int | None = None, *, data_index: int | None = None, row: int | None = None, **options: Any
     ) -> ResetResult:
         """Start an episode; the table above says with which row.
 
         Raises:
-            EnvError: see the class; or there is no row of that index, or the environment failed.
+            EnvError: see the class; or there is no row with that number, or the environment failed.
         """
         super().reset(seed=seed, **options)
         self._leave()
-        self._row = self._chosen(seed, task, index)
+        self._row = self._chosen(seed, data_index, row)
         self._actions = []
         self._shown = ()
         asked = self._begin()
@@ -151,18 +151,18 @@ class Verifiers(Env):
             raise EnvError(f"{self._definition} has no rows for {self._split!r}. Next: give rows={other!r}")
         return rows
 
-    def _chosen(self, seed: int | None, task: int | None, index: int | None) -> int:
+    def _chosen(self, seed: int | None, data_index: int | None, row: int | None) -> int:
         count = len(self._rows())
-        if index is not None:
-            if not 0 <= checks.whole("index", index, 0) < count:
-                raise EnvError(f"{self._definition} has {count} rows, so there is no index {index}: 0 is the first")
-            return index
-        if task is None and seed is not None:
+        if row is not None:
+            if not 0 <= checks.whole("row", row, 0) < count:
+                raise EnvError(f"{self._definition} has {count} rows, so there is no row {row}: 0 is the first")
+            return row
+        if data_index is None and seed is not None:
             return self.rng.randrange(count)
-        if task is None:
-            task = self._next
+        if data_index is None:
+            data_index = self._next
             self._next += 1
-        epoch, place = divmod(checks.whole("task", task, 0), count)
+        epoch, place = divmod(checks.whole("data_index", data_index, 0), count)
         return place if self._shuffle_seed is None else order(count, self._shuffle_seed, epoch)[place]
 
     def _begin(self) -> Asked | Ended:

@@ -34,7 +34,7 @@ _OPTION = "gem_"
 class VerifiersEnv(multiturn.MultiTurnEnv):
     """An environment of ours that verifiers plays, with its own clients, `evaluate` and results.
 
-    A row of its data sets is an episode: a seed and, for environments over data, a task number, as `gem_core` numbers
+    A row of its data sets is an episode: a seed and, for environments over data, a `data_index`, as `gem_core` numbers
     the tasks of a run. The evaluation set has the same tasks with other seeds. A model's text is an action. Each step
     of the trajectory has the environment's reward, and the reward of a rollout is their sum. `success`,
     `invalid_actions` and `truncated` are metrics.
@@ -115,7 +115,7 @@ class VerifiersEnv(multiturn.MultiTurnEnv):
     def _rows(self, seed: int) -> Any:
         """A data set with the first prompt of each episode."""
         with make(self._id, **self._arguments) as env:
-            return datasets.Dataset.from_list([_row(env, seed, task) for task in range(self._num_examples)])
+            return datasets.Dataset.from_list([_row(env, seed, number) for number in range(self._num_examples)])
 
 
 def to_verifiers(
@@ -173,10 +173,10 @@ async def invalid_actions(state: Any) -> float:
     return float(state.get(_INVALID, 0))
 
 
-def _row(env: Env, seed: int, task: int) -> dict[str, Any]:
-    info = {f"{_OPTION}seed": derive_seed(seed, task)}
-    if env.takes_task:
-        info[f"{_OPTION}task"] = task
+def _row(env: Env, seed: int, number: int) -> dict[str, Any]:
+    info = {f"{_OPTION}seed": derive_seed(seed, number)}
+    if env.takes_data_index:
+        info[f"{_OPTION}data_index"] = number
     observation, said = env.reset(**_options(info))
     if said.get("tools"):
         raise EnvError(f"{env!r} has tools that are called natively, which to_verifiers does not pass on")

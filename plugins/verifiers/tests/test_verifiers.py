@@ -48,7 +48,7 @@ def play(env: Env, actions: Sequence[str], **options: Any) -> list[Any]:
 @pytest.mark.parametrize("env_id", [SUMS, "verifiers:sum-quiz", "verifiers:someone/sum-quiz"])
 def test_installed_modules_are_found_in_any_spelling(env_id: str) -> None:
     with gem_core.make(env_id) as env:
-        assert env.reset(index=3)[0] == "Write <answer>...</answer>.\n\nWhat is 3 + 3?"
+        assert env.reset(row=3)[0] == "Write <answer>...</answer>.\n\nWhat is 3 + 3?"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_the_command_line_finds_it() -> None:
 
 
 def test_arguments_reach_load_environment() -> None:
-    assert gem_core.make(SUMS, count=3).num_tasks == 3
-    assert gem_core.make(SUMS, rows="eval").num_tasks == 2
+    assert gem_core.make(SUMS, count=3).data_size == 3
+    assert gem_core.make(SUMS, rows="eval").data_size == 2
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_cannot_be_played_is_refused_in_one_line(
 def test_a_single_turn_pays_what_the_rubric_says() -> None:
     with gem_core.make(SUMS) as env:
         for action, reward in [("<answer>6</answer>", 1.5), ("<answer>7</answer>", 0.5), ("6", 0.1), ("", 0.1)]:
-            (_, info), (said, paid, terminated, truncated, end) = play(env, [action], index=3)
+            (_, info), (said, paid, terminated, truncated, end) = play(env, [action], row=3)
             assert (info, said, paid, terminated, truncated) == ({}, "", pytest.approx(reward), True, False)
             assert end["success"] is (reward >= 0.5)
             assert end["metrics"]["correct"] == float(reward == 1.5)
@@ -129,7 +129,7 @@ def test_a_single_turn_pays_what_the_rubric_says() -> None:
 
 def test_several_turns_end_where_the_environment_says() -> None:
     with gem_core.make(GUESS) as env:
-        seen = play(env, ["2", "9", "7"], index=6)
+        seen = play(env, ["2", "9", "7"], row=6)
     assert [one[0] for one in seen] == ["Find my number from 1 to 9.", "Higher.", "Lower.", "Found."]
     assert [one[1:4] for one in seen[1:]] == [(0.0, False, False), (0.0, False, False), (1.0, True, False)]
     assert seen[-1][4]["metrics"] == {"found": 1.0, "guesses": 3.0, "num_turns": 3.0}
@@ -138,14 +138,14 @@ def test_several_turns_end_where_the_environment_says() -> None:
 
 def test_a_limit_of_turns_truncates() -> None:
     with gem_core.make(GUESS, max_turns=2) as env:
-        end = play(env, ["2", "9"], index=6)[-1]
+        end = play(env, ["2", "9"], row=6)[-1]
     assert end[1:4] == (0.0, False, True)
     assert (end[4]["success"], end[4]["stop_condition"]) == (False, "max_turns_reached")
 
 
 def test_worked_examples_say_who_speaks() -> None:
     with gem_core.make(GUESS, few_shot=True) as env:
-        assert env.reset(index=0)[0] == "User: Find it.\n\nAssistant: 5\n\nUser: Find my number from 1 to 9."
+        assert env.reset(row=0)[0] == "User: Find it.\n\nAssistant: 5\n\nUser: Find my number from 1 to 9."
 
 
 def test_tools_are_called() -> None:
@@ -162,10 +162,10 @@ def test_tools_are_called() -> None:
 @pytest.mark.parametrize(("action", "message"), [("broken", "InfraError.*the number is lost"), ("buggy", "KeyError")])
 def test_an_environment_that_fails_says_so_and_plays_on(action: str, message: str) -> None:
     with gem_core.make(GUESS) as env:
-        env.reset(index=4)
+        env.reset(row=4)
         with pytest.raises(EnvError, match=f"verifiers:higher_lower, row 4: .*{message}"):
             env.step(action)
-        assert play(env, ["5"], index=4)[-1][1] == 1.0
+        assert play(env, ["5"], row=4)[-1][1] == 1.0
 
 
 def test_tasks_are_rows_and_none_repeats_before_all_came() -> None:
@@ -175,13 +175,13 @@ def test_tasks_are_rows_and_none_repeats_before_all_came() -> None:
         gem_core.make(GUESS, **long) as other,
         gem_core.make(GUESS, shuffle_seed=None, **long) as plain,
     ):
-        first = [_found(env, task=task) for task in range(9)]
+        first = [_found(env, data_index=index) for index in range(9)]
         assert sorted(first) == [*map(str, range(1, 10))] != first
-        assert [_found(other, task=task) for task in range(9)] == first
+        assert [_found(other, data_index=index) for index in range(9)] == first
         assert [_found(env) for _ in range(9)] == first
-        assert [_found(plain, task=task) for task in range(9)] == sorted(first)
+        assert [_found(plain, data_index=index) for index in range(9)] == sorted(first)
         with pytest.raises(EnvError, match="has 9 rows, so there is no index 9"):
-            env.reset(index=9)
+            env.reset(row=9)
 
 
 def _found(env: Env, **options: Any) -> str:
@@ -200,20 +200,20 @@ def _found(env: Env, **options: Any) -> str:
 def test_an_episode_that_is_given_up_is_cleaned_up() -> None:
     cleaned = importlib.import_module("higher_lower").cleaned
     env = gem_core.make(GUESS)
-    env.reset(index=7)
+    env.reset(row=7)
     cleaned.clear()
-    env.reset(index=8)
+    env.reset(row=8)
     assert cleaned == ["8"]
     env.close()
     assert cleaned == ["8", "9"]
-    env.reset(index=6)
+    env.reset(row=6)
     del env
     wait_until(lambda: cleaned == ["8", "9", "7"], "the dropped episode was not cleaned up")
 
 
 def test_copies_play_on_from_the_same_turn() -> None:
     with gem_core.make(GUESS) as env:
-        env.reset(index=6)
+        env.reset(row=6)
         env.step("2")
         state, copy = env.get_state(), pickle.loads(pickle.dumps(env))
         assert env.step("9")[0] == copy.step("9")[0] == "Lower."
@@ -224,7 +224,7 @@ def test_copies_play_on_from_the_same_turn() -> None:
 def test_environments_may_be_built_in_threads_and_leave_signals_alone() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor(2) as pool:
-        counts = pool.map(lambda count: gem_core.make(SUMS, count=count).num_tasks, [7, 8])
+        counts = pool.map(lambda count: gem_core.make(SUMS, count=count).data_size, [7, 8])
     assert [*counts] == [7, 8]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 

@@ -22,8 +22,8 @@ _PLAIN: dict[str, Callable[[RecordedSummary], Any]] = {
     "id": lambda one: one.id,
     "match": lambda one: one.summary.match if one.summary.agent else None,
     "seed": lambda one: str(one.summary.seed),  # 63 bits; a number of JavaScript has 53
-    "group": lambda one: one.summary.group,
-    "task": lambda one: one.task,
+    "task_id": lambda one: one.summary.task_id,
+    "data_index": lambda one: one.data_index,
     "update": lambda one: one.update,
     "success": lambda one: int(one.summary.success),
     "turns": lambda one: one.summary.turns,

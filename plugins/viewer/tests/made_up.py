@@ -160,10 +160,10 @@ def episode(
     return Episode(
         env_id,
         seed=(1 << 62) + task,
-        task=task if env_id.startswith("math") else None,
+        data_index=task if env_id.startswith("math") else None,
         slot=slot,
         number=number,
-        group=task,
+        task_id=task,
         turns=turns,
         sequences=[sequence],
         stop_reason=StopReason.ENV_ERROR if failed else StopReason.TERMINATED if solved else StopReason.TRUNCATED,
@@ -193,7 +193,8 @@ def update_of(
 ) -> Update:
     """An update on all turns of these episodes, with advantages of their groups."""
     mean = {
-        one.group: np.mean([other.total_reward for other in episodes if other.group == one.group]) for one in episodes
+        one.task_id: np.mean([other.total_reward for other in episodes if other.task_id == one.task_id])
+        for one in episodes
     }
     turns = [(index, position) for index, one in enumerate(episodes) for position in range(len(one.turns))]
     sampled = [np.asarray(one.response_logprobs(turn)) for one in episodes for turn in one.turns]
@@ -203,8 +204,8 @@ def update_of(
         episodes=[one.id for one in episodes],
         episode=np.array([index for index, _ in turns]),
         position=np.array([position for _, position in turns]),
-        task=np.array([episodes[index].group for index, _ in turns]),
-        advantage=np.array([episodes[index].total_reward - mean[episodes[index].group] for index, _ in turns]),
+        task_id=np.array([episodes[index].task_id for index, _ in turns]),
+        advantage=np.array([episodes[index].total_reward - mean[episodes[index].task_id] for index, _ in turns]),
         return_to_go=np.array([sum(turn.reward for turn in episodes[index].turns[at:]) for index, at in turns]),
         logprobs=[one + more for one, more in zip(sampled, noise, strict=True)],
         entropies=[chance.exponential(0.8, len(one)) for one in sampled] if entropies else None,

@@ -59,7 +59,7 @@ class WebShop(Env):
         EnvError: a split or form that does not exist, limits below 1, or data that cannot be read.
     """  # noqa: E501 - tables
 
-    takes_task = True
+    takes_data_index = True
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class WebShop(Env):
         _shop(self._data)
 
     @property
-    def num_tasks(self) -> int:
+    def data_size(self) -> int:
         """Number of goals in the split."""
         return len(self.shop.goals(self._split))
 
@@ -100,15 +100,15 @@ class WebShop(Env):
         """What is wanted in this episode."""
         return self.shop.goals(self._split)[self._goal]
 
-    def reset(self, seed: int | None = None, task: int | None = None, **options: Any) -> ResetResult:
+    def reset(self, seed: int | None = None, data_index: int | None = None, **options: Any) -> ResetResult:
         """Start an episode on the search page.
 
         Args:
-            seed: draws the goal if there is no `task`.
-            task: number of the goal, modulo the number of goals.
+            seed: draws the goal if there is no `data_index`.
+            data_index: number of the goal, modulo the number of goals.
         """
         super().reset(seed=seed)
-        self._goal = (self.rng.randrange(self.num_tasks) if task is None else task) % self.num_tasks
+        self._goal = (self.rng.randrange(self.data_size) if data_index is None else data_index) % self.data_size
         self._visit, self._turn, self._invalid = Visit(), 0, 0
         observation, info = self._shown()
         return f"{_RULES}{observation}", info

@@ -35,7 +35,7 @@ def click(label: str) -> str:
 
 def shopping(**kwargs: Any) -> WebShop:
     env = WebShop(**kwargs)
-    env.reset(seed=0, task=0)
+    env.reset(seed=0, data_index=0)
     return env
 
 
@@ -80,8 +80,8 @@ def test_it_is_the_same_everywhere() -> None:
 def test_every_goal_can_be_reached_and_a_lazy_shopper_gets_less(split: str) -> None:
     env = WebShop(split=split)
     lazy: list[float] = []
-    for task in range(env.num_tasks):
-        env.reset(task=task)
+    for task in range(env.data_size):
+        env.reset(data_index=task)
         goal = env.goal
         _, _, _, _, info = env.step(search(" ".join(goal.attributes) + goal.instruction.partition(" that ")[0]))
         while goal.asin.lower() not in buttons(info):
@@ -97,7 +97,7 @@ def test_every_goal_can_be_reached_and_a_lazy_shopper_gets_less(split: str) -> N
 
 def first_of(env: WebShop, task: int) -> float:
     """What it pays to search for the instruction, and to buy the first result as it is."""
-    _, info = env.reset(task=task)
+    _, info = env.reset(data_index=task)
     info = env.step(search(env.goal.instruction))[4]
     env.step(click(next(label for label in buttons(info) if re.fullmatch("b0[a-z0-9]{8}", label))))
     return env.step(click("buy now"))[1]
@@ -238,7 +238,7 @@ def test_tasks_are_all_goals_in_turn_and_seeds_draw_them() -> None:
     env = WebShop(split="test")
     seen = Counter()
     for task in range(160):
-        env.reset(task=task)
+        env.reset(data_index=task)
         seen[env.goal.instruction] += 1
     assert {*seen.values()} == {2}
     assert len({(env.reset(seed=seed), env.goal.asin)[1] for seed in range(200)}) > 60
@@ -371,8 +371,8 @@ def test_the_original_data(tmp_path: Path) -> None:
     assert {one.options["color"] for one in shop.products.values()} == {("red | black", "green")}
     limits = {shop.products[goal.asin].price: goal.price_limit for goal in [*shop.train, *shop.test]}
     assert limits == {12.5: 20.0, 8.0: 10.0, 0.0: None}
-    for task in range(env.num_tasks):
-        env.reset(task=task)
+    for task in range(env.data_size):
+        env.reset(data_index=task)
         env.step(search("garden spade"))
         for label in [env.goal.asin, *env.goal.options.values()]:
             env.step(click(label))

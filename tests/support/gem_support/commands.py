@@ -1,8 +1,8 @@
 """The command lines of the documentation, and what kind of check each of them has.
 
-A command is a line of a fenced block of `bash` in README.md, CONTRIBUTING.md or a page of docs/. Each belongs to a
-kind. `tests/docs/test_commands.py` checks the kinds that need no framework, and a test of each adapter those of its
-framework.
+A command is a line of a fenced block of `bash` in README.md, CONTRIBUTING.md, a page of docs/ or the page of a package.
+Each belongs to a kind. `tests/docs/test_commands.py` checks the kinds that need no framework, and a test of each
+adapter those of its framework.
 A block with commands that none of them can check says why, in a comment right above it:
 
     <!-- not run: needs a machine with GPUs -->
@@ -17,8 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FRAMEWORKS = ("trl", "verl", "openrlhf", "oat", "roll")
+PAGES = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("adapters/*/*.md")),
+    *sorted(ROOT.glob("plugins/*/*.md")),
+]
+FRAMEWORKS = tuple(sorted(plugin.parts[-3] for plugin in ROOT.glob("adapters/*/gem_*/plugin.py")))
+"""The training frameworks: folders of adapters that register one."""
 PLAIN_KINDS = ("gem-core", "nox", "pip", "pytest", "shell", "file", "module")
 """Kinds that need no framework."""
 
@@ -91,9 +97,9 @@ class Command:
         name = file.split("_")[0] if folder == "examples" else self.program.removeprefix("gem_")
         if name in FRAMEWORKS:
             return name
-        page = Path(self.page).stem
         if not folder and self.program.endswith(".py"):  # the reader's own program, on the page of a framework
-            return page if page in FRAMEWORKS else None
+            adapter = Path(self.page).parent.name
+            return adapter if adapter in FRAMEWORKS else None
         return "module" if "-m" in self.words[: self._program()] else "file"
 
 

@@ -59,7 +59,7 @@ def random_episodes(rng: random.Random, groups: int, size: int, *, breaks: float
         return found
 
     return [
-        hand_made(*turns(), env_id="test:Babble-v0", seed=rng.randrange(100), group=group, success=rng.random() < 0.5)
+        hand_made(*turns(), env_id="test:Babble-v0", seed=rng.randrange(100), task_id=group, success=rng.random() < 0.5)
         for group in range(groups)
         for _ in range(size)
     ]

@@ -1,4 +1,4 @@
-"""Pairs of an answer and a reference with their verdicts, as they stand in tests/plugins/*/pairs.txt."""
+"""Pairs of an answer and a reference with their verdicts, as they stand in plugins/*/tests/pairs.txt."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def advantages(episodes: Sequence[Episode], name: str, gamma: float) -> dict[str
     for one in episodes:
         alike = [other for other in episodes if other.agent == one.agent]
         if name == "grpo":
-            alike = [other for other in alike if other.group == one.group]
+            alike = [other for other in alike if other.task_id == one.task_id]
         numbers = [returns[other.id] for other in alike]
         spread = statistics.pstdev(numbers) + 1e-9 if name == "grpo" else 1.0
         found[one.id] = [(returns[one.id] - statistics.fmean(numbers)) / spread] * len(one.turns)

@@ -33,8 +33,8 @@ class RecordedSummary(msgspec.Struct, frozen=True):
     """An episode in numbers, and where it belongs."""
 
     summary: EpisodeSummary
-    task: int | None
-    """The row of the data set, for environments that take one."""
+    data_index: int | None
+    """`Episode.data_index`."""
     split: str = ""
     """What the rollout was for: `train`, `eval`, or empty if unknown."""
     update: int | None = None
@@ -90,7 +90,7 @@ def summary_fields(episode: Episode) -> dict[str, Any]:
     fields = msgspec.structs.asdict(episode.summary())
     texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
     error = None if episode.error is None else as_utf8(episode.error[-_LONGEST_ERROR:])
-    return {**fields, **texts, "error": error, "task": episode.task}
+    return {**fields, **texts, "error": error, "data_index": episode.data_index}
 
 
 def summary_of(fields: dict[str, Any], split: str, entry: str = "") -> RecordedSummary:
@@ -99,7 +99,7 @@ def summary_of(fields: dict[str, Any], split: str, entry: str = "") -> RecordedS
     Raises:
         msgspec.ValidationError, KeyError: a field is missing or of another type.
     """
-    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["task"], split, entry=entry)
+    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["data_index"], split, entry=entry)
 
 
 def packed_episode(episode: Episode, *, full: bool) -> bytes:

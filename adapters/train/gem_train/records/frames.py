@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-MAGIC = b"GEMREC3\n"
+MAGIC = b"GEMREC4\n"
 _HEADER = struct.Struct("<IIII")
 
 
@@ -145,5 +145,5 @@ def _check_magic(found: bytes, path: Path) -> None:
     if MAGIC.startswith(found):  # maybe killed at once
         return
     if found.startswith(MAGIC[:6]):
-        raise ValueError(f"{path.name} is of a later version; install a later release of gem-core")
+        raise ValueError(f"{path.name} is of another version; read it with the release of gem-core that wrote it")
     raise ValueError(f"{path.name} is no file of records: it does not start with {MAGIC!r}")

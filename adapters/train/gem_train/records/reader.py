@@ -182,7 +182,7 @@ def open_records(path: str | Path) -> Records:
     What is damaged or missing is left out, and a sentence in `Records.gaps` says so.
 
     Args:
-        path: a folder or file of a training with `record`, its `report` folder, a file of `Recorder` (of 0.1.0, too),
+        path: a folder or file of a training with `record`, its `report` folder, a file of `Recorder`,
             the folder of an evaluation, or what a plugin names through `gem_record_sources`.
 
     Raises:

@@ -96,7 +96,7 @@ class RunRecorder:
     @hookimpl
     def gem_episode_end(self, episode: Episode) -> None:
         """Write an episode."""
-        if self._chosen(episode.group):
+        if self._chosen(episode.task_id):
             self._write(lambda: self._episode_frame(episode))
 
     @hookimpl
@@ -124,9 +124,9 @@ class RunRecorder:
         self._writer = FrameWriter(self.path)
         self._writer.write({"kind": "start"}, encoded_plain({**self._start, "time": time.time()}))
 
-    def _chosen(self, task: int) -> bool:
+    def _chosen(self, task_id: int) -> bool:
         # The same tasks in all processes, whatever their number.
-        return self._share >= 1 or derive_seed(0, task) % (1 << 20) < self._share * (1 << 20)
+        return self._share >= 1 or derive_seed(0, task_id) % (1 << 20) < self._share * (1 << 20)
 
     def _write(self, describe: Callable[[], tuple[dict[str, Any], bytes]]) -> None:
         """Write a frame with its number. A frame that fails leaves a gap in the numbers, which readers find."""
@@ -150,7 +150,7 @@ class RunRecorder:
         return head, packed_episode(episode, full=full)
 
     def _update_frame(self, update: Update) -> tuple[dict[str, Any], bytes]:
-        kept = np.array([self._chosen(task) for task in update.task.tolist()], dtype=np.bool_)
+        kept = np.array([self._chosen(task_id) for task_id in update.task_id.tolist()], dtype=np.bool_)
         turns = np.flatnonzero(kept)[np.argsort(update.episode[kept], kind="stable")]
         bounds = np.searchsorted(update.episode[turns], np.arange(len(update.episodes) + 1)).tolist()
         # An episode without turns has no task here.

@@ -102,7 +102,7 @@ class BaseEpisodeBuilder(ABC):
         """Whether the next prompt and response might not fit the context."""
 
     def _begin(self, observation: str, info: Info) -> None:
-        self.episode.task = info.get("task", self.episode.task)
+        self.episode.data_index = info.get("data_index", self.episode.data_index)
         if "error" in info:
             self._keep_pictures(info)
             self._message = self._observe(observation, info)

@@ -251,8 +251,8 @@ class BatchCollector:
         """The oldest group of each place in the vector, and the rest."""
         oldest: dict[int, int] = {}
         for episode in sorted(episodes, key=lambda one: one.number):
-            oldest.setdefault(episode.slot // self._vec.group_size, episode.group)
-        mine = [oldest[episode.slot // self._vec.group_size] == episode.group for episode in episodes]
+            oldest.setdefault(episode.slot // self._vec.group_size, episode.group_id)
+        mine = [oldest[episode.slot // self._vec.group_size] == episode.group_id for episode in episodes]
         return [*compress(episodes, mine)], [*compress(episodes, (not one for one in mine))]
 
     def _report(self, batch: Batch) -> None:
@@ -392,7 +392,7 @@ class BatchCollector:
             seed=seed,
             slot=slot,
             number=number,
-            group=task.number,
+            task_id=task.task_id,
             turns=[],
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
@@ -420,19 +420,19 @@ class BatchCollector:
         if dropped:
             self._to_drop.discard(_key(episode))
             self._batch.dropped += 1
-            self._missing[episode.group] = self._missing.get(episode.group, 0) + 1
+            self._missing[episode.group_id] = self._missing.get(episode.group_id, 0) + 1
         else:
-            self._groups.setdefault(episode.group, []).append(builder.episodes)
+            self._groups.setdefault(episode.group_id, []).append(builder.episodes)
         self._deliver_if_whole(episode)
         for one in builder.episodes:
             self._session.end(one)
 
     def _deliver_if_whole(self, newest: Episode) -> None:
-        group, size = newest.group, self._vec.group_size
-        if len(self._groups.get(group, ())) + self._missing.get(group, 0) < size:
+        group_id, size = newest.group_id, self._vec.group_size
+        if len(self._groups.get(group_id, ())) + self._missing.get(group_id, 0) < size:
             return
-        episodes = [episode for match in self._groups.pop(group, []) for episode in match]
-        self._missing.pop(group, None)
+        episodes = [episode for match in self._groups.pop(group_id, []) for episode in match]
+        self._missing.pop(group_id, None)
         if self._has_signal(episodes):
             self._batch.episodes += episodes
         else:
@@ -462,7 +462,7 @@ def _key(episode: Episode) -> tuple[int, int]:
 def _whole_groups(episodes: list[Episode], count: int) -> tuple[list[Episode], list[Episode]]:
     """The episodes of the first matches, without tearing a group apart, and the rest."""
     taken = end = 0
-    for _, group in groupby(episodes, key=lambda episode: episode.group):
+    for _, group in groupby(episodes, key=lambda episode: episode.group_id):
         members = [*group]
         size = len({*map(_key, members)})
         if taken + size > count:

@@ -27,13 +27,13 @@ class MatchBuilder:
     full, the match ends for all.
 
     Args:
-        opening: what is known at the start: environment, seed, slot, group, provenance.
+        opening: what is known at the start: environment, seed, slot, task, provenance.
         build: makes the builder of one agent, once the agent is asked for the first time.
         observation, info: what `reset` gave.
     """
 
     def __init__(self, opening: Episode, build: Build, observation: str, info: Info) -> None:
-        self._opening = msgspec.structs.replace(opening, task=info.get("task"))
+        self._opening = msgspec.structs.replace(opening, data_index=info.get("data_index"))
         self._build = build
         self._builders: dict[str, BaseEpisodeBuilder] = {}
         self._owed: dict[str, float] = {}

@@ -4,14 +4,12 @@ A record has the fields of `Episode`, and:
 
 | field | meaning |
 | --- | --- |
-| `version` | of this format: 2 |
+| `version` | of this format: 3 |
 | `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
 | `sequences` with pictures | `pictures` as well: the fields of `PlacedPicture`, for each of them |
 | `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
 
 An episode of a model whose tokens are unknown has no sequences; `sequence`, `start` and `end` of its turns are 0.
-
-Records of 0.1.0 have no version; each of their turns holds its whole prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ import msgspec
 
 from gem_core.episode import Episode, Logprobs, PlacedPicture, TokenSequence, Turn, as_logprobs, as_token_ids
 
-VERSION = 2
+VERSION = 3
 
 
 def recorded(episode: Episode) -> dict[str, Any]:
@@ -44,14 +42,13 @@ def restored(record: dict[str, Any]) -> Episode:
     """The episode of a record.
 
     Raises:
-        msgspec.ValidationError: it is not the record of an episode, or one of a later version.
+        msgspec.ValidationError: it is not the record of an episode, or one of another version.
     """
-    version = record.get("version", 1)
-    if version not in (1, VERSION):
-        raise msgspec.ValidationError(f"a record of version {version}, but this release reads versions 1 to {VERSION}")
-    read = _read_v1 if version == 1 else _read_v2
+    version = record.get("version")
+    if version != VERSION:
+        raise msgspec.ValidationError(f"a record of version {version}, but this release reads version {VERSION}")
     try:
-        episode = read({**record})
+        episode = _read({**record})
     except (LookupError, OverflowError) as error:
         raise msgspec.ValidationError(f"a turn without its tokens, or an id that is no token: {error}") from error
     if any(not _has_tokens(episode, turn) for turn in episode.turns):
@@ -77,7 +74,7 @@ class _Sequence(msgspec.Struct):
     pictures: list[PlacedPicture] = []
 
 
-def _read_v2(record: dict[str, Any]) -> Episode:
+def _read(record: dict[str, Any]) -> Episode:
     stored = msgspec.convert(record.pop("sequences", []), list[_Sequence])
     episode = msgspec.convert(record, Episode)
     episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
@@ -95,31 +92,3 @@ def _read_v2(record: dict[str, Any]) -> Episode:
 
 def _logprobs(numbers: Iterable[float | None]) -> Logprobs:
     return as_logprobs(math.nan if number is None else number for number in numbers)
-
-
-class _TurnV1(msgspec.Struct):
-    prompt_ids: list[int]
-    response_ids: list[int]
-    logprobs: list[float | None] | None
-
-
-def _read_v1(record: dict[str, Any]) -> Episode:
-    turns = record.get("turns", [])
-    stored = msgspec.convert(turns, list[_TurnV1])
-    sequences: list[TokenSequence] = []
-    turns = [{**fields} for fields in turns]
-    for turn, fields in zip(stored, turns, strict=True):
-        prompt = as_token_ids(turn.prompt_ids)
-        head = sequences[-1].ids if sequences else None
-        if head is not None and prompt[: len(head)] == head:
-            sequences[-1].add_prompt(prompt[len(head) :])
-        else:
-            sequences.append(TokenSequence.starting(prompt))
-        logprobs = None if turn.logprobs is None else _logprobs(turn.logprobs)
-        if logprobs is not None and len(logprobs) != len(turn.response_ids):
-            raise msgspec.ValidationError("the log-probabilities of a turn are not one for each sampled token")
-        sequences[-1].add_response(as_token_ids(turn.response_ids), logprobs)
-        fields |= {"sequence": len(sequences) - 1, "start": len(turn.prompt_ids), "end": len(sequences[-1].ids)}
-    episode = msgspec.convert({**record, "turns": turns}, Episode)
-    episode.sequences = sequences
-    return episode

@@ -197,7 +197,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         if is_whole_number(task) and len(self._free) == 1:
             number = operator.index(cast("int", task))
             task = Task(number, next(iter(self._free)), number)
-        if not isinstance(task, Task) or task.env_id not in self._free or task.number < 0:
+        if not isinstance(task, Task) or task.env_id not in self._free or task.task_id < 0:
             raise ValueError(
                 f"this runner plays {', '.join(self._free)}, not {task!r}; pass a Task with one of these ids and a "
                 "number from 0"
@@ -218,10 +218,10 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
     async def _play(self, policy: AnyPolicy, task: Task, slot: int, heard: Sequence[str]) -> list[Episode]:
         episode = self._live[slot] = Episode(
             env_id=task.env_id,
-            seed=derive_seed(self._seed, task.number),
-            slot=task.number,
+            seed=derive_seed(self._seed, task.task_id),
+            slot=task.task_id,
             number=next(self._numbers),
-            group=task.number,
+            task_id=task.task_id,
             turns=[],
             provenance=self._session.origin(task.env_id),
             run=self._session.run.id,

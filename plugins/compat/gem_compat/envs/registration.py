@@ -63,7 +63,7 @@ class _Rows(EnvWrapper):
     """Takes `reset(idx=...)` for a row of the data."""
 
     def reset(self, seed: int | None = None, *, idx: int | None = None, **options: Any) -> ResetResult:
-        return self.env.reset(seed=seed, **options, **({} if idx is None else {"index": idx}))
+        return self.env.reset(seed=seed, **options, **({} if idx is None else {"row": idx}))
 
 
 def register(env_id: str, entry_point: str | Callable[..., gem_core.env.Env], **kwargs: Any) -> None:
@@ -86,7 +86,7 @@ def make(env_id: str, **kwargs: Any) -> gem_core.env.Env:
     spec = registry.spec(_full(env_id))
     constructor = spec.resolve()
     env = registry.make(spec, **_named(constructor, kwargs))
-    if "index" in inspect.signature(type(env).reset).parameters:
+    if "row" in inspect.signature(type(env).reset).parameters:
         env = _Rows(env)
     vars(env).update(env_id=env_id, entry_point=spec.entry_point)
     return env

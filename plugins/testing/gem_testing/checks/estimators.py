@@ -47,7 +47,7 @@ class EstimatorSubject:
                 rewards.append([random.gauss(0, 1) for _ in range(random.randint(1, _MOST_TURNS))])
         return TurnBatch.from_rewards(
             rewards,
-            groups=[group for group in groups for _ in range(_EPISODES_PER_GROUP)] if spec.needs_groups else None,
+            group_keys=[group for group in groups for _ in range(_EPISODES_PER_GROUP)] if spec.needs_groups else None,
             values=[[reward / 2 for reward in episode] for episode in rewards] if spec.needs_values else None,
             states=[[turn // 2 for turn in range(len(episode))] for episode in rewards] if spec.needs_states else None,
         )
@@ -56,7 +56,7 @@ class EstimatorSubject:
 def numbers(subject: EstimatorSubject) -> Iterator[str]:
     """It gives one finite number per turn, also where all rewards are equal, and none for no turns."""
     batch = subject.batch()
-    equal = TurnBatch(np.ones(len(batch)), batch.episode, batch.turn, batch.group, batch.values, batch.state)
+    equal = TurnBatch(np.ones(len(batch)), batch.episode, batch.turn, batch.group_key, batch.values, batch.state)
     for what, one in (("a batch", batch), ("equal rewards", equal), ("no turns", TurnBatch.from_rewards([]))):
         try:
             subject.compute(one)
@@ -82,7 +82,7 @@ def order(subject: EstimatorSubject) -> Iterator[str]:
         batch.rewards[places],
         batch.episode[places],
         batch.turn[places],
-        None if batch.group is None else batch.group[places],
+        None if batch.group_key is None else batch.group_key[places],
         None if batch.values is None else batch.values[places],
         None if batch.state is None else batch.state[places],
     )

@@ -25,8 +25,8 @@ def vector(subject: Subject) -> Iterator[str]:
     ) as envs:
         openings = zip(*envs.reset(seed=seeds), strict=True)
         together: list[Trace] = [[(observation, _own(info))] for observation, info in openings]
-        tasks = [envs.task(slot).index for slot in range(len(seeds))]
-        alone = [_alone(subject, seed, task) for seed, task in zip(seeds, tasks, strict=True)]
+        rows = [envs.task(slot).data_index for slot in range(len(seeds))]
+        alone = [_alone(subject, seed, row) for seed, row in zip(seeds, rows, strict=True)]
         moves = [actions_of(trace) for trace in alone]
         for turn in range(max(map(len, moves), default=0)):
             playing = {
@@ -44,9 +44,9 @@ def vector(subject: Subject) -> Iterator[str]:
             return
 
 
-def _alone(subject: Subject, seed: int, task: int) -> Trace:
+def _alone(subject: Subject, seed: int, data_index: int) -> Trace:
     env = subject.make()
-    options: dict[str, Any] = {"task": task} if env.takes_task else {}
+    options: dict[str, Any] = {"data_index": data_index} if env.takes_data_index else {}
     observation, info = env.reset(seed=seed, **options)
     trace: Trace = [(observation, _own(info))]
     played = go_on(env)

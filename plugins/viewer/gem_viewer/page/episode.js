@@ -127,7 +127,7 @@ class EpisodeView {
   }
 
   _side() {
-    const facts = [["Run", "run"], ["Agent", "agent"], ["Split", "split"], ["Update", "update"], ["Task", "task"], ["Seed", "seed"], ["Group", "group"],
+    const facts = [["Run", "run"], ["Agent", "agent"], ["Split", "split"], ["Update", "update"], ["Task", "task_id"], ["Row of the data", "data_index"], ["Seed", "seed"],
       ["Return", "return"], ["Turns", "turns"], ["Sampled tokens", "tokens"], ["Invalid actions", "invalid"], ["Truncated responses", "truncated"],
       ["Tool calls", "tool_calls"]].map(([title, name]) => [title, name === "update" ? this.details.updates.map((one) => one.update).join(", ") : this._value(name)]);
     facts.push(["Offered by", this.details.provenance]);
@@ -136,10 +136,10 @@ class EpisodeView {
     for (const other of this.runs.othersOf(this.row)) {
       list.append(el("dt", {}, "Same match"), el("dd", {}, el("a", { href: episodeAddress(this.runs, other, null) }, visible(this.runs.value(other, "agent")))));
     }
-    const play = playLine(this.runs.run(this.row), ...["env", "env_id", "seed", "task"].map((name) => this._value(name)));
+    const play = playLine(this.runs.run(this.row), ...["env", "env_id", "seed", "data_index"].map((name) => this._value(name)));
     this.chart = el("div", { class: "turn-chart", role: "img", "aria-label": "Rewards, returns and advantages per turn; the numbers are beside each turn" });
     return el("aside", {}, this.details.turns.length ? this.chart : null, list,
-      el("h3", {}, "Play the same seed and task"), el("div", { class: "copy-line" }, el("code", {}, visible(play)),
+      el("h3", {}, "Play the same seed and row"), el("div", { class: "copy-line" }, el("code", {}, visible(play)),
         el("button", { type: "button", title: "Key c", class: "copy", onclick: (event) => copy(play, event.target) }, "Copy")));
   }
 
@@ -220,9 +220,9 @@ function toGo(rewards) {
 }
 
 // A line for a POSIX shell. An evaluation has arguments for each of its entries.
-function playLine(run, entry, id, seed, task) {
+function playLine(run, entry, id, seed, dataIndex) {
   const words = ["gem-core", "play", id, "--seed", seed];
-  if (task !== null) words.push("--task", String(task));
+  if (dataIndex !== null) words.push("--data-index", String(dataIndex));
   for (const [name, value] of Object.entries(run.kwargs[entry] ?? run.kwargs[""] ?? {})) words.push("--set", `${name}=${value}`);
   return words.map((word) => (/^[\w:.,=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 }

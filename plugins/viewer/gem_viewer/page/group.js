@@ -20,11 +20,11 @@ class GroupView {
     const heads = rows.map((one, at) => el("th", { scope: "col" }, this._head(one, at, details[at])));
     const value = (name) => this.runs.value(row, name);
     const agent = value("agent") === null ? "" : `, ${plain(value("agent"))}`;
-    const task = value("task") === null ? "" : `, task ${value("task")}`;
+    const data = value("data_index") === null ? "" : `, row ${value("data_index")}`;
     const texts = details.some((one) => one.turns.some((own) => own.observation || own.response));
     const before = document.activeElement;
     const reading = this.element.querySelector(".side-by-side")?.contains(before);
-    this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${task}${agent}`)),
+    this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${data}${agent}`)),
       el("p", { class: "faint" }, this._said(rows, branches, turns, texts)),
       el("div", { class: "side-by-side", tabindex: 0, role: "region", "aria-label": "Episodes of the group" },
         el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Turn"), ...heads)), el("tbody", {}, ...lines))));

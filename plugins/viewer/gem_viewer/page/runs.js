@@ -79,7 +79,7 @@ class Runs {
 
   // Episodes of one group began alike; another run may have played the same task. Agents of a match began differently.
   groupOf(row) {
-    const key = (one) => ["env", "seed", "task", "agent"].map((name) => this.value(one, name)).join("|");
+    const key = (one) => ["env", "seed", "data_index", "agent"].map((name) => this.value(one, name)).join("|");
     const wanted = key(row);
     return this.rows.map((_, one) => one).filter((one) => key(one) === wanted);
   }

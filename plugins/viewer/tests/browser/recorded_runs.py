@@ -21,7 +21,7 @@ def needed() -> Iterator[str]:
     """The adapters whose sessions leave a run here, which some do only with a clone of their framework."""
     for file in sorted(ROOT.glob("adapters/*/gem_*/plugin.py")):
         name = file.parents[1].name
-        session = tomllib.loads((file.parents[1] / "sessions.toml").read_text())[name]
+        session = tomllib.loads((file.parents[1] / "package.toml").read_text())[name]
         if session.get("clone", "PATH") in os.environ:
             yield name
 

@@ -144,7 +144,7 @@ def test_the_table_by_keyboard(open_page: Any, page: Path, runs: list[Records]) 
 
 
 def test_an_episode_as_a_conversation(open_page: Any, page: Path, runs: list[Records]) -> None:
-    one = chosen(runs[0], lambda one: one.summary.summary.tool_calls and one.summary.task is not None)
+    one = chosen(runs[0], lambda one: one.summary.summary.tool_calls and one.summary.data_index is not None)
     with open_page(page, f"#episode/first/{one.summary.id}") as tab:
         tab.wait("h1", one.summary.id)
         shown = tab.texts(".message .text")
@@ -163,7 +163,7 @@ def test_an_episode_as_a_conversation(open_page: Any, page: Path, runs: list[Rec
         assert f"advantage {round(one.trained.advantages[0], 3):g}".replace("-", MINUS) in facts[0]
         assert tab.page.locator(".turn-chart canvas").count() == 1
         line = tab.text(".copy-line code")
-        play = f"gem-core play {one.episode.env_id} --seed {one.episode.seed} --task {one.episode.task}"
+        play = f"gem-core play {one.episode.env_id} --seed {one.episode.seed} --data-index {one.episode.data_index}"
         assert line == play + " --set max_turns=8 --set 'note=it'\\''s'"
         tab.press("n", "n")
         assert tab.value("location.hash").endswith("/2")
