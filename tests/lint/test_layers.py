@@ -21,7 +21,7 @@ LAYERS = [
     "builtin",
     "hookspecs",
     "versions : env : match : match_env : tool : specs : episode : turn_batch : update : errors : failures : seeding : "
-    "interrupts : waiting : controls : installation : arguments : partner : picture : upstream",
+    "interrupts : waiting : controls : installation : arguments : partner : picture : upstream : _moved",
 ]
 """Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
 MOST_LINES = 11_000

@@ -90,5 +90,6 @@ def test_a_run_records_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_the_settings_of_every_adapter_know_its_registration(name: str) -> None:
     (adapter,) = (one.spec for one in manager.registrations("gem_adapters", name))
-    assert importlib.import_module(f"{adapter.entry_point}.settings").GemSettings.adapter is adapter
+    known = importlib.import_module(f"{adapter.entry_point}.settings").GemSettings.adapter
+    assert (known.id, known.distribution, known.versions) == (adapter.id, adapter.distribution, adapter.versions)
     assert {"torch", "transformers"} <= {*adapter.versions}
