@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "docs")]
-
-from hacking_audit import GRADED, shipped  # noqa: E402
+sys.path[:0] = [str(HERE.parent / "plugins" / "testing")]
 
 from gem_evaluation.regraded import REGRADED  # noqa: E402
+from hacking_audit import GRADED, shipped  # noqa: E402
 
 WITH_TOOLS = ("game:GuessTheNumber-v0-easy", "math:Sample", "qa:Sample", "code:Sample")
 PYTHON_TOOL = ("--tools", "python:Interpreter")

@@ -40,8 +40,6 @@ DISTRIBUTIONS = {"faiss": "faiss-cpu", "hydra": "hydra-core", "transfer_queue": 
 """Of modules that need not be installed where this runs: the distribution, if its name is another one."""
 LOADED_BY = {"pytest11": "pytest"}
 """Who loads the modules of a group of entry points. They need not declare it."""
-REDIRECTIONS = {"gem_core._moved"}
-"""Where the strings only say, for one release, where modules have gone."""
 WEIGHTS = frozenset({"torch", "transformers", "vllm"})
 """What a plugin has in a further extra only, and imports in functions only; as with adapters' frameworks."""
 
@@ -113,7 +111,7 @@ class Tree:
         """What a package imports that is neither its own nor the standard library's."""
         for name, file in modules_of(package.path, self.is_data).items():
             for one in imports_of(name, file):
-                is_code = not one.is_text or (one.package in self.packages and name not in REDIRECTIONS)
+                is_code = not one.is_text or one.package in self.packages
                 if is_code and one.package not in (package.name, *sys.stdlib_module_names):
                     yield one
 

@@ -14,7 +14,8 @@ from declared import Package, Tree, distributions_of
 
 ROOT = Path(__file__).parents[2]
 TREE = Tree(ROOT)
-PACKAGES = [package for package in TREE.packages.values() if package.layer != "core"]
+# Tools may name what everything else is built on.
+PACKAGES = [package for package in TREE.packages.values() if package.layer not in ("core", "common")]
 FRAMEWORKS = [package.folder.name for package in PACKAGES if package.layer == "adapter"]
 TOOLS = ["noxfile.py", "mkdocs.yml", "docs/*.py", "tests/lint/*.py", "tests/wheel/*.py", "tests/docs/*.py"]
 TOOLS += ["tests/support/gem_support/commands.py", "tests/package.toml", ".ci/*", ".github/**/*", "Dockerfile"]

@@ -1,8 +1,8 @@
 """Runs the hacking audit over all ids that need no network, and writes docs/hacking_audit.md.
 
-python docs/hacking_audit.py                        # play, write, and fail where a bound is exceeded
-python docs/hacking_audit.py rg:maze                # play these ids only, print the rows, and write nothing
-python docs/hacking_audit.py --write 'webshop:*'    # play these ids only, and replace their rows in the page
+python plugins/testing/hacking_audit.py                        # play, write, and fail where a bound is exceeded
+python plugins/testing/hacking_audit.py rg:maze                # play these ids only, print the rows, and write nothing
+python plugins/testing/hacking_audit.py --write 'webshop:*'    # play these ids only, and replace their rows in the page
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gem_grading import Grade
 from gem_testing import Bound, HackingAudit, audit_env
 from gem_testing.audit import ROUNDS
 
-PAGE = Path(__file__).parent / "hacking_audit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "hacking_audit.md"
 GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")
 NAMESPACES = (*GRADED, "visual", "webshop", "desk", "match", "textarena", "terminal", "postgres")
 PARTS = ("terminal:*-v0", "postgres:*-v0")
@@ -206,7 +206,7 @@ def page(rows: Iterable[str], left_out: list[str]) -> str:
     return "\n".join([
         "# Hacking audit",
         "",
-        "<!-- Written by docs/hacking_audit.py, which `nox -s audit` runs. -->",
+        "<!-- Written by plugins/testing/hacking_audit.py, which `nox -s audit` runs. -->",
         "",
         "What the best policy earns that solves nothing: a constant, a piece of the question, an answer or a piece",
         "of another question, an expression over what a grader has in its hands, nonsense; in games of several turns,",
