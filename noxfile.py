@@ -254,7 +254,7 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
 def run_tests(session: nox.Session, tests: list[str], *options: str) -> None:
     """Run pytest on these, or on the files that the session's arguments name."""
     named = any(Path(one.partition("::")[0]).exists() for one in session.posargs)
-    run(session, "-m", "pytest", "-rs", *options, *([] if named else tests), *session.posargs)
+    run(session, "-m", "pytest", *options, *([] if named else tests), *session.posargs)
 
 
 def pyright(session: nox.Session, *folders: str, clone: str = "") -> None:
