@@ -54,7 +54,8 @@ def default(one: Field[Any]) -> str:
 def page(adapter: str) -> tuple[Path, str]:
     """The page of an adapter, with its table as it should be."""
     path = FOLDER / f"{adapter}.md"
-    kind = importlib.import_module(f"gem_{adapter}.settings").GemSettings
+    module = importlib.import_module(f"gem_{adapter}.settings").__name__
+    [kind] = [one for one in RunSettings.__subclasses__() if one.__module__ == module]
     pattern = re.compile(f"{re.escape(START)}.*?{re.escape(END)}", re.DOTALL)
     text, found = pattern.subn(lambda _: f"{START}\n\n{table(kind)}\n\n{END}", path.read_text())
     if found != 1:

@@ -13,7 +13,7 @@ below from `info`.
 | `parsed_action` | str | the part of the action that counted; replaces the raw action in histories |
 | `images` | list | pictures that the observation shows, see `gem_core.picture`; vectors make data URIs of them |
 | `use_tool` | bool | the observation is a tool's answer (chat role `tool`) |
-| `heard` | list of str | what a partner answered since the step before, see `gem_core.partner` |
+| `partner_replies` | list of str | what a partner answered since the step before, see `gem_core.partner` |
 | `tools` | list of dict | after a reset: functions for native calls, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpec, RecordSource, ToolSpec
+from gem_core.specs import AdapterSpec, AdvantageSpec, Capability, EnvSpec, Isolation, RecordSource, ToolSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def gem_commands(cli: typer.Typer) -> None:
 
 
 @hookspec
-def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
+def gem_doctor(capabilities: list[Capability], isolations: list[Isolation]) -> None:
     """Tell `gem-core doctor` what this plugin needs from a machine, and what it confines there.
 
     An implementation only inspects: it installs and changes nothing, and what it starts ends before it returns. It may
@@ -135,9 +135,9 @@ def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
 
     Example:
         @hookimpl
-        def gem_doctor(abilities, boundaries):
-            abilities.append(Ability("maze printer", printer.exists(), "on /dev/lp0"))
-            boundaries.append(Boundary("mazes that a policy drew", True, "they are printed and never run"))
+        def gem_doctor(capabilities, isolations):
+            capabilities.append(Capability("maze printer", printer.exists(), "on /dev/lp0"))
+            isolations.append(Isolation("mazes that a policy drew", True, "they are printed and never run"))
     """
 
 

@@ -29,7 +29,7 @@ class Clock(Protocol):
 _clock: ContextVar[Clock | None] = ContextVar("gem_core_clock", default=None)
 
 
-def keep_time(clock: Clock) -> None:
+def set_call_clock(clock: Clock) -> None:
     """Have this clock measure the calls of this thread."""
     _clock.set(clock)
 

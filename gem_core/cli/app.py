@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from gem_core.cli.terminal import fail, first_line, plugins_at_work, say, warn
-from gem_core.errors import GemError, PluginError, boundary
+from gem_core.errors import GemError, PluginError, convert_errors
 
 
 class PluginGroup(TyperGroup):
@@ -72,7 +72,7 @@ def _plugin_commands() -> Iterator[tuple[str, Any]]:
             warn(f"{plugin.provenance} is broken and was left out; `gem-core doctor` shows why")
     for part in _parts(offered):
         try:
-            with boundary(lambda error: PluginError(f"{type(error).__name__}: {first_line(error)}"), passing=()):
+            with convert_errors(lambda error: PluginError(f"{type(error).__name__}: {first_line(error)}"), passing=()):
                 commands = get_group(part).commands  # reads the parameters of each command
         except PluginError as error:
             warn(f"a plugin's command was left out: {error}")

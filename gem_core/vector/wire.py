@@ -25,9 +25,9 @@ from gem_core.errors import FailureKind
 from gem_core.vector.calls import (
     MOST_ERROR,
     MOST_TRACEBACK,
-    Failure,
+    CallOutcome,
+    FailedCall,
     InvalidAnswer,
-    Outcome,
     Transition,
     checked_info,
     cut,
@@ -74,7 +74,7 @@ class _Failed(msgspec.Struct, tag="failed", array_like=True, forbid_unknown_fiel
 
 
 _Message: TypeAlias = _Turn | _Opening | _Failed
-Answer: TypeAlias = tuple[int, Outcome]
+Answer: TypeAlias = tuple[int, CallOutcome]
 """A slot, and the outcome of its call."""
 
 
@@ -92,13 +92,13 @@ def listed(answers: Sequence[bytes]) -> bytes:
     return b"".join((_LIST.pack(0xDD, len(answers)), *answers))
 
 
-def packed(slot: int, outcome: Outcome) -> bytes:
+def packed(slot: int, outcome: CallOutcome) -> bytes:
     """An outcome as data.
 
     Raises:
         InvalidAnswer: it cannot be sent: an object that is no plain value, too many levels, too many bytes.
     """
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, FailedCall):
         texts = (as_bytes(text) for text in (outcome.error, outcome.traceback, outcome.place))
         return _encoder.encode(_Failed(slot, outcome.kind, *texts))
     try:
@@ -160,7 +160,7 @@ def frame_length(header: bytes | bytearray) -> int:
 def _answer(message: _Message) -> Answer:
     if isinstance(message, _Failed):
         error, place = (cut(as_text(text), MOST_ERROR) for text in (message.error, message.place))
-        return message.slot, Failure(message.kind, error, cut(as_text(message.traceback), MOST_TRACEBACK), place)
+        return message.slot, FailedCall(message.kind, error, cut(as_text(message.traceback), MOST_TRACEBACK), place)
     observation = message.observation.decode("utf-8", "surrogatepass")
     info: Any = message.info
     if not isinstance(info, dict):

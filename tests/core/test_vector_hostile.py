@@ -29,7 +29,7 @@ import gem_core
 from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.vector import VectorEnv, wire
-from gem_core.vector.calls import MOST_ERROR, MOST_TRACEBACK, Failure, InvalidAnswer, Transition, checked_info
+from gem_core.vector.calls import MOST_ERROR, MOST_TRACEBACK, FailedCall, InvalidAnswer, Transition, checked_info
 from gem_core.vector.faults import log_failure
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.process import _opened_anew
@@ -442,9 +442,9 @@ def test_an_error_is_shown_without_its_middle() -> None:
     assert error.startswith("ValueError: xxx")
     assert len(error) <= MOST_ERROR
     assert statistics.failures == 1
-    long = wire.packed(0, Failure(FailureKind.RAISED, "x" * 10_000, "x" * 100_000, "x" * 10_000))
+    long = wire.packed(0, FailedCall(FailureKind.RAISED, "x" * 10_000, "x" * 100_000, "x" * 10_000))
     _, failure = wire.unpacked(wire.listed([long]))[0]
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, FailedCall)
     for text, most in zip(failure[1:], (MOST_ERROR, MOST_TRACEBACK, MOST_ERROR), strict=True):
         assert most - 10 < len(text) <= most
 
@@ -618,7 +618,9 @@ def test_an_array_is_no_success() -> None:
 def test_each_kind_of_failure_is_logged_once_and_the_log_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", "gem_core.vector"):
         for number in range(200):
-            log_failure("demo-hostile:Many-v0", Failure(FailureKind.RAISED, "e", place=str(number)), ErrorAction.DROP)
+            log_failure(
+                "demo-hostile:Many-v0", FailedCall(FailureKind.RAISED, "e", place=str(number)), ErrorAction.DROP
+            )
     assert len(caplog.records) == 50
 
 
@@ -689,7 +691,7 @@ def test_plain_values_arrive_as_they_were() -> None:
     assert back["board"].dtype == array.dtype
     assert (back["board"] == array).all()
     assert back["none"].shape == (0, 3)
-    failure = Failure(FailureKind.RAISED, "OSError: \ud800", "trace", "place")
+    failure = FailedCall(FailureKind.RAISED, "OSError: \ud800", "trace", "place")
     assert received(2, failure) == failure
 
 

@@ -14,7 +14,7 @@ import gem_core
 from gem_core.errors import EnvError
 from gem_core.failures import FailurePolicy
 from gem_core.tools import Function, Tool, Toolbox, ToolEnv
-from gem_core.waiting import keep_time, turn_at, waiting
+from gem_core.waiting import set_call_clock, turn_at, waiting
 from gem_support.vector_envs import WAKE, Walk, children, env_threads, make
 from gem_support.waiting import wait_until
 
@@ -96,7 +96,7 @@ def test_a_clock_pauses_once_and_is_kept_by_its_thread() -> None:
     heard = Heard()
 
     def work() -> None:
-        keep_time(heard)
+        set_call_clock(heard)
         with waiting(), waiting():
             heard.said.append("inside")
         with pytest.raises(OSError, match="gone"), waiting():

@@ -14,7 +14,7 @@ from typing import Any
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_openrlhf.pictures import FLAG, PictureIds
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -104,7 +104,7 @@ def _names(statement: ast.stmt) -> list[str]:
     return [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
 
 
-def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
+def check(settings: OpenRLHFSettings, args: SimpleNamespace) -> OpenRLHFSettings:
     """Check the settings and OpenRLHF's arguments, and complete the settings from the arguments.
 
     Args:
@@ -129,7 +129,7 @@ def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
     return settings
 
 
-def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_pictures(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
     if not most:
         settings.check_pictures(
@@ -166,7 +166,7 @@ def _check_folder(path: str) -> None:
         )
 
 
-def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_numbers(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     check_counts(AT_LEAST_ONE, partial(_read, args), _spelled)
     for name in NOT_ZERO:
         if attrgetter(name)(args) == 0:
@@ -198,7 +198,7 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
         )
 
 
-def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     settings.check()
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")

@@ -23,7 +23,7 @@ from gem_core.registry import advantage_spec
 from gem_openrlhf.ahead import together
 from gem_openrlhf.checks import check, check_agent, check_flags
 from gem_openrlhf.pictures import PictureIds
-from gem_openrlhf.settings import GemSettings, parse, usage
+from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.ray_errors import own_errors
@@ -64,7 +64,7 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
 
 
-def check_command(flags: Sequence[str]) -> GemSettings:
+def check_command(flags: Sequence[str]) -> OpenRLHFSettings:
     """Check a command line as `launch` does, without training.
 
     Args:
@@ -96,7 +96,7 @@ class _Checked(Exception):
 
 
 @contextmanager
-def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterator[None]:
+def _in_place_of_openrlhfs(settings: OpenRLHFSettings | None, agent: Path) -> Iterator[None]:
     """Replace the names that OpenRLHF looks up when its command runs; the classes are pickled by value for Ray."""
     from gem_openrlhf import trainer, workers
 
@@ -116,7 +116,7 @@ def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterato
 
 
 def _prepare(
-    hierarchize: Callable[[Namespace], SimpleNamespace], settings: GemSettings, agent: Path, flat: Namespace
+    hierarchize: Callable[[Namespace], SimpleNamespace], settings: OpenRLHFSettings, agent: Path, flat: Namespace
 ) -> SimpleNamespace:
     """OpenRLHF's arguments, checked and completed from the flags `--gem.*`; OpenRLHF continues with these."""
     args = hierarchize(flat)

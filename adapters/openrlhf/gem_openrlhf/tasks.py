@@ -12,7 +12,7 @@ from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task, TaskTable
 from gem_openrlhf.pictures import PictureIds
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.settings import Split
 
 PROMPT, LABEL = "prompt", "label"
@@ -26,7 +26,7 @@ class TaskLabel(msgspec.Struct, frozen=True):
     task: Task
     max_concurrent: int
     """Number of episodes that one engine plays at a time."""
-    settings: GemSettings
+    settings: OpenRLHFSettings
     pictures: PictureIds | None = None
     """Of the model; `None` for one that reads text only."""
 
@@ -48,7 +48,7 @@ class TaskLabel(msgspec.Struct, frozen=True):
 
 def write_tasks(
     path: Path,
-    settings: GemSettings,
+    settings: OpenRLHFSettings,
     split: Split,
     *,
     batch: int,
@@ -75,7 +75,7 @@ def write_tasks(
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 
 
-def _tasks(settings: GemSettings, split: Split, batch: int, count: int) -> Iterator[Task]:
+def _tasks(settings: OpenRLHFSettings, split: Split, batch: int, count: int) -> Iterator[Task]:
     table = TaskTable(settings.weights(split), batch)
     for start in range(0, count, batch):
         numbers = [*range(start, min(start + batch, count))]

@@ -14,7 +14,7 @@ from gem_train.rollout import PictureReader
 
 PLACEHOLDER = "image_token_id"
 """Where a model's configuration has the id that stands for a picture."""
-LEAST_BIAS = -100.0
+MIN_LOGIT_BIAS = -100.0
 """Of a logit; vLLM allows no less. An id with it is all but never sampled."""
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
@@ -111,4 +111,4 @@ class PictureLimit(Wrapper):
 
 def bias_against(ids: Iterable[int]) -> dict[int, float]:
     """The `logit_bias` of a request whose response must not have these ids."""
-    return dict.fromkeys(sorted(ids), LEAST_BIAS)
+    return dict.fromkeys(sorted(ids), MIN_LOGIT_BIAS)

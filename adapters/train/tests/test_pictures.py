@@ -13,7 +13,7 @@ from gem_core.episode import Episode
 from gem_core.errors import EnvError, FailureKind, PolicyError, TemplateError
 from gem_core.picture import Picture, described, pictures_of
 from gem_core.vector import Autoreset, Task, Transition, make_vec
-from gem_core.vector.calls import Failure, Reset
+from gem_core.vector.calls import FailedCall, Reset
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.slots import SlotState
 from gem_support.picture_envs import Gallery, Restless, Spoiled, drawn, uri
@@ -190,7 +190,7 @@ def test_a_replay_must_show_the_same_pictures(kind: type[Env], same: bool):
         assert isinstance(outcome, Transition)
         assert outcome.observation == "again right"
     else:
-        assert isinstance(outcome, Failure)
+        assert isinstance(outcome, FailedCall)
         assert outcome.kind is FailureKind.DIVERGED
 
 

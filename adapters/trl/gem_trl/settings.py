@@ -12,7 +12,7 @@ from gem_train.settings import Count, RunSettings, setting
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class TRLSettings(RunSettings):
     """`RunSettings`, with TRL's names for TRL's own settings."""
 
     owned: ClassVar[Mapping[str, str]] = {"max_concurrent": "per_device_train_batch_size"}

@@ -29,7 +29,7 @@ from gem_train.ahead import SamplingThread
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.metrics import announcement, staleness_metrics
 from gem_train.playing import build_collector, prepare_process
-from gem_train.recording import harmless
+from gem_train.recording import log_exceptions
 from gem_train.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
 from gem_train.rows import Row
 from gem_train.settings import Split
@@ -213,7 +213,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         loss = super().compute_loss(model, inputs, *args, **kwargs)
         scored, self._scored = self._scored, (None, None)
         if self._recorder is not None and _ROWS in inputs:
-            with harmless():
+            with log_exceptions():
                 self._recorder.add(inputs[_ROWS], *scored)
         return loss
 

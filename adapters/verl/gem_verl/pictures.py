@@ -11,7 +11,7 @@ from typing import Any
 
 from gem_train import pictures
 from gem_train.rollout import PictureReader
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 NO_TEXT: dict[str, Any] = {"text": [""]}
 """Arguments for verl's processor, which would get the decoded row. A text with the name of a placeholder would ask for
@@ -28,7 +28,7 @@ def reader_of(processor: Any) -> PictureReader | None:
     return pictures.reader_of(getattr(processor, "config", None), pictures.image_processor_of(processor))
 
 
-def check_pictures(settings: GemSettings, processor: Any, model: str) -> None:
+def check_pictures(settings: VerlSettings, processor: Any, model: str) -> None:
     """Refuse environments that show pictures to a model that cannot read them.
 
     Args:

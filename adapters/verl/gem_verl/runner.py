@@ -16,7 +16,7 @@ from gem_train.playing import build_runner
 from gem_train.rollout import EpisodeRunner, PictureReader
 from gem_train.settings import Split
 from gem_train.shared_runners import SharedRunners
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 RUNNERS = SharedRunners()
 """The runners of this process."""
@@ -44,7 +44,7 @@ async def shared_runner(
 
 def build(config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
-    settings = GemSettings.of(config.gem)
+    settings = VerlSettings.of(config.gem)
     return build_runner(
         settings,
         split,
@@ -68,7 +68,7 @@ def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
     return frozenset(one for one in found if one is not None)
 
 
-def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
+def _share_of_batch(config: DictConfig, settings: VerlSettings, split: Split) -> int:
     rollout = config.actor_rollout_ref.rollout
     tasks, episodes = (
         (config.data.train_batch_size * (1 + settings.max_staleness), rollout.n)

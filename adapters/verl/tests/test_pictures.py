@@ -37,7 +37,7 @@ from gem_support import glance
 from gem_train.rollout import PicturePrompt
 from gem_verl.pictures import reader_of
 from gem_verl.policy import ServerPolicy
-from gem_verl.positions import told_apart
+from gem_verl.positions import make_position_ids_ragged
 from gem_verl.tasks import EnvTasks
 
 
@@ -201,7 +201,7 @@ def test_positions_of_rows_of_one_length_stay_positions(lengths, pickled):
         joined = tu.nested_tensor_from_tensor_list(rows, ragged_idx=2)
         joined._ragged_idx = 1
     data = TensorDict({"position_ids": joined}, batch_size=[len(rows)])
-    told_apart(data)
+    make_position_ids_ragged(data)
     for found, row in zip(data["position_ids"].unbind(), rows, strict=True):
         assert torch.equal(found, row)
 

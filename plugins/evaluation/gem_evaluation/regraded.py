@@ -33,7 +33,7 @@ VERSION = 2
 MOST_SHOWN = 20
 """Rows of a table of episodes."""
 
-Outcome = Literal["same", "changed", "diverged", "not_deterministic", "failed", "not_built"]
+ReplayOutcome = Literal["same", "changed", "diverged", "not_deterministic", "failed", "not_built"]
 """What a replay showed.
 
 | outcome | meaning |
@@ -65,7 +65,7 @@ class Regraded(msgspec.Struct, frozen=True):
     """An episode and its replay."""
 
     key: Key
-    outcome: Outcome
+    outcome: ReplayOutcome
     reason: str
     """What changed, or why the episode cannot be graded again; empty where all is the same."""
     before: Grade

@@ -17,7 +17,7 @@ SECONDS = 10.0
 """Between two reports."""
 
 
-class Told:
+class EvaluationReporter:
     """Tells the statistics so far, with some of the episodes that ended since the last time.
 
     Args:
@@ -50,7 +50,7 @@ class Told:
 
     def report(self, results: Results) -> None:
         """Tell these statistics, unless nothing has changed."""
-        if self._reporter.heard and results != self._told:
+        if self._reporter.has_listeners and results != self._told:
             self._told, samples, self._samples = results, self._samples, []
             self._reporter.report(results.together.episodes.finished, metrics_of(results), samples)
 
@@ -68,7 +68,7 @@ class Told:
 
     async def _report_again(self) -> None:
         pause = SECONDS
-        while self._reporter.heard:
+        while self._reporter.has_listeners:
             await asyncio.sleep(pause)
             began = time.monotonic()
             self.report(self._summary())

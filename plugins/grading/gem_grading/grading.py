@@ -16,7 +16,7 @@ import time
 from typing import Any, NamedTuple
 
 from gem_core.errors import EnvError
-from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, Call, framed, send
+from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, GradingRequest, framed, send
 from gem_sandbox.forkserver import THREADS, CannotStart, ForkServer, Keeper, ServerLost, keeper, known_keeper
 from gem_sandbox.messages import ASK, BROKEN, MESSAGE_BYTES, Age, Ended, Report
 
@@ -249,7 +249,7 @@ def _is_limit(value: object, most: int) -> bool:
 @functools.lru_cache(maxsize=64)
 def _request(function: str, cpu: int, memory: int, folder: str, *path: str) -> bytes:
     """A call, encoded. `folder` and `path`, the working directory and `sys.path`, are what its search path goes by."""
-    return Call(function, cpu, memory, _search_path()).encoded()
+    return GradingRequest(function, cpu, memory, _search_path()).encoded()
 
 
 def _search_path() -> list[str]:

@@ -15,10 +15,10 @@ from gem_core.vector.calls import failure_of
 from gem_remote.messages import (
     PROTOCOL,
     Answer,
-    Call,
     Draw,
     Failed,
     Open,
+    RemoteCall,
     Render,
     Request,
     Reset,
@@ -31,7 +31,7 @@ from gem_remote.messages import (
 _log = logging.getLogger("gem_remote")
 
 
-class Session:
+class EnvSession:
     """Plays one environment. Its methods run in threads, and wait for one another.
 
     Args:
@@ -83,7 +83,7 @@ class Session:
         self._env = build()
         return [bool(self._env.takes_data_index)]
 
-    def _called(self, call: Call) -> Any:
+    def _called(self, call: RemoteCall) -> Any:
         env = self._env
         if env is None:
             raise _Refused("the session has no environment; its first message says which")

@@ -43,7 +43,7 @@ class Turn(NamedTuple):
     """Whether its time was up."""
 
 
-class Call:
+class RunningProcess:
     """A process that a server has started, and all ways to it. They are closed once nobody has this object any more:
     `close` in one thread takes no file descriptor away from another one that waits.
 

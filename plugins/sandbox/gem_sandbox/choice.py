@@ -13,7 +13,7 @@ import threading
 from gem_core.errors import OUT_OF_ROOM
 from gem_sandbox import seccomp
 from gem_sandbox.backends import BACKENDS, SAFE
-from gem_sandbox.call import Call, NotStarted
+from gem_sandbox.call import NotStarted, RunningProcess
 from gem_sandbox.errors import SandboxError
 from gem_sandbox.forkserver import ServerLost
 from gem_sandbox.limits import Limits
@@ -100,7 +100,7 @@ def _try(backend: str) -> str | None:
     try:
         with (
             sealed("") as nothing,
-            contextlib.closing(Call(server, Limits(wall=_TRIAL_SECONDS), session=False)) as call,
+            contextlib.closing(RunningProcess(server, Limits(wall=_TRIAL_SECONDS), session=False)) as call,
         ):
             call.give(nothing, nothing)
             turn = call.wait()

@@ -23,7 +23,7 @@ from verl.workers.rollout.utils import ensure_async_iterator
 
 from gem_cpu.batching import Batcher, seed_from
 from gem_cpu.sampling import Engine, Request, Response
-from gem_train.pictures import LEAST_BIAS
+from gem_train.pictures import MIN_LOGIT_BIAS
 
 # The values that switch off what this server does not implement; verl sends these keys with each request.
 SWITCHED_OFF = {"top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}
@@ -136,8 +136,8 @@ class Server:
         temperature = float(params.pop("temperature", 1.0))
         seed, ignore_eos = params.pop("seed", None), params.pop("ignore_eos", config.ignore_eos)
         biases = params.pop("logit_bias", {})  # here an id with the least one is never sampled
-        if set(biases.values()) - {LEAST_BIAS}:
-            raise NotImplementedError(f"the transformers rollout has no bias but {LEAST_BIAS}; it got {biases}")
+        if set(biases.values()) - {MIN_LOGIT_BIAS}:
+            raise NotImplementedError(f"the transformers rollout has no bias but {MIN_LOGIT_BIAS}; it got {biases}")
         for name, value in SWITCHED_OFF.items():
             if params.pop(name, value) != value:
                 raise NotImplementedError(f"the transformers rollout samples with {name}={value} only")

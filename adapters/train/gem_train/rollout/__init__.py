@@ -9,9 +9,9 @@ from gem_train.rollout.batch import Batch
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout.collector import BatchCollector
 from gem_train.rollout.conversation import Conversation
-from gem_train.rollout.group_filter import GroupFilter, Judgement
+from gem_train.rollout.group_filter import GroupFilter, GroupMetric
 from gem_train.rollout.metrics import batch_metrics, episode_metrics
-from gem_train.rollout.pace import Pace
+from gem_train.rollout.pace import RoundBudget
 from gem_train.rollout.pictures import Patches, PicturePrompt, PictureReader, pictures_in
 from gem_train.rollout.policy import AsyncPolicy, Policy
 from gem_train.rollout.recorder import Recorder, recording
@@ -34,8 +34,7 @@ __all__ = [
     "EpisodeRunner",
     "EpisodeSummary",
     "GroupFilter",
-    "Judgement",
-    "Pace",
+    "GroupMetric",
     "Patches",
     "PicturePrompt",
     "PictureReader",
@@ -43,6 +42,7 @@ __all__ = [
     "Recorder",
     "Reporter",
     "RolloutSettings",
+    "RoundBudget",
     "Run",
     "Source",
     "StopReason",

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from gem_core.episode import Episode
-from gem_core.errors import GemError, boundary
+from gem_core.errors import GemError, convert_errors
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_train.rollout.records import recorded
@@ -100,7 +100,7 @@ def as_utf8(text: str) -> str:
 def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
     """A record that contains the record of an episode, as JSON in one line; see `Recorder`."""
     # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr or another method that raises.
-    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+    with suppress(GemError), convert_errors(lambda _: GemError(), passing=()):
         if not any(_is_deep(turn.info, 1) for turn in episode.turns):
             return msgspec.json.encode(record, enc_hook=repr)
     return encoded_plain(record)
@@ -119,7 +119,7 @@ def _is_deep(container: Any, depth: int) -> bool:
 
 def _plain(value: Any, depth: int = 0) -> Any:
     """What JSON can say of a value. Below `MOST_DEPTH` levels, a list or a mapping is a text with its JSON."""
-    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+    with suppress(GemError), convert_errors(lambda _: GemError(), passing=()):
         return _plain_value(value, depth)
     return "<what cannot be read>"
 

@@ -67,7 +67,7 @@ class Reporter:
         return cls("rollout", ", ".join(run.env_ids), settings=run.settings, track=track, identifier=run.id)
 
     @property
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether somebody listens, so that metrics are worth their computation."""
         return manager.listens("gem_metrics") or bool(self.source.track)
 
