@@ -35,7 +35,7 @@ class Functions:
         self._known_duty = functools.lru_cache(maxsize=64)(self._duty)
 
     def job(self, request: bytes) -> Job:
-        """What a process does for a `GradingRequest`. Raises `OSError`, and `Refused` if it cannot import the function."""
+        """What a process does for a `GradingRequest`. Raises `OSError`, and `Refused` if it cannot be imported."""
         return Job(Group(), functools.partial(child.run, self._known_duty(request)))
 
     def _duty(self, request: bytes) -> child.Duty:
