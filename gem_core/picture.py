@@ -21,7 +21,7 @@ IMAGES = "images"
 """The key of an info with the pictures of its observation."""
 MARK = "<image>"
 """Where a picture stands in a text. A text without one mark for each picture has them all before it."""
-MOST_PIXELS = 1 << 25
+MAX_PIXELS = 1 << 25
 """Of one picture. A larger one is an attack or a mistake: no model reads it."""
 _START = "data:image/png;base64,"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -70,8 +70,8 @@ class Picture:
             )
         picture = cls(str.__str__(source))
         width, height = picture.size
-        if not 0 < width * height <= MOST_PIXELS:
-            raise EnvError(f"a picture of {width} x {height} pixels; give one of 1 to {MOST_PIXELS:,} pixels")
+        if not 0 < width * height <= MAX_PIXELS:
+            raise EnvError(f"a picture of {width} x {height} pixels; give one of 1 to {MAX_PIXELS:,} pixels")
         return picture
 
     @property

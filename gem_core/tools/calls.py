@@ -32,7 +32,7 @@ _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
 _ELEMENTS = re.compile(r"\s*<tool_name>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
-_MOST_COMPARED, _LONGEST_COMPARED = 100, 64
+_MAX_COMPARED, _MAX_COMPARED_LENGTH = 100, 64
 """Names that a hint is looked for among, and characters of each."""
 _PYTHON = {"True": True, "False": False, "None": None}
 """As Qwen3-Coder's template writes them."""
@@ -228,7 +228,9 @@ def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function])
 
 def _hint(name: str, known: Iterable[str]) -> str:
     """What may have been meant. Ten thousand long names, as a server may have, would take a minute to compare."""
-    return near_matches(name[:_LONGEST_COMPARED], [one[:_LONGEST_COMPARED] for one in islice(known, _MOST_COMPARED)])
+    return near_matches(
+        name[:_MAX_COMPARED_LENGTH], [one[:_MAX_COMPARED_LENGTH] for one in islice(known, _MAX_COMPARED)]
+    )
 
 
 def argument_problem(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:

@@ -195,7 +195,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
 NOT_PLAIN = RESERVED | _READ.keys()
 """Keys of an info that have to be looked at."""
 
-MOST_ERROR, MOST_TRACEBACK = 2_000, 20_000
+MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH = 2_000, 20_000
 """Characters of a failure's texts, which an environment chooses, and which go to logs and recordings."""
 
 
@@ -214,11 +214,11 @@ def _failure_of(error: BaseException) -> FailedCall:
     cause = error if error.__cause__ is None else error.__cause__
     place = traceback.extract_tb(cause.__traceback__)[-1:]
     where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
-    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MOST_TRACEBACK)
+    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MAX_TRACEBACK_LENGTH)
     kind, said = FailureKind.RAISED, described(error)
     if isinstance(error, InvalidAnswer):
         kind, said = FailureKind.INVALID, str(error)
-    return FailedCall(kind, cut(said, MOST_ERROR), text, cut(where, MOST_ERROR))
+    return FailedCall(kind, cut(said, MAX_ERROR_LENGTH), text, cut(where, MAX_ERROR_LENGTH))
 
 
 def cut(text: str, most: int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gem_core.vector")
 _logged: dict[str, set[str]] = {}
 """Kinds of failure that were logged as a warning in this process, per environment id."""
-_MOST_KINDS = 50
+_MAX_KINDS = 50
 """Of one environment id. An environment that gives each failure a name of its own must not fill the log either."""
 
 
@@ -77,7 +77,7 @@ def log_failure(env_id: str, failure: FailedCall, action: ErrorAction) -> None:
     An environment that fails in every episode must not train unnoticed, nor fill the log.
     """
     kind, logged = failure.place or failure.error, _logged.setdefault(env_id, set())
-    known = kind in logged or len(logged) >= _MOST_KINDS
+    known = kind in logged or len(logged) >= _MAX_KINDS
     if not known:
         logged.add(kind)
     _log.log(

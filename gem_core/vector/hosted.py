@@ -29,7 +29,7 @@ from gem_core.vector.calls import (
 
 _INFINITY = math.inf
 _FROZEN = {str, int, float, bool, type(None)}
-_MOST_CAUSES = 100
+_MAX_CAUSES = 100
 
 
 class HostedEnv:
@@ -169,7 +169,7 @@ def _has_run_out(error: BaseException) -> bool:
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # an exception can be its own cause
+    for _ in range(_MAX_CAUSES):  # an exception can be its own cause
         if cause is not None:
             yield cause
             cause = cause.__cause__

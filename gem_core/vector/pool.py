@@ -20,7 +20,7 @@ MAX_LOSSES = 5
 """A worker that is lost this often, with no environment to blame and without an answer in between, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
-_LONGEST_WAIT = 3600.0
+_MAX_WAIT = 3600.0
 """One wait; the operating system cannot be asked for an endless one."""
 
 
@@ -115,7 +115,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             self._poll(0, 0.0)
             self._next_check = self._check_time(now)
         elif wanted > 0:
-            longest = min(self._next_check - now, _LONGEST_WAIT)
+            longest = min(self._next_check - now, _MAX_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
 
     def _arrive(self, slot: int, outcome: CallOutcome) -> None:

@@ -24,7 +24,7 @@ from gem_core.vector import wire
 from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Replay, Reset, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.worker import CALLS, RAN_OUT, MarkerReader, Setup, SlotConfig
-from gem_core.waiting import MOST_SECONDS
+from gem_core.waiting import MAX_SECONDS
 
 START_SECONDS = 300.0
 """How long a worker may take to start, the imports of its environments included."""
@@ -328,7 +328,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         return (
             limit * (turns + (1 if self._home[worker.slots[0]] < 0 else 2))
             + SILENCE_SECONDS
-            + (MOST_SECONDS if worker.waiting else 0.0)
+            + (MAX_SECONDS if worker.waiting else 0.0)
         )
 
     def _wake(self) -> None:

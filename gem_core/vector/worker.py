@@ -250,7 +250,7 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
     try:
         while open_:
             batch, size = [outbox.get()], 0
-            while not outbox.empty() and size <= wire.MOST_BYTES:
+            while not outbox.empty() and size <= wire.MAX_BYTES:
                 size += len(batch[-1]) if isinstance(batch[-1], bytes) else 0
                 batch.append(outbox.get())
             open_ = batch[-1] is not None

@@ -15,7 +15,7 @@ from gem_desk.model_customer import END
 TRANSFER = "transfer_to_human_agents"
 """The call that ends a conversation, in both domains."""
 CALCULATE = "calculate"
-_LONGEST_EXPRESSION = 1000
+_MAX_EXPRESSION_LENGTH = 1000
 """Characters. tau-bench has Python evaluate an expression, and a power or a deep nesting would stop the process."""
 
 _ROLE = f"""You are a customer and write to a service desk. Stay in this role.
@@ -130,8 +130,8 @@ class TauBench(Desk):
         if call.problem is not None:
             return ToolResult(f"Error: {call.problem}", error=True)
         expression = str(call.arguments.get("expression", ""))
-        if call.function == CALCULATE and ("**" in expression or len(expression) > _LONGEST_EXPRESSION):
-            return ToolResult(f"Error: no powers, and at most {_LONGEST_EXPRESSION} characters", error=True)
+        if call.function == CALCULATE and ("**" in expression or len(expression) > _MAX_EXPRESSION_LENGTH):
+            return ToolResult(f"Error: no powers, and at most {_MAX_EXPRESSION_LENGTH} characters", error=True)
         text = self._domain.invoke(self.data, call.function, call.arguments)
         return ToolResult(text, error=text.startswith("Error"))
 

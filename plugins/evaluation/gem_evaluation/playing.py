@@ -24,7 +24,7 @@ from gem_evaluation.settings import Entry
 from gem_evaluation.store import Store
 from gem_train.rollout import BaseEpisodeRunner
 
-MOST_FAILURES_IN_A_ROW = 20
+MAX_FAILURES_IN_A_ROW = 20
 """Episodes without a response of the model, one after another, after which an evaluation stops."""
 
 Responder: TypeAlias = Callable[[Prompt], Awaitable[Reply]]
@@ -170,9 +170,9 @@ class Evaluation:
         self._store.fail(Failure(key, fault, error, turns))
         if fault == "endpoint":
             self._failed_in_a_row += 1
-            if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+            if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 raise EvaluationError(
-                    f"the model failed in {MOST_FAILURES_IN_A_ROW} episodes in a row, the last time with: {error}. Run "
+                    f"the model failed in {MAX_FAILURES_IN_A_ROW} episodes in a row, the last time with: {error}. Run "
                     "the same command with --retry-failed once it answers"
                 )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gem_core.episode import Episode
 from gem_evaluation.results import Results, Summary
 from gem_train.rollout import Reporter
-from gem_train.rollout.reporter import MOST_SAMPLES
+from gem_train.rollout.reporter import MAX_SAMPLES
 
 SECONDS = 10.0
 """Between two reports."""
@@ -45,7 +45,7 @@ class EvaluationReporter:
 
     def show(self, episode: Episode) -> None:
         """Keep a finished episode for the next report, if there is room."""
-        if self._reporter.source.track and len(self._samples) < MOST_SAMPLES:
+        if self._reporter.source.track and len(self._samples) < MAX_SAMPLES:
             self._samples.append(episode)
 
     def report(self, results: Results) -> None:

@@ -26,7 +26,7 @@ _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("query", {"sql": "SELECT 1 AS one"}),
     ("execute", {"sql": "CREATE TABLE IF NOT EXISTS notes (note text)"}),
 )
-_SHORTEST, _LONGEST = 0.001, 2_000_000
+_MIN_SECONDS, _MAX_SECONDS = 0.001, 2_000_000
 """Seconds, as PostgreSQL counts them: in whole milliseconds below 2**31."""
 
 
@@ -90,8 +90,10 @@ class PostgresEnv(Env):
             raise EnvError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
         if type(max_turns) is not int or max_turns < 1:
             raise EnvError(f"max_turns must be a number of turns, at least 1, not {max_turns!r}")
-        if not _SHORTEST <= timeout <= _LONGEST:
-            raise EnvError(f"timeout must be a number of seconds from {_SHORTEST} to {_LONGEST}, not {timeout!r}")
+        if not _MIN_SECONDS <= timeout <= _MAX_SECONDS:
+            raise EnvError(
+                f"timeout must be a number of seconds from {_MIN_SECONDS} to {_MAX_SECONDS}, not {timeout!r}"
+            )
         self.tasks = tuple(tasks)
         self.form: Form = form
         self.max_turns, self.timeout = max_turns, timeout

@@ -23,7 +23,7 @@ from gem_sandbox.source import reread
 _KILL_SECONDS = 60.0
 """A busy machine is not taken for a dead server, with which all sessions end."""
 _GATHER_MILLISECONDS = 2
-_LEAST_SECONDS = 0.01
+_MIN_SECONDS = 0.01
 """Between two questions for a process's age."""
 
 
@@ -125,7 +125,7 @@ class RunningProcess:
             self._read(ready)
             if self._left is not None:
                 late, asked = self._left <= 0, False
-                deadline = time.monotonic() + (0.0 if late else max(self._left, _LEAST_SECONDS))
+                deadline = time.monotonic() + (0.0 if late else max(self._left, _MIN_SECONDS))
                 self._left = None
             if time.monotonic() >= deadline:
                 if killed or asked:

@@ -30,7 +30,7 @@ from gem_terminal.task import TESTS, WORK, Image, Rule, TerminalTask, files_belo
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
-_LONGEST = 86_400.0
+_MAX_SECONDS = 86_400.0
 
 
 class Where(NamedTuple):
@@ -208,8 +208,8 @@ def _table(settings: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
 
 def _seconds(table: Mapping[str, Any], key: str, name: str) -> float:
     value = table.get(key, 600.0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
-        raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_LONGEST:g}, and is {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
+        raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_MAX_SECONDS:g}, and is {value!r:.80}")
     return float(value)
 
 

@@ -25,7 +25,7 @@ from gem_core.update import Update
 from gem_train.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_train.rollout.recorder import as_utf8, encoded
 
-_LONGEST_ERROR = 300
+_MAX_ERROR_LENGTH = 300
 """Characters of an error that a summary keeps. The episode has all of it."""
 
 
@@ -89,7 +89,7 @@ def summary_fields(episode: Episode) -> dict[str, Any]:
     """The summary of an episode as plain data, for `summary_of`."""
     fields = msgspec.structs.asdict(episode.summary())
     texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
-    error = None if episode.error is None else as_utf8(episode.error[-_LONGEST_ERROR:])
+    error = None if episode.error is None else as_utf8(episode.error[-_MAX_ERROR_LENGTH:])
     return {**fields, **texts, "error": error, "data_index": episode.data_index}
 
 
