@@ -65,7 +65,7 @@ class Completion(msgspec.Struct, frozen=True):
     between; `None` if the engine does not say. A version is the number of weight updates before it."""
 
 
-class PlacedPicture(msgspec.Struct, frozen=True):
+class PlacedImage(msgspec.Struct, frozen=True):
     """Where a token sequence shows a picture."""
 
     start: int
@@ -85,7 +85,7 @@ class TokenSequence(msgspec.Struct):
     """The first prompt, then responses and the text between them. A prompt without a response may be last."""
     logprobs: Logprobs
     """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
-    pictures: list[PlacedPicture] = []
+    images: list[PlacedImage] = []
     """The pictures that its prompts show, in the order of their places."""
 
     @classmethod
@@ -145,7 +145,7 @@ class Turn(msgspec.Struct):
         return bool(self.info.get("use_tool"))
 
 
-class ShownPicture(msgspec.Struct, frozen=True):
+class ShownImage(msgspec.Struct, frozen=True):
     """A picture of an observation."""
 
     turn: int
@@ -184,7 +184,7 @@ class Episode(msgspec.Struct):
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
     agent: str = ""
     """In a match, whose episode it is: every agent has its own conversation, turns and rewards."""
-    pictures: list[ShownPicture] = []
+    images: list[ShownImage] = []
     """The pictures of all observations, in order. The infos of turns have them no more."""
 
     @property

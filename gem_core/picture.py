@@ -35,7 +35,7 @@ _LAST_TEXT = 16
 
 
 @dataclass(frozen=True)
-class Picture:
+class :PngImage:
     """A picture as a PNG file.
 
     Example:
@@ -49,7 +49,7 @@ class Picture:
     """The file as a data URI in base64."""
 
     @classmethod
-    def of(cls, source: Any) -> Picture:
+    def of(cls, source: Any) -> :PngImage:
         """The picture that an environment gave.
 
         Args:
@@ -58,7 +58,7 @@ class Picture:
         Raises:
             EnvError: it is nothing of these, or too large.
         """
-        if isinstance(source, Picture):
+        if isinstance(source, :PngImage):
             return source
         if isinstance(source, bytes | bytearray):
             source = _START + base64.b64encode(source).decode()
@@ -85,7 +85,7 @@ class Picture:
         _, _, width, height = _HEADER.unpack_from(_head(self.uri))
         return width, height
 
-    def image(self) -> Any:
+    def as_pil(self) -> Any:
         """The picture as a PIL image of 3 colors; what was transparent is white. Needs pillow.
 
         Raises:
@@ -105,13 +105,13 @@ class Picture:
         return image.convert("RGB")
 
 
-def pictures_of(info: Mapping[str, Any]) -> list[Picture]:
+def images_of(info: Mapping[str, Any]) -> list[:PngImage]:
     """The pictures of the observation that an info belongs to.
 
     Raises:
         EnvError: one is no picture.
     """
-    return [Picture.of(one) for one in info.get(IMAGES, ())]
+    return [:PngImage.of(one) for one in info.get(IMAGES, ())]
 
 
 def as_uris(images: Any) -> list[str]:
@@ -122,7 +122,7 @@ def as_uris(images: Any) -> list[str]:
     """
     if not isinstance(images, list | tuple):
         raise EnvError(f"{images!r:.80} is no list of pictures. Set info[{IMAGES!r}] to a list, also for one picture")
-    return [Picture.of(one).uri for one in cast("Iterable[Any]", images)]
+    return [:PngImage.of(one).uri for one in cast("Iterable[Any]", images)]
 
 
 def texts_around(message: str, pictures: int) -> list[str]:
@@ -131,7 +131,7 @@ def texts_around(message: str, pictures: int) -> list[str]:
     return texts if len(texts) == pictures + 1 else [*[""] * pictures, message]
 
 
-def described(pictures: Iterable[Picture]) -> list[str]:
+def described(pictures: Iterable[:PngImage]) -> list[str]:
     """A line about each picture, for people who cannot see it."""
     return [f"[picture of {width} x {height} pixels]" for width, height in (one.size for one in pictures)]
 

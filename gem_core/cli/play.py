@@ -15,7 +15,7 @@ import typer
 from gem_core.cli.terminal import first_line, plugins_at_work, printable, say
 from gem_core.env import Env, Info, shown_text
 from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
-from gem_core.picture import described, pictures_of
+from gem_core.picture import described, images_of
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 
@@ -150,7 +150,7 @@ def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: 
 def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
-    for line in described(pictures_of(info)):
+    for line in described(images_of(info)):
         say(line, dim=True)
     picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
     if picture:  # lines that the text does not show already

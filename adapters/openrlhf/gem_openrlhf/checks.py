@@ -13,7 +13,7 @@ from typing import Any
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_openrlhf.pictures import FLAG, PictureIds
+from gem_openrlhf.pictures import FLAG, ImageIds
 from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.checks import (
     SILENT,
@@ -132,12 +132,12 @@ def check(settings: OpenRLHFSettings, args: SimpleNamespace) -> OpenRLHFSettings
 def _check_pictures(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
     if not most:
-        settings.check_pictures(
+        settings.check_images(
             f"and {FLAG} is 0. Set it to the number of pictures that a prompt may show, and use a vision-language model"
         )
         return
     written = f"{FLAG} {most}"
-    ids = PictureIds.of(model, most)
+    ids = ImageIds.of(model, most)
     if ids is None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
     if advantage_spec(settings.advantage).needs_values:

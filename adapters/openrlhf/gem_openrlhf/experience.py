@@ -21,7 +21,7 @@ from gem_openrlhf.pictures import training_inputs
 from gem_openrlhf.rows import EpisodeRows
 from gem_train.recording import report_update
 from gem_train.results import episode_ids
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 from gem_train.rows import Row, cut_rows
 from gem_train.turn_table import TurnTable
 
@@ -157,7 +157,7 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
                 one.returns[torch.from_numpy(first) == 0] = torch.nan
 
 
-def row_experience(row: Row, pictures: PictureReader | None = None) -> Experience:
+def row_experience(row: Row, pictures: ImageReader | None = None) -> Experience:
     """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it.
 
     Args:

@@ -22,7 +22,7 @@ from openrlhf.utils import config
 from gem_core.registry import advantage_spec
 from gem_openrlhf.ahead import together
 from gem_openrlhf.checks import check, check_agent, check_flags
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import ImageIds
 from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
 from gem_train.cleanup import clean_up_after_this_process
@@ -135,7 +135,7 @@ def _prepare(
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
-    shown = PictureIds.of_run(args)
+    shown = ImageIds.of_run(args)
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
     at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(

@@ -9,7 +9,7 @@ from typing import Any
 from gem_core.episode import Completion, TokenIds
 from gem_openrlhf.pictures import media
 from gem_train.pictures import bias_against
-from gem_train.rollout import pictures_in
+from gem_train.rollout import images_in
 
 
 class EnginePolicy:
@@ -34,7 +34,7 @@ class EnginePolicy:
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt. If the weights change meanwhile, its version is the older one."""
         version = self._version()
-        output = (await self._engine.generate(prompt.tolist(), self._sampling, **media(pictures_in(prompt)))).outputs[0]
+        output = (await self._engine.generate(prompt.tolist(), self._sampling, **media(images_in(prompt)))).outputs[0]
         ids = list(output.token_ids)
         logprobs = None
         if output.logprobs is not None:

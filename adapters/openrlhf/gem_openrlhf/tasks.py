@@ -11,7 +11,7 @@ import msgspec
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task, TaskTable
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import ImageIds
 from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.settings import Split
 
@@ -27,7 +27,7 @@ class TaskLabel(msgspec.Struct, frozen=True):
     max_concurrent: int
     """Number of episodes that one engine plays at a time."""
     settings: OpenRLHFSettings
-    pictures: PictureIds | None = None
+    pictures: ImageIds | None = None
     """Of the model; `None` for one that reads text only."""
 
     @classmethod
@@ -54,7 +54,7 @@ def write_tasks(
     batch: int,
     count: int,
     concurrent: int,
-    pictures: PictureIds | None = None,
+    pictures: ImageIds | None = None,
 ) -> None:
     """Write tasks in the order of play: batch by batch, in random order within each.
 

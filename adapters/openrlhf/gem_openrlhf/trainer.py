@@ -17,7 +17,7 @@ from gem_core.plugins import manager
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import ImageIds
 from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 from gem_openrlhf.settings import TrainerSettings
@@ -58,7 +58,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._report: RunReport | None = None
         self._announced = False
         self._version = 0
-        shown = PictureIds.of_run(self.args)
+        shown = ImageIds.of_run(self.args)
         self._pictures = shown.reader(self.tokenizer) if shown else None
 
     def init_checkpoint_states(self) -> dict[str, Any]:

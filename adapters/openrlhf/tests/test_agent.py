@@ -21,7 +21,7 @@ from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.seeding import derive_seed
 from gem_openrlhf import GemAgentExecutor
 from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import ImageIds
 from gem_openrlhf.rows import RESULT, EpisodeRows
 from gem_openrlhf.settings import OpenRLHFSettings, parse
 from gem_openrlhf.tasks import Split, write_tasks
@@ -90,7 +90,7 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
 
 
 def written(
-    folder: Path, settings: OpenRLHFSettings, split: Split, count: int, batch: int, pictures: PictureIds | None = None
+    folder: Path, settings: OpenRLHFSettings, split: Split, count: int, batch: int, pictures: ImageIds | None = None
 ) -> list[str]:
     path = folder / f"{split}.jsonl"
     write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, pictures=pictures)

@@ -18,16 +18,16 @@ from test_agent import Engine, play_labels, trained, written
 from transformers import AutoModelForImageTextToText, ViTImageProcessor
 
 from gem_core.errors import EnvError, SettingsError
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 from gem_openrlhf.checks import check
 from gem_openrlhf.experience import row_experience
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.pictures import ImageIds
 from gem_openrlhf.rows import EpisodeRows
 from gem_openrlhf.settings import parse
 from gem_openrlhf.tasks import TaskLabel
 from gem_support import glance
-from gem_train.pictures import PictureLimit
-from gem_train.rollout import PictureReader, StopReason
+from gem_train.pictures import ImageLimit
+from gem_train.rollout import ImageReader, StopReason
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,7 +78,7 @@ class Played:
     """Episodes that an engine played, with OpenRLHF's own processor."""
 
     def __init__(self, model: Path, folder: Path, *flags: str, most: int = 4) -> None:
-        self.ids = PictureIds.of(str(model), most)
+        self.ids = ImageIds.of(str(model), most)
         assert self.ids is not None
         self.processor = get_tokenizer(str(model), None)
         settings, _ = parse(["--gem.env", glance.ENV, "--gem.steps", "1", *flags])
@@ -89,14 +89,14 @@ class Played:
         self.rows = [row for one in self.results for row in one.rows]
 
     @property
-    def reader(self) -> PictureReader:
+    def reader(self) -> ImageReader:
         assert self.ids is not None
         reader = self.ids.reader(self.processor)
         assert reader is not None
         return reader
 
 
-def logprobs(model: Any, reader: PictureReader, row: Any) -> torch.Tensor:
+def logprobs(model: Any, reader: ImageReader, row: Any) -> torch.Tensor:
     """(ids - 1,) log-probabilities of the ids of a row after the first, without padding and by hand."""
     ids: Any = torch.tensor([row.ids.tolist()])
     seen = [reader.read(one.uri) for one in row.pictures]
@@ -119,7 +119,7 @@ def test_the_actor_sees_what_the_engine_was_shown(vision_folder, tmp_path, flags
     assert sorted(trained(run.results)) == sorted((prompt, ids) for prompt, ids, _ in run.engine.calls)
     assert {len(images) for images in run.engine.shown} >= {0, 1, 2}
     for (prompt, _, _), images in zip(run.engine.calls, run.engine.shown, strict=True):
-        seen = [reader.read(Picture.of(image).uri) for image in images]
+        seen = [reader.read(:PngImage.of(image).uri) for image in images]
         assert prompt.count(reader.placeholder) == sum(reader.tokens(one.grid) for one in seen)
         # OpenRLHF's engine gives vLLM one placeholder per picture.
         assert dedup_media_tokens(prompt, {reader.placeholder}).count(reader.placeholder) == len(images)
@@ -144,10 +144,10 @@ def test_patches_reach_the_loss_in_the_order_of_their_rows(vision_folder, tmp_pa
     samples = [row_experience(row, run.reader) for row in run.rows]
     for row, sample in zip(run.rows, samples, strict=True):
         [inputs] = sample.mm_train_inputs
-        assert (inputs is None) == (not row.pictures)
+        assert (inputs is None) == (not row.images)
         if inputs is not None:
-            assert inputs["image_grid_thw"].tolist() == [[*one.grid] for one in row.pictures]
-            assert len(inputs["pixel_values"]) == 4 * sum(one.end - one.start for one in row.pictures)
+            assert inputs["image_grid_thw"].tolist() == [[*one.grid] for one in row.images]
+            assert len(inputs["pixel_values"]) == 4 * sum(one.end - one.start for one in row.images)
     assert row_experience(run.rows[0]).mm_train_inputs == [None]
 
 
@@ -180,7 +180,7 @@ def test_more_pictures_than_vllm_takes_cost_their_episode_only(vision_folder, tm
 
 
 def test_the_limit_names_itself_and_counts_what_a_prompt_shows():
-    env = PictureLimit(Album(), most=3, history=2, raised="--most")
+    env = ImageLimit(Album(), most=3, history=2, raised="--most")
     env.reset(seed=0)
     for _ in range(3):  # four observations of one picture, two in a prompt
         env.step("")
@@ -189,7 +189,7 @@ def test_the_limit_names_itself_and_counts_what_a_prompt_shows():
         env.step("")
     env.env.count, env.env.over = 9, True
     env.step("")  # nobody is shown what comes after the end
-    whole = PictureLimit(Album(), most=3, history=None, raised="--most")
+    whole = ImageLimit(Album(), most=3, history=None, raised="--most")
     whole.reset(seed=0)
     whole.step("")
     whole.step("")
@@ -209,10 +209,10 @@ def test_a_model_of_pictures_on_text_never_says_their_ids(vision_folder, tmp_pat
 
 def test_the_launcher_writes_the_ids_of_a_model_of_pictures_without_the_flag(arguments, vision_folder):
     args = arguments(f"--actor.model_name_or_path={vision_folder}")
-    ids = PictureIds.of_run(args)
+    ids = ImageIds.of_run(args)
     assert ids is not None
     assert ids.most == 0
-    assert ids.reserved == PictureIds.of(str(vision_folder), 4).reserved
+    assert ids.reserved == ImageIds.of(str(vision_folder), 4).reserved
 
 
 @pytest.mark.parametrize(("damage", "says"), [("missing", ""), ("another", "ViTImageProcessor.* has no merge_size")])

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForCondi
 
 from gem_core.env import Env
 from gem_core.episode import as_token_ids
-from gem_train.rollout import ChatTemplate, Conversation, Patches, PictureReader, pictures_in
+from gem_train.rollout import ChatTemplate, Conversation, Patches, ImageReader, images_in
 
 if TYPE_CHECKING:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -86,7 +86,7 @@ def tiny_vision_model(
 def vision_start(
     model: Qwen2VLForConditionalGeneration,
     tokenizer: PreTrainedTokenizerFast,
-    reader: PictureReader,
+    reader: ImageReader,
     env: Env,
     answer: Callable[[Env], str],
     *,
@@ -145,12 +145,12 @@ def _example(
     ids = [*prompt.tolist(), *as_token_ids([*said, end])]
     reader = template.pictures
     assert reader is not None
-    return ids, len(prompt), [reader.read(uri) for uri in pictures_in(prompt)]
+    return ids, len(prompt), [reader.read(uri) for uri in images_in(prompt)]
 
 
 def _loss(
     model: Qwen2VLForConditionalGeneration,
-    reader: PictureReader,
+    reader: ImageReader,
     examples: list[tuple[list[int], int, list[Patches]]],
     pad_id: Any,
 ) -> torch.Tensor:

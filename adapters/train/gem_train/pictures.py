@@ -9,8 +9,8 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import EnvError
-from gem_core.picture import IMAGES, Picture
-from gem_train.rollout import PictureReader
+from gem_core.picture import IMAGES, :PngImage
+from gem_train.rollout import ImageReader
 
 PLACEHOLDER = "image_token_id"
 """Where a model's configuration has the id that stands for a picture."""
@@ -19,7 +19,7 @@ MIN_LOGIT_BIAS = -100.0
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
-def picture_ids(config: Any) -> tuple[int, frozenset[int]] | None:
+def image_ids(config: Any) -> tuple[int, frozenset[int]] | None:
     """The id that stands for a picture, and the further ids that a model must not say; `None` for a model of text.
 
     Args:
@@ -32,7 +32,7 @@ def picture_ids(config: Any) -> tuple[int, frozenset[int]] | None:
     return placeholder, frozenset(one for one in reserved if one is not None)
 
 
-def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
+def reader_of(config: Any, image_processor: Any) -> ImageReader | None:
     """What reads pictures for a model; `None` without an image processor, and for a model that reads text only.
 
     Args:
@@ -42,8 +42,8 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
     Raises:
         TemplateError: an image processor of another kind than that of Qwen-VL models.
     """
-    ids = picture_ids(config)
-    return None if ids is None or image_processor is None else PictureReader(image_processor, *ids)
+    ids = image_ids(config)
+    return None if ids is None or image_processor is None else ImageReader(image_processor, *ids)
 
 
 def image_processor_of(processor: Any) -> Any:
@@ -52,12 +52,12 @@ def image_processor_of(processor: Any) -> Any:
     return found if isinstance(getattr(found, "merge_size", None), int) else None
 
 
-def images_of(uris: Iterable[str]) -> list[Any]:
+def pil_images(uris: Iterable[str]) -> list[Any]:
     """Pictures as PIL images, as engines and image processors take them."""
-    return [Picture(uri).image() for uri in uris]
+    return [:PngImage(uri).image() for uri in uris]
 
 
-class PictureLimit(Wrapper):
+class ImageLimit(Wrapper):
     """Fails an episode that shows more pictures in a prompt than the engine takes, so that the failure policy decides.
 
     Args:

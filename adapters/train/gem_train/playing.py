@@ -11,7 +11,7 @@ from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
 from gem_core.vector import make_vec
 from gem_train.recording import record
-from gem_train.rollout import BatchCollector, EpisodeRunner, PictureReader, Policy, RolloutSettings
+from gem_train.rollout import BatchCollector, EpisodeRunner, ImageReader, Policy, RolloutSettings
 from gem_train.samples import SampleFolder, SampleWriter
 from gem_train.settings import RunSettings, Split
 
@@ -22,7 +22,7 @@ def build_runner(
     tokenizer: Any,
     rollout: RolloutSettings,
     max_concurrent: int,
-    pictures: PictureReader | None = None,
+    pictures: ImageReader | None = None,
     wrappers: Sequence[Callable[[Env], Env]] = (),
 ) -> EpisodeRunner:
     """The runner that all episodes of a process share, for training or for evaluation.
@@ -71,7 +71,7 @@ def build_collector(
     first_episode: int = 0,
     min_batch: int | None = None,
     wrappers: Sequence[Callable[[Env], Env]] = (),
-    pictures: PictureReader | None = None,
+    pictures: ImageReader | None = None,
 ) -> BatchCollector:
     """A collector for a process that plays in batches, for training or for evaluation.
 

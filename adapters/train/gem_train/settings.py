@@ -464,7 +464,7 @@ class RunSettings:
             weights = self.weights(split)
             make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
 
-    def check_pictures(self, reason: str) -> None:
+    def check_images(self, reason: str) -> None:
         """Refuse environments that show pictures.
 
         Args:

@@ -15,7 +15,7 @@ from transformers import ProcessorMixin
 from gem_core.episode import TokenIds
 from gem_core.errors import SettingsError
 from gem_train import pictures
-from gem_train.rollout import Patches, PictureReader, pictures_in
+from gem_train.rollout import Patches, ImageReader, images_in
 from gem_train.rows import Row
 
 _FIELDS = ("pixel_values", "image_grid_thw", "mm_token_type_ids")
@@ -29,7 +29,7 @@ def tokenizer_and_processor(processing_class: Any, image_processor: Any) -> tupl
     return parts.tokenizer, image_processor or parts.image_processor
 
 
-def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
+def reader_of(config: Any, image_processor: Any) -> ImageReader | None:
     """What reads pictures for a model; `None` if no image processor was given.
 
     Args:
@@ -50,7 +50,7 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
     return reader
 
 
-def prompt_fields(reader: PictureReader, prompts: Sequence[TokenIds], placeholders: int) -> dict[str, Any]:
+def prompt_fields(reader: ImageReader, prompts: Sequence[TokenIds], placeholders: int) -> dict[str, Any]:
     """The pictures of prompts as TRL's generation takes them; empty if there are none.
 
     Args:
@@ -58,23 +58,23 @@ def prompt_fields(reader: PictureReader, prompts: Sequence[TokenIds], placeholde
         prompts: the prompts of a call.
         placeholders: how many prompts of one token and no picture follow them.
     """
-    fields = _fields([reader.read(uri) for prompt in prompts for uri in pictures_in(prompt)])
+    fields = _fields([reader.read(uri) for prompt in prompts for uri in images_in(prompt)])
     if fields:
         types = [[int(one == reader.placeholder) for one in prompt] for prompt in prompts]
         fields["mm_token_type_ids"] = [*types, *[[0]] * placeholders]
     return fields
 
 
-def row_fields(reader: PictureReader, rows: Sequence[Row], device: torch.device) -> dict[str, Any]:
+def row_fields(reader: ImageReader, rows: Sequence[Row], device: torch.device) -> dict[str, Any]:
     """The pictures of rows as TRL's loss takes them; empty if there are none."""
-    fields = _fields([reader.read(one.uri) for row in rows for one in row.pictures])
+    fields = _fields([reader.read(one.uri) for row in rows for one in row.images])
     if not fields:
         return {}
     on_device = {name: tensor.to(device) for name, tensor in fields.items()}
-    return {**on_device, "num_images": [len(row.pictures) for row in rows]}
+    return {**on_device, "num_images": [len(row.images) for row in rows]}
 
 
-def picture_types(reader: PictureReader, ids: torch.Tensor) -> torch.Tensor:
+def picture_types(reader: ImageReader, ids: torch.Tensor) -> torch.Tensor:
     """1 for each id of a picture, 0 for all others, in the shape of `ids`."""
     return (ids == reader.placeholder).int()
 

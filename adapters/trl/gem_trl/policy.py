@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 
 from gem_core.episode import Completion, TokenIds
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 from gem_trl.pictures import prompt_fields
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TrainerPolicy:
         self,
         trainer: GRPOTrainer,
         limit: int,
-        pictures: PictureReader | None = None,
+        pictures: ImageReader | None = None,
         prefixes: KeptPrefixes | None = None,
     ) -> None:
         self._trainer = trainer

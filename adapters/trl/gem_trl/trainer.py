@@ -30,7 +30,7 @@ from gem_train.cleanup import clean_up_after_this_process
 from gem_train.metrics import announcement, staleness_metrics
 from gem_train.playing import build_collector, prepare_process
 from gem_train.recording import log_exceptions
-from gem_train.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
+from gem_train.rollout import Batch, BatchCollector, Episode, ImageReader, Policy, RolloutSettings, batch_metrics
 from gem_train.rows import Row
 from gem_train.settings import Split
 from gem_train.turn_table import TurnTable
@@ -357,7 +357,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             pictures=self._pictures,
         )
 
-    def _picture_reader(self, image_processor: Any) -> PictureReader | None:
+    def _picture_reader(self, image_processor: Any) -> ImageReader | None:
         """What reads pictures for the model. The model cannot say what stands for a picture, in any engine."""
         reader = reader_of(self.accelerator.unwrap_model(self.model).config, image_processor)
         if reader is None:

@@ -12,7 +12,7 @@ from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError, TemplateError
 from gem_support import glance
 from gem_tiny import tiny_image_processor, tiny_model, tiny_tokenizer, tiny_vision_model
-from gem_train.rollout import Episode, PicturePrompt, PictureReader, pictures_in
+from gem_train.rollout import Episode, ImagePrompt, ImageReader, images_in
 from gem_train.rows import rows_of
 
 CHANGES = {"env": glance.ENV, "max_completion_length": 3, "optim": "sgd", "learning_rate": 0.1, "max_grad_norm": 1e9}
@@ -47,12 +47,12 @@ def picture_trainer(settings, tokenizer):
     return make
 
 
-def reader_of(run: Watch) -> PictureReader:
+def reader_of(run: Watch) -> ImageReader:
     assert run._pictures is not None
     return run._pictures
 
 
-def logprobs(model: Any, reader: PictureReader, ids: Any, uris: list[str]) -> torch.Tensor:
+def logprobs(model: Any, reader: ImageReader, ids: Any, uris: list[str]) -> torch.Tensor:
     """(ids - 1,) log-probabilities of each id after the first, from one sequence without padding."""
     row = torch.tensor([list(ids)])
     seen = [reader.read(uri) for uri in uris]
@@ -67,14 +67,14 @@ def logprobs(model: Any, reader: PictureReader, ids: Any, uris: list[str]) -> to
     return logits[0, :-1].log_softmax(-1).gather(-1, row[0, 1:, None])[:, 0]
 
 
-def loss_of(model: Any, reader: PictureReader, episodes: list[Episode], limit: int) -> torch.Tensor:
+def loss_of(model: Any, reader: ImageReader, episodes: list[Episode], limit: int) -> torch.Tensor:
     """REINFORCE with returns-to-go that are normalized over all turns, by hand."""
     returns = [[sum(turn.reward for turn in one.turns[place:]) for place in range(len(one.turns))] for one in episodes]
     flat = torch.tensor([number for one in returns for number in one], dtype=torch.float64)
     total = torch.zeros(())
     for episode, numbers in zip(episodes, returns, strict=True):
         [row] = rows_of(episode, "episode")
-        scores = logprobs(model, reader, row.ids, [one.uri for one in row.pictures])
+        scores = logprobs(model, reader, row.ids, [one.uri for one in row.images])
         for turn, number in zip(row.turns, numbers, strict=True):
             advantage = (number - flat.mean()) / (flat.std(correction=0) + 1e-8)
             total = total - float(advantage) * scores[turn.start - 1 : turn.end - 1].sum()
@@ -131,7 +131,7 @@ def test_log_probabilities_of_the_sampler_have_the_pictures_too(picture_trainer)
     run.train()
     rows: dict[tuple[int, ...], list[list[str]]] = {}  # two rows may have the same ids and other pictures
     for row in (row for episode in run.batches[0].episodes for row in rows_of(episode, "episode")):
-        rows.setdefault(tuple(row.ids), []).append([one.uri for one in row.pictures])
+        rows.setdefault(tuple(row.ids), []).append([one.uri for one in row.images])
     for part in run.micro_batches:
         for place, old in enumerate(part["old_per_token_logps"]):
             prompt = part["prompt_ids"][place][part["prompt_mask"][place].bool()].tolist()
@@ -143,10 +143,10 @@ def test_log_probabilities_of_the_sampler_have_the_pictures_too(picture_trainer)
 
 
 def test_a_prompt_has_its_pictures():
-    prompt = PicturePrompt(as_token_ids([1, 2]), ["uri"])
+    prompt = ImagePrompt(as_token_ids([1, 2]), ["uri"])
     assert prompt.tolist() == [1, 2]
-    assert pictures_in(prompt) == ["uri"]
-    assert pictures_in(prompt[:]) == ()
+    assert images_in(prompt) == ["uri"]
+    assert images_in(prompt[:]) == ()
 
 
 def test_a_model_of_text_refuses_pictures_before_the_first_batch(settings, tokenizer):

@@ -92,7 +92,7 @@ def check(config: DictConfig) -> VerlSettings:
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     if advantage_spec(settings.advantage).needs_values:
-        settings.check_pictures(
+        settings.check_images(
             f"and algorithm.adv_estimator={settings.advantage} needs a critic, which verl makes of models of text. Use "
             "an estimator without one"
         )

@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from gem_train import pictures
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 from gem_verl.settings import VerlSettings
 
 NO_TEXT: dict[str, Any] = {"text": [""]}
@@ -19,7 +19,7 @@ one more picture, and verl would drop the episode."""
 
 
 @functools.cache
-def reader_of(processor: Any) -> PictureReader | None:
+def reader_of(processor: Any) -> ImageReader | None:
     """What reads pictures for a model; `None` for a model that reads text only, or pictures in another way.
 
     Args:
@@ -28,7 +28,7 @@ def reader_of(processor: Any) -> PictureReader | None:
     return pictures.reader_of(getattr(processor, "config", None), pictures.image_processor_of(processor))
 
 
-def check_pictures(settings: VerlSettings, processor: Any, model: str) -> None:
+def check_images(settings: VerlSettings, processor: Any, model: str) -> None:
     """Refuse environments that show pictures to a model that cannot read them.
 
     Args:
@@ -40,7 +40,7 @@ def check_pictures(settings: VerlSettings, processor: Any, model: str) -> None:
         SettingsError: an environment has the tag `images`, and verl found no image processor of the Qwen-VL kind.
     """
     if reader_of(processor) is None:
-        settings.check_pictures(
+        settings.check_images(
             f"and verl found no image processor for {model} that cuts them into patches as Qwen-VL models read them. "
             "Use a model with one; transformers loads it only where torchvision is installed"
         )

@@ -13,7 +13,7 @@ from verl.utils.model import get_generation_config
 
 from gem_core.plugins import manager
 from gem_train.playing import build_runner
-from gem_train.rollout import EpisodeRunner, PictureReader
+from gem_train.rollout import EpisodeRunner, ImageReader
 from gem_train.settings import Split
 from gem_train.shared_runners import SharedRunners
 from gem_verl.settings import VerlSettings
@@ -23,7 +23,7 @@ RUNNERS = SharedRunners()
 
 
 async def shared_runner(
-    config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None
+    config: DictConfig, split: Split, tokenizer: Any, pictures: ImageReader | None = None
 ) -> EpisodeRunner:
     """The runner of this process for training or for validation.
 
@@ -42,7 +42,7 @@ async def shared_runner(
     return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
 
 
-def build(config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None) -> EpisodeRunner:
+def build(config: DictConfig, split: Split, tokenizer: Any, pictures: ImageReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
     settings = VerlSettings.of(config.gem)
     return build_runner(

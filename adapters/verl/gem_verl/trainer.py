@@ -29,7 +29,7 @@ from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
 from gem_verl.liveness import Liveness
 from gem_verl.order import even_order
-from gem_verl.pictures import check_pictures
+from gem_verl.pictures import check_images
 from gem_verl.positions import patch_workers
 from gem_verl.rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
 from gem_verl.runner import RUNNERS
@@ -142,7 +142,7 @@ class TurnTrainer(PPOTrainerSync):
     def _init_tokenizer(self) -> None:
         super()._init_tokenizer()
         # Here, because verl has loaded the model's processor, and nothing large yet.
-        check_pictures(self._settings, self.processor, self.config.actor_rollout_ref.model.path)
+        check_images(self._settings, self.processor, self.config.actor_rollout_ref.model.path)
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         self._liveness.check()

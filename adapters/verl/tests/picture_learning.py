@@ -15,7 +15,7 @@ import gem_core
 from gem_support import glance
 from gem_support.training_run import SECONDS
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model, vision_start
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 
 ENV = "visual:Count-v0-easy"
 STEPS = 80
@@ -112,7 +112,7 @@ def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     torch.set_num_threads(1)
     tokenizer = tiny_tokenizer([ENV], episodes=50, pictures=True)
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
-    reader = PictureReader(processor, model.config.image_token_id)
+    reader = ImageReader(processor, model.config.image_token_id)
     # As in TRL: a start that is right by chance alone (0.25) is too little.
     vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=55, seed=seed)
     folder = saved(tmp_path / "model", model, tokenizer, processor)

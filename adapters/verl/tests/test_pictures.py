@@ -31,10 +31,10 @@ from without_ray import MemoryQueue, hand_over, trainer
 
 from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 from gem_cpu.verl.replica import Server
 from gem_support import glance
-from gem_train.rollout import PicturePrompt
+from gem_train.rollout import ImagePrompt
 from gem_verl.pictures import reader_of
 from gem_verl.policy import ServerPolicy
 from gem_verl.positions import make_position_ids_ragged
@@ -167,7 +167,7 @@ def test_patches_are_those_of_the_ids(config, model, vision_folder, monkeypatch)
     outputs = [row for one in episodes for row in one]
     for output, row in zip(outputs, rows, strict=True):
         images = output.multi_modal_data["images"] if output.multi_modal_data else []
-        seen = [reader.read(Picture.of(image).uri) for image in images]
+        seen = [reader.read(:PngImage.of(image).uri) for image in images]
         if seen:
             pixels = torch.cat([torch.from_numpy(one.pixels) for one in seen])
             assert torch.equal(row["multi_modal_inputs"]["pixel_values"], pixels)
@@ -226,8 +226,8 @@ def test_a_response_that_is_continued_has_its_pictures_still():
 
     client: Any = Interrupted()
     policy = ServerPolicy(client, {}, max_tokens=4, ends=(), episode="one", seed=None, never=(3, 2))
-    uri = Picture.of(Image.new("RGB", (4, 2))).uri
-    asyncio.run(policy(PicturePrompt(as_token_ids([5, 6]), [uri])))
+    uri = :PngImage.of(Image.new("RGB", (4, 2))).uri
+    asyncio.run(policy(ImagePrompt(as_token_ids([5, 6]), [uri])))
     assert [one["prompt_ids"] for one in calls] == [[5, 6], [5, 6, 7]]
     assert [[image.size for image in one["image_data"]] for one in calls] == [[(4, 2)]] * 2
     assert [one["sampling_params"]["logit_bias"] for one in calls] == [{2: -100.0, 3: -100.0}] * 2

@@ -11,7 +11,7 @@ import msgspec
 
 from gem_core.env import Info, shown_text
 from gem_core.episode import Episode, StopReason, Turn
-from gem_core.picture import pictures_of
+from gem_core.picture import images_of
 from gem_core.vector.calls import Transition
 from gem_train.rollout import BaseEpisodeBuilder
 from gem_train.rollout.recorder import as_utf8
@@ -184,7 +184,7 @@ class MessageBuilder(BaseEpisodeBuilder):
             self._tools = info["tools"]
         call = self._unplayed.current
         role: Literal["tool", "user"] = "tool" if call is not None or info.get("use_tool") else "user"
-        shown = tuple(one.uri for one in pictures_of(info))
+        shown = tuple(one.uri for one in images_of(info))
         message = Message(role, text, call_id=None if call is None else call.id, pictures=shown)
         if self._exchanges and self._exchanges[-1].reply is None:  # another answer to the same reply
             self._exchanges[-1].observations.append(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 from gem_evaluation import evaluate, load_model
 from gem_support.chat_server import Body, ChatServer
 
@@ -13,14 +13,14 @@ pytest.importorskip("PIL")
 COUNT, MAZE = "visual:Count-v0-easy", "visual:Maze-v0-easy"
 
 
-def pictures(message: Body) -> list[Picture]:
+def pictures(message: Body) -> list[:PngImage]:
     """What the parts of a message show."""
     parts = message["content"]
     assert {part["type"] for part in parts} == {"text", "image_url"}
-    return [Picture.of(part["image_url"]["url"]) for part in parts if part["type"] == "image_url"]
+    return [:PngImage.of(part["image_url"]["url"]) for part in parts if part["type"] == "image_url"]
 
 
-def shapes(picture: Picture) -> int:
+def shapes(picture: :PngImage) -> int:
     """The number of cells of 14 pixels whose middle is not white; each shape covers that of its own."""
     image = picture.image()
     middles = [range(7, side, 14) for side in image.size]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import EnvError
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 from gem_math.env import MathEnv
 from gem_questions.env import as_list
 from gem_questions.rows import Row
@@ -62,10 +62,10 @@ class GeometryEnv(MathEnv):
         pictures = self.column(row, self.images)
         return {**info, "images": [self._picture(one).uri for one in as_list(pictures)]}
 
-    def _picture(self, picture: Any) -> Picture:
+    def _picture(self, picture: Any) -> :PngImage:
         if not hasattr(picture, "save"):
             raise EnvError(
                 f"{self.questions.source}: column {self.images!r} must hold pictures, and one is {picture!r:.80}. "
                 "Store it with datasets.Image()"
             )
-        return Picture.of(picture)
+        return :PngImage.of(picture)

@@ -12,7 +12,7 @@ from env_servers import Server, serving
 
 from gem_core import make, make_vec
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
-from gem_core.picture import Picture, pictures_of
+from gem_core.picture import :PngImage, pictures_of
 from gem_core.tools import Function, Tool, ToolEnv
 from gem_testing import check_env
 
@@ -75,7 +75,7 @@ def test_a_picture_of_any_kind_arrives_as_data(server: Server) -> None:
     with remote(server, "demo:Odd-v0") as env:
         env.reset(seed=1)
         images = env.step("picture")[4]["images"]
-        assert [(type(one), Picture.of(one).size) for one in images] == [(str, (28, 14))]
+        assert [(type(one), :PngImage.of(one).size) for one in images] == [(str, (28, 14))]
 
 
 def test_it_keeps_the_contract(server: Server) -> None:

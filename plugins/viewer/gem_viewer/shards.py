@@ -130,7 +130,7 @@ def _details(one: RecordedEpisode | Unreadable, table: TokenTable) -> dict[str, 
     episode = one.episode
     return {
         "turns": _turns(episode, table),
-        "pictures": [[one.turn, one.uri] for one in episode.pictures],
+        "pictures": [[one.turn, one.uri] for one in episode.images],
         "final": episode.final_observation,
         "error": episode.error,
         "provenance": episode.provenance,

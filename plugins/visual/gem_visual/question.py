@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.picture import IMAGES, Picture
+from gem_core.picture import IMAGES, :PngImage
 
 NO_ANSWER_REWARD = -0.1
 """Reward of an action without a box."""
@@ -52,7 +52,7 @@ class Question(Env):
         self.answer, self.choices = posed.answer, posed.choices
         example = boxed(self.rng.choice(self.choices))
         shown = f"{posed.question} Answer in a box, for example {example}.\n"
-        return shown, {IMAGES: [Picture.of(posed.image).uri]}
+        return shown, {IMAGES: [:PngImage.of(posed.image).uri]}
 
     def step(self, action: str) -> StepResult:
         """Grade an answer."""

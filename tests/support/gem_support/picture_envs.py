@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from gem_core import Env
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 
 
 def drawn(number: int, side: int = 56) -> Any:
@@ -19,7 +19,7 @@ def drawn(number: int, side: int = 56) -> Any:
 
 
 def uri(number: int, side: int = 56) -> str:
-    return Picture.of(drawn(number, side)).uri
+    return :PngImage.of(drawn(number, side)).uri
 
 
 class Gallery(Env):
@@ -34,7 +34,7 @@ class Gallery(Env):
         self.turn += 1
         file = io.BytesIO()
         drawn(self.first + self.turn).save(file, format="PNG")
-        shown = [file.getvalue(), uri(self.first), Picture.of(drawn(7))][: self.turn]
+        shown = [file.getvalue(), uri(self.first), :PngImage.of(drawn(7))][: self.turn]
         return f"again {action}", float(self.turn), self.turn == 3, False, {"images": shown, "kept": self.turn}
 
     def sample_random_action(self) -> str:

@@ -14,7 +14,7 @@ from gem_core.episode import (
     Episode,
     EpisodeSummary,
     Logprobs,
-    PlacedPicture,
+    PlacedImage,
     TokenIds,
     TokenSequence,
     as_logprobs,
@@ -118,8 +118,8 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
         "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
         "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
     }
-    if any(sequence.pictures for sequence in kept.sequences):
-        columns["pictures"] = [sequence.pictures for sequence in kept.sequences]
+    if any(sequence.images for sequence in kept.sequences):
+        columns["pictures"] = [sequence.images for sequence in kept.sequences]
     return msgspec.msgpack.encode(columns)
 
 
@@ -136,7 +136,7 @@ def unpacked_episode(packed: bytes) -> Episode:
     ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
     for sequence, pictures in zip(episode.sequences, columns.pictures, strict=False):
-        sequence.pictures = pictures
+        sequence.images = pictures
     logprobs, place = unpacked_numbers(columns.logprobs), 0
     for turn in episode.turns:
         after = place + turn.end - turn.start
@@ -194,7 +194,7 @@ class _EpisodeColumns(msgspec.Struct):
     lengths: list[int]
     ids: bytes
     logprobs: bytes
-    pictures: list[list[PlacedPicture]] = []
+    pictures: list[list[PlacedImage]] = []
 
 
 class _TokenColumn(msgspec.Struct):

@@ -12,7 +12,7 @@ from gem_train.rollout.conversation import Conversation
 from gem_train.rollout.group_filter import GroupFilter, GroupMetric
 from gem_train.rollout.metrics import batch_metrics, episode_metrics
 from gem_train.rollout.pace import RoundBudget
-from gem_train.rollout.pictures import Patches, PicturePrompt, PictureReader, pictures_in
+from gem_train.rollout.pictures import Patches, ImagePrompt, ImageReader, images_in
 from gem_train.rollout.policy import AsyncPolicy, Policy
 from gem_train.rollout.recorder import Recorder, recording
 from gem_train.rollout.reporter import Reporter
@@ -36,8 +36,8 @@ __all__ = [
     "GroupFilter",
     "GroupMetric",
     "Patches",
-    "PicturePrompt",
-    "PictureReader",
+    "ImagePrompt",
+    "ImageReader",
     "Policy",
     "Recorder",
     "Reporter",
@@ -51,6 +51,6 @@ __all__ = [
     "Turn",
     "batch_metrics",
     "episode_metrics",
-    "pictures_in",
+    "images_in",
     "recording",
 ]

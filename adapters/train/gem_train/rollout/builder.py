@@ -12,7 +12,7 @@ from gem_core.episode import (
     Completion,
     Episode,
     Logprobs,
-    ShownPicture,
+    ShownImage,
     StopReason,
     TokenIds,
     Turn,
@@ -20,7 +20,7 @@ from gem_core.episode import (
     as_token_ids,
 )
 from gem_core.errors import PolicyError
-from gem_core.picture import IMAGES, pictures_of
+from gem_core.picture import IMAGES, images_of
 from gem_core.vector.calls import Transition
 from gem_train.rollout.compaction import BY_POLICY, REQUEST
 from gem_train.rollout.conversation import Conversation
@@ -118,7 +118,7 @@ class BaseEpisodeBuilder(ABC):
             self.end(StopReason.CONTEXT_FULL, observation, info)
 
     def _keep_pictures(self, info: Info) -> None:
-        self.episode.pictures += [ShownPicture(self._shown_in, one.uri) for one in pictures_of(info)]
+        self.episode.images += [ShownImage(self._shown_in, one.uri) for one in images_of(info)]
 
     @property
     def _shown_in(self) -> int:

@@ -21,7 +21,7 @@ from gem_train.rollout.group_filter import GroupFilter
 from gem_train.rollout.match import MatchBuilder, builder_of
 from gem_train.rollout.metrics import batch_metrics
 from gem_train.rollout.pace import RoundBudget
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.pictures import ImageReader
 from gem_train.rollout.policy import Policy
 from gem_train.rollout.reporter import Reporter
 from gem_train.rollout.session import RolloutSession
@@ -78,7 +78,7 @@ class BatchCollector:
         group_filter: GroupFilter | None = None,
         label: str = "",
         track: Sequence[str] | None = (),
-        pictures: PictureReader | None = None,
+        pictures: ImageReader | None = None,
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")

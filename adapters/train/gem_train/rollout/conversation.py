@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gem_core.env import Info, shown_text
-from gem_core.episode import Logprobs, PlacedPicture, TokenIds, TokenSequence, as_token_ids
+from gem_core.episode import Logprobs, PlacedImage, TokenIds, TokenSequence, as_token_ids
 from gem_core.errors import PolicyError, TemplateError
-from gem_core.picture import IMAGES, pictures_of
-from gem_train.rollout.pictures import PicturePrompt
+from gem_core.picture import IMAGES, images_of
+from gem_train.rollout.pictures import ImagePrompt
 from gem_train.rollout.template import ChatTemplate
 
 
@@ -91,8 +91,8 @@ class Conversation:
     def prompt(self) -> TokenIds:
         """Token ids of the prompt for the next response, as a copy; a `PicturePrompt` if it shows pictures."""
         sequence = self.sequences[-1]
-        if sequence.pictures:
-            return PicturePrompt(sequence.ids, [self._pictures[one.index] for one in sequence.pictures])
+        if sequence.images:
+            return ImagePrompt(sequence.ids, [self._pictures[one.index] for one in sequence.images])
         return sequence.ids[:]
 
     @property
@@ -180,7 +180,7 @@ class Conversation:
 
     def _state(self) -> _Before:
         last = self.sequences[-1] if self.sequences else TokenSequence.starting(as_token_ids())
-        return _Before(len(self.sequences), len(last.ids), len(last.pictures), self._template)
+        return _Before(len(self.sequences), len(last.ids), len(last.images), self._template)
 
     def _withdraw(self) -> None:
         """Take the newest message out of the sequences, and keep it for later."""
@@ -188,12 +188,12 @@ class Conversation:
         before = self._before
         del self.sequences[before.sequences :]
         last = self.sequences[-1]
-        del last.ids[before.length :], last.logprobs[before.length :], last.pictures[before.pictures :]
+        del last.ids[before.length :], last.logprobs[before.length :], last.images[before.pictures :]
         self._template = before.template
 
     def _seen(self, info: Info) -> tuple[_Seen, ...]:
         """The pictures of an observation, read once."""
-        uris, reader = [one.uri for one in pictures_of(info)], self._template.pictures
+        uris, reader = [one.uri for one in images_of(info)], self._template.pictures
         if not uris:
             return ()
         if reader is None:
@@ -231,7 +231,7 @@ class Conversation:
                 sequence.add_prompt(ids[:place])
                 start, count = len(sequence.ids), reader.tokens(picture.grid)
                 sequence.add_prompt(as_token_ids([reader.placeholder]) * count)
-                sequence.pictures.append(PlacedPicture(start, start + count, picture.number, picture.grid))
+                sequence.images.append(PlacedImage(start, start + count, picture.number, picture.grid))
                 ids = ids[place + 1 :]
         sequence.add_prompt(ids)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from gem_core.episode import TokenIds
 from gem_core.errors import TemplateError
-from gem_core.picture import Picture
+from gem_core.picture import :PngImage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,25 +35,25 @@ class Patches(NamedTuple):
     """Frames, rows and columns of the patches; their product is the number of patches."""
 
 
-class PicturePrompt(_Array):
+class ImagePrompt(_Array):
     """Token ids of a prompt, with the pictures that stand where its placeholders are."""
 
     pictures: list[str]
     """Data URIs, in the order of their places."""
 
-    def __new__(cls, ids: TokenIds, pictures: list[str]) -> PicturePrompt:
+    def __new__(cls, ids: TokenIds, pictures: list[str]) -> ImagePrompt:
         made: Any = super()
         self = cast("PicturePrompt", made.__new__(cls, "i", ids))
         self.pictures = pictures
         return self
 
 
-def pictures_in(prompt: Any) -> Sequence[str]:
+def images_in(prompt: Any) -> Sequence[str]:
     """The pictures of a prompt as data URIs; none for a prompt of text."""
     return getattr(prompt, "pictures", ())
 
 
-class PictureReader:
+class ImageReader:
     """Reads pictures with the image processor of a model of the Qwen-VL kind.
 
     Such a model cuts a picture into patches and gives `merge_size` x `merge_size` of them one token. A chat template
@@ -94,7 +94,7 @@ class PictureReader:
             return known
         import numpy as np  # who shows no pictures needs no arrays here
 
-        made = self._processor(images=[Picture(uri).image()], return_tensors="np")
+        made = self._processor(images=[:PngImage(uri).image()], return_tensors="np")
         if "image_grid_thw" not in made:
             raise TemplateError(
                 f"{type(self._processor).__name__} gave {', '.join(made)}, but no image_grid_thw. Use the image "

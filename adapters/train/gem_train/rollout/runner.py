@@ -22,7 +22,7 @@ from gem_core.vector.tasks import EnvIds, is_whole_number
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout.match import builder_of
 from gem_train.rollout.metrics import episode_metrics
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.pictures import ImageReader
 from gem_train.rollout.policy import AsyncPolicy
 from gem_train.rollout.reporter import Reporter
 from gem_train.rollout.session import RolloutSession
@@ -280,7 +280,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
-        pictures: PictureReader | None = None,
+        pictures: ImageReader | None = None,
     ) -> None:
         self._settings = settings
         self._template = settings.template(tokenizer, pictures)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem_train.rollout.compaction import BY_POLICY, Rule, load_rule
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.pictures import ImageReader
 from gem_train.rollout.template import ChatTemplate, Tokenizer
 
 
@@ -61,7 +61,7 @@ class RolloutSettings:
         if self.max_context_tokens is None:
             raise ValueError(f"compaction={compaction!r} needs max_context_tokens, the limit that it keeps")
 
-    def template(self, tokenizer: Tokenizer, pictures: PictureReader | None = None) -> ChatTemplate:
+    def template(self, tokenizer: Tokenizer, pictures: ImageReader | None = None) -> ChatTemplate:
         """The chat template of these conversations.
 
         Args:

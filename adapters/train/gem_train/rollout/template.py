@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 from gem_core.picture import texts_around
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.pictures import ImageReader
 
 # No environment and no tool can know these words, and a template passes them on.
 _SECRET = secrets.token_hex(8)
@@ -79,7 +79,7 @@ class ChatTemplate:
         *,
         system_prompt: str | None = None,
         options: dict[str, Any] | None = None,
-        pictures: PictureReader | None = None,
+        pictures: ImageReader | None = None,
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise TemplateError(

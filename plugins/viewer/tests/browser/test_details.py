@@ -15,8 +15,8 @@ import pytest
 from made_up import Plan, damage_episode, episode, update_of, write_run
 from showing import exported, played, served
 
-from gem_core.episode import Run, ShownPicture
-from gem_core.picture import Picture
+from gem_core.episode import Run, ShownImage
+from gem_core.picture import :PngImage
 from gem_support.waiting import wait_until
 from gem_train.records import RunRecorder, open_records, read_episodes
 from gem_viewer.page import write_page
@@ -303,7 +303,7 @@ def test_pictures_stand_with_their_observations(open_page: Any, tmp_path: Path) 
     recorder.gem_rollout_start(run)
     chance = np.random.default_rng(0)
     one = episode("demo:A-v0", 0, 0, 0, run="run", plan=Plan(), chance=chance, solved=True, said=["left", "right"])
-    shown = [ShownPicture(turn, file) for turn, file in zip((0, 0, 2), files, strict=True)]
+    shown = [ShownImage(turn, file) for turn, file in zip((0, 0, 2), files, strict=True)]
     recorder.gem_episode_end(msgspec.structs.replace(one, pictures=shown))
     recorder.gem_rollout_end(run, None)
     recorder.close()
@@ -327,4 +327,4 @@ def _png(width: int, height: int) -> str:
 
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
     rows = chunk(b"IDAT", zlib.compress((b"\0" + b"\x80" * width) * height))
-    return Picture.of(b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")).uri
+    return :PngImage.of(b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")).uri
