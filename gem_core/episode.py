@@ -66,14 +66,14 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class PlacedImage(msgspec.Struct, frozen=True):
-    """Where a token sequence shows a picture."""
+    """Where a token sequence shows an image."""
 
     start: int
     """Position of the first of its ids."""
     end: int
     """One past the last of its ids."""
     index: int
-    """Of the picture in `Episode.pictures`."""
+    """Of the image in `Episode.images`."""
     grid: tuple[int, int, int]
     """Frames, rows and columns of its patches, as the model reads them."""
 
@@ -86,7 +86,7 @@ class TokenSequence(msgspec.Struct):
     logprobs: Logprobs
     """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
     images: list[PlacedImage] = []
-    """The pictures that its prompts show, in the order of their places."""
+    """The images that its prompts show, in the order of their places."""
 
     @classmethod
     def starting(cls, prompt: TokenIds) -> TokenSequence:
@@ -146,12 +146,12 @@ class Turn(msgspec.Struct):
 
 
 class ShownImage(msgspec.Struct, frozen=True):
-    """A picture of an observation."""
+    """An image of an observation."""
 
     turn: int
     """Index of the turn whose observation it belongs to; the number of turns for the final observation."""
     uri: str
-    """A PNG file as a data URI; see `gem_core.picture.Picture`."""
+    """A PNG file as a data URI; see `gem_core.picture.PngImage`."""
 
 
 class Episode(msgspec.Struct):
@@ -185,7 +185,7 @@ class Episode(msgspec.Struct):
     agent: str = ""
     """In a match, whose episode it is: every agent has its own conversation, turns and rewards."""
     images: list[ShownImage] = []
-    """The pictures of all observations, in order. The infos of turns have them no more."""
+    """The images of all observations, in order. The infos of turns have them no more."""
 
     @property
     def id(self) -> str:

@@ -152,9 +152,9 @@ def _show(env: Env, observation: str, info: Info) -> None:
     say(text, newline=not text.endswith("\n"))
     for line in described(images_of(info)):
         say(line, dim=True)
-    picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
-    if picture:  # lines that the text does not show already
-        say("\n".join(picture), dim=True)
+    drawing = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
+    if drawing:  # lines that the text does not show already
+        say("\n".join(drawing), dim=True)
 
 
 def _print_totals(outcomes: Sequence[PlayedEpisode]) -> None:

@@ -98,7 +98,7 @@ _REWARD = struct.Struct("<d")
 
 
 def digest(previous: int, observation: str, reward: float, images: Sequence[str] | None = None) -> int:
-    """A checksum over everything an episode has shown, pictures included, one turn at a time."""
+    """A checksum over everything an episode has shown, images included, one turn at a time."""
     for uri in images or ():
         previous = zlib.crc32(uri.encode(), previous)
     return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))

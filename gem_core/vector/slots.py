@@ -12,7 +12,7 @@ from gem_core.vector.calls import EnvCall, Replay, Reset, Transition, digest
 from gem_core.vector.tasks import Task, TaskPlan
 
 PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None, list[str] | None]"
-"""Action, observation, reward, the pictures of the observation, and what a partner answered."""
+"""Action, observation, reward, the images of the observation, and what a partner answered."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class SlotState:
     opening: str = ""
     """The first observation of this episode."""
     images: list[str] | None = None
-    """The pictures of the first observation."""
+    """The images of the first observation."""
     partner_replies: list[str] | None = None
     """What a partner answered before the first observation. The first turn that it plays has these, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])

@@ -212,7 +212,7 @@ class Rude(Env):
         return RUDE
 
     def render(self) -> str:
-        return "picture \x1b"
+        return "image \x1b"
 
     def close(self) -> None:
         Rude.closed = True
@@ -270,7 +270,7 @@ def test_play_ends_with_its_input(rude: str) -> None:
 def test_play_shows_text_literally(rude: str) -> None:
     result = run("play", rude, "--random")
     assert result.exit_code == 0
-    assert f"before {printable(RUDE)}after\npicture \\x1b\nturn 1> {printable(RUDE)}" in result.stdout
+    assert f"before {printable(RUDE)}after\nimage \\x1b\nturn 1> {printable(RUDE)}" in result.stdout
     assert "terminated and truncated after 1 turn, return 0.5, success unknown" in result.stdout
     assert not set("\x1b\x00\u202e") & set(result.stdout)
 

@@ -148,7 +148,7 @@ def test_derived_settings(model: Path):
         ({"env": ["test:Babble-v0", "test:Fragile-v0"], "max_concurrent": 4}, "--max_concurrent 4 with several --env"),
         ({"gpus": 3, "collocate": False}, "use --collocate"),
         ({"wrappers": ["nowhere:x"]}, "--wrappers: cannot load"),
-        ({"env": ["visual:Count-v0-easy"]}, "shows pictures, and Oat has no code for pictures. Train it with TRL"),
+        ({"env": ["visual:Count-v0-easy"]}, "shows images, and Oat has no code for images. Train it with TRL"),
         ({"vector_backend": "sync", "vector_workers": 2}, "has no effect with --vector_backend sync"),
     ],
 )

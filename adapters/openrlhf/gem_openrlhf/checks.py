@@ -125,15 +125,15 @@ def check(settings: OpenRLHFSettings, args: SimpleNamespace) -> OpenRLHFSettings
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
-    _check_pictures(settings, args)
+    _check_images(settings, args)
     return settings
 
 
-def _check_pictures(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
+def _check_images(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
     if not most:
         settings.check_images(
-            f"and {FLAG} is 0. Set it to the number of pictures that a prompt may show, and use a vision-language model"
+            f"and {FLAG} is 0. Set it to the number of images that a prompt may show, and use a vision-language model"
         )
         return
     written = f"{FLAG} {most}"
@@ -142,11 +142,11 @@ def _check_pictures(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
     if advantage_spec(settings.advantage).needs_values:
         raise SettingsError(
-            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures. Use an "
+            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no images. Use an "
             "estimator without values, such as --gem.advantage grpo"
         )
     if args.ds.packing_samples:
-        raise SettingsError(f"{written}: OpenRLHF cannot pack rows with pictures. Leave --ds.packing_samples out")
+        raise SettingsError(f"{written}: OpenRLHF cannot pack rows with images. Leave --ds.packing_samples out")
     ids.check(model)
 
 

@@ -157,12 +157,12 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
                 one.returns[torch.from_numpy(first) == 0] = torch.nan
 
 
-def row_experience(row: Row, pictures: ImageReader | None = None) -> Experience:
+def row_experience(row: Row, images: ImageReader | None = None) -> Experience:
     """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it.
 
     Args:
         row: the row.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
     """
     reward = torch.tensor([sum(turn.reward for turn in row.turns)], dtype=torch.float64)
     ids: Any = torch.tensor([row.ids.tolist()])
@@ -177,7 +177,7 @@ def row_experience(row: Row, pictures: ImageReader | None = None) -> Experience:
         prompts=[""],
         labels=[""],
         images=[None],
-        mm_train_inputs=[training_inputs(row, pictures)],
+        mm_train_inputs=[training_inputs(row, images)],
         rewards=reward,
         scores=reward,
         response_length=mask.sum(1),

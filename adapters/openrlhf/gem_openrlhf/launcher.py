@@ -145,7 +145,7 @@ def _prepare(
         batch=batch,
         count=settings.steps * batch,
         concurrent=settings.concurrent("train", math.ceil(batch * args.rollout.n_samples_per_prompt / engines)),
-        pictures=shown,
+        images=shown,
     )
     if args.eval.steps > 0:
         args.eval.dataset = str(folder / "eval.jsonl")
@@ -156,6 +156,6 @@ def _prepare(
             batch=settings.eval_episodes,
             count=settings.eval_episodes,
             concurrent=settings.concurrent("eval", math.ceil(at_once / engines)),
-            pictures=shown,
+            images=shown,
         )
     return args

@@ -1,7 +1,7 @@
-"""Pictures through OpenRLHF: to its engines, and into its samples.
+"""Images through OpenRLHF: to its engines, and into its samples.
 
-A row carries pictures, not patches, which are many times larger. The trainer cuts them as the engine did: the image
-processor of the model gives equal patches for equal pictures.
+A row carries images, not patches, which are many times larger. The trainer cuts them as the engine did: the image
+processor of the model gives equal patches for equal images.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 
 from gem_core.env import Env
 from gem_core.errors import SettingsError, TemplateError, described
-from gem_core.picture import :PngImage
-from gem_train import pictures
+from gem_core.picture import PngImage
+from gem_train import pictures as shared
 from gem_train.rollout import ImageReader
 from gem_train.rows import Row
 
@@ -24,14 +24,14 @@ FLAG = "--data.max_images_per_prompt"
 
 
 class ImageIds(msgspec.Struct, frozen=True):
-    """Token ids of a model that reads pictures."""
+    """Token ids of a model that reads images."""
 
     placeholder: int
-    """Stands for a picture in a prompt."""
+    """Stands for an image in a prompt."""
     reserved: tuple[int, ...]
-    """Ids that the policy must not say: the placeholder, and those around pictures and of videos."""
+    """Ids that the policy must not say: the placeholder, and those around images and of videos."""
     most: int = 0
-    """Number of pictures that a prompt may show; 0 where the model is trained on text alone."""
+    """Number of images that a prompt may show; 0 where the model is trained on text alone."""
 
     @classmethod
     def of(cls, model: str, most: int = 0) -> ImageIds | None:
@@ -39,7 +39,7 @@ class ImageIds(msgspec.Struct, frozen=True):
 
         Args:
             model: its path.
-            most: number of pictures that a prompt may show.
+            most: number of images that a prompt may show.
 
         Raises:
             SettingsError: the model's configuration cannot be loaded.
@@ -53,7 +53,7 @@ class ImageIds(msgspec.Struct, frozen=True):
                 f"--actor.model_name_or_path {model}: the model's configuration cannot be read: {described(error)}. "
                 "Give the path of a model's folder, or a name on the Hugging Face Hub that can be reached from here"
             ) from error
-        found = pictures.image_ids(config)
+        found = shared.image_ids(config)
         if found is None:
             return None
         placeholder, others = found
@@ -65,7 +65,7 @@ class ImageIds(msgspec.Struct, frozen=True):
         return cls.of(args.actor.model_name_or_path, args.data.max_images_per_prompt)
 
     def reader(self, processor: Any) -> ImageReader | None:
-        """What reads pictures for the model; `None` where prompts show none.
+        """What reads images for the model; `None` where prompts show none.
 
         Args:
             processor: of the model, instead of OpenRLHF's tokenizer.
@@ -80,15 +80,15 @@ class ImageIds(msgspec.Struct, frozen=True):
         return ImageReader(processor.image_processor, self.placeholder, self.reserved)
 
     def limit(self, history: int | None) -> Callable[[Env], Env]:
-        """Wraps an environment, so that no prompt has more pictures than vLLM takes: it would end the run.
+        """Wraps an environment, so that no prompt has more images than vLLM takes: it would end the run.
 
         Args:
             history: number of observations that a prompt shows; `None` for all.
         """
-        return functools.partial(pictures.ImageLimit, most=self.most, history=history, raised=FLAG)
+        return functools.partial(shared.ImageLimit, most=self.most, history=history, raised=FLAG)
 
     def check(self, model: str) -> None:
-        """Read a picture as the workers will.
+        """Read an image as the workers will.
 
         Args:
             model: its path.
@@ -102,7 +102,7 @@ class ImageIds(msgspec.Struct, frozen=True):
         try:
             reader = self.reader(AutoProcessor.from_pretrained(model, trust_remote_code=True))
             if reader is not None:
-                reader.read(:PngImage.of(Image.new("RGB", (56, 56))).uri)
+                reader.read(PngImage.of(Image.new("RGB", (56, 56))).uri)
         except Exception as error:  # the code of a model may raise anything
             raise SettingsError(
                 f"{FLAG} {self.most}: the image processor of {model} cannot be used: {described(error)}. Use a model "
@@ -116,13 +116,13 @@ def plain_tokenizer(processor: Any) -> Any:
 
 
 def media(uris: Iterable[str]) -> dict[str, Any]:
-    """The pictures of a prompt as an argument of OpenRLHF's engines; none for a prompt of text."""
-    images = pictures.pil_images(uris)
+    """The images of a prompt as an argument of OpenRLHF's engines; none for a prompt of text."""
+    images = shared.pil_images(uris)
     return {"multi_modal_data": {"image": images}} if images else {}
 
 
 def training_inputs(row: Row, reader: ImageReader | None) -> dict[str, Any] | None:
-    """The patches of a row as OpenRLHF gives them to the model; `None` for a row without pictures."""
+    """The patches of a row as OpenRLHF gives them to the model; `None` for a row without images."""
     if reader is None or not row.images:
         return None
     import torch  # as above

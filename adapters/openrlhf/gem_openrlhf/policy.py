@@ -19,7 +19,7 @@ class EnginePolicy:
         engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
         version: returns the version of the engine's weights.
-        never: token ids that are never sampled, such as one that stands for a picture.
+        never: token ids that are never sampled, such as one that stands for an image.
     """
 
     def __init__(self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()) -> None:

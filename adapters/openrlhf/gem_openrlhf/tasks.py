@@ -27,7 +27,7 @@ class TaskLabel(msgspec.Struct, frozen=True):
     max_concurrent: int
     """Number of episodes that one engine plays at a time."""
     settings: OpenRLHFSettings
-    pictures: ImageIds | None = None
+    images: ImageIds | None = None
     """Of the model; `None` for one that reads text only."""
 
     @classmethod
@@ -54,7 +54,7 @@ def write_tasks(
     batch: int,
     count: int,
     concurrent: int,
-    pictures: ImageIds | None = None,
+    images: ImageIds | None = None,
 ) -> None:
     """Write tasks in the order of play: batch by batch, in random order within each.
 
@@ -65,13 +65,13 @@ def write_tasks(
         batch: number of tasks per batch; environments share a batch by their weights.
         count: number of tasks.
         concurrent: number of episodes that one engine plays at a time.
-        pictures: ids of the model; `None` for one that reads text only.
+        images: ids of the model; `None` for one that reads text only.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for task in _tasks(settings, split, batch, count):
             name = f"{task.env_id} {split} {task.task_id}"
-            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, pictures)).decode()
+            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, images)).decode()
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 
 

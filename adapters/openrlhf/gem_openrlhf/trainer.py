@@ -59,7 +59,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._announced = False
         self._version = 0
         shown = ImageIds.of_run(self.args)
-        self._pictures = shown.reader(self.tokenizer) if shown else None
+        self._images = shown.reader(self.tokenizer) if shown else None
 
     def init_checkpoint_states(self) -> dict[str, Any]:
         """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
@@ -84,7 +84,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if rows:
             self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
             self._version = global_step + 1
-            status, _ = super().train_step([row_experience(row, self._pictures) for row in rows], global_step)
+            status, _ = super().train_step([row_experience(row, self._images) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
         status.update(result_metrics(results, global_step))
         self._announce(status)

@@ -90,10 +90,10 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
 
 
 def written(
-    folder: Path, settings: OpenRLHFSettings, split: Split, count: int, batch: int, pictures: ImageIds | None = None
+    folder: Path, settings: OpenRLHFSettings, split: Split, count: int, batch: int, images: ImageIds | None = None
 ) -> list[str]:
     path = folder / f"{split}.jsonl"
-    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, pictures=pictures)
+    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, images=images)
     return [json.loads(line)["label"] for line in path.open("rb")]
 
 

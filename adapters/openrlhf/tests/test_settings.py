@@ -121,7 +121,7 @@ def test_accepted(checked):
         (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
         (["--reward.model_name_or_path", "x"], "environments give the rewards"),
         (["--reward.normalize_enable"], "no reward model"),
-        (["--gem.env", "visual:Count-v0-easy"], "shows pictures, and --data.max_images_per_prompt is 0"),
+        (["--gem.env", "visual:Count-v0-easy"], "shows images, and --data.max_images_per_prompt is 0"),
     ],
 )
 def test_refused(checked, flags, says):

@@ -27,7 +27,7 @@ def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNames
     made.actor_model_group = made.reference_model_group = object()
     made.critic_model_group = None
     made._report, made._announced = RunReport(2, "test", live=False, folder=tmp_path), False
-    made.wandb_logger = made.tensorboard_logger = made._pictures = None
+    made.wandb_logger = made.tensorboard_logger = made._images = None
     return made
 
 

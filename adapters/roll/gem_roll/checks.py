@@ -139,7 +139,7 @@ def check(config: Mapping[str, Any]) -> ROLLSettings:
     _check_loss(settings, config)
     tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)
     settings.check_environments(tasks, f"rollout_batch_size={config['rollout_batch_size']}")
-    settings.check_images("and this adapter passes no pictures to ROLL's router and workers. Train it with TRL")
+    settings.check_images("and this adapter passes no images to ROLL's router and workers. Train it with TRL")
     return settings
 
 

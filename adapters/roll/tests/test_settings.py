@@ -124,7 +124,7 @@ def test_the_examples_pass(given: Any):
         ("gem.gamma", 0.9, "gem.gamma cannot be set here. Use step_reward_gamma"),
         ("gem.env", None, "gem-core list"),
         ("gem.history", 2, "gem.row=turn"),
-        ("gem.env", "visual:Count-v0-easy", "shows pictures, and this adapter passes no pictures to ROLL"),
+        ("gem.env", "visual:Count-v0-easy", "shows images, and this adapter passes no images to ROLL"),
         ("gem.modules", ["no_such_module"], "gem.modules"),
     ],
 )

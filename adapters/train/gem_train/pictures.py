@@ -1,4 +1,4 @@
-"""What reads the pictures of environments for the model of a training, and a limit on them."""
+"""What reads the images of environments for the model of a training, and a limit on them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import EnvError
-from gem_core.picture import IMAGES, :PngImage
+from gem_core.picture import IMAGES, PngImage
 from gem_train.rollout import ImageReader
 
 PLACEHOLDER = "image_token_id"
-"""Where a model's configuration has the id that stands for a picture."""
+"""Where a model's configuration has the id that stands for an image."""
 MIN_LOGIT_BIAS = -100.0
 """Of a logit; vLLM allows no less. An id with it is all but never sampled."""
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
 def image_ids(config: Any) -> tuple[int, frozenset[int]] | None:
-    """The id that stands for a picture, and the further ids that a model must not say; `None` for a model of text.
+    """The id that stands for an image, and the further ids that a model must not say; `None` for a model of text.
 
     Args:
         config: of the model, a configuration of transformers.
@@ -33,7 +33,7 @@ def image_ids(config: Any) -> tuple[int, frozenset[int]] | None:
 
 
 def reader_of(config: Any, image_processor: Any) -> ImageReader | None:
-    """What reads pictures for a model; `None` without an image processor, and for a model that reads text only.
+    """What reads images for a model; `None` without an image processor, and for a model that reads text only.
 
     Args:
         config: of the model, a configuration of transformers.
@@ -53,16 +53,16 @@ def image_processor_of(processor: Any) -> Any:
 
 
 def pil_images(uris: Iterable[str]) -> list[Any]:
-    """Pictures as PIL images, as engines and image processors take them."""
-    return [:PngImage(uri).image() for uri in uris]
+    """Images as PIL images, as engines and image processors take them."""
+    return [PngImage(uri).as_pil() for uri in uris]
 
 
 class ImageLimit(Wrapper):
-    """Fails an episode that shows more pictures in a prompt than the engine takes, so that the failure policy decides.
+    """Fails an episode that shows more images in a prompt than the engine takes, so that the failure policy decides.
 
     Args:
         env: the environment to wrap.
-        most: number of pictures that a prompt may show.
+        most: number of images that a prompt may show.
         history: number of observations that a prompt shows; `None` for all of the episode. Where a summary replaces
             observations, theirs still count.
         raised: how the number is raised, such as a flag; for the error.
@@ -80,7 +80,7 @@ class ImageLimit(Wrapper):
         """Start an episode.
 
         Raises:
-            EnvError: the first observation shows too many pictures.
+            EnvError: the first observation shows too many images.
         """
         self._shown.clear()
         observation, info = self.env.reset(seed=seed, **options)
@@ -88,10 +88,10 @@ class ImageLimit(Wrapper):
         return observation, info
 
     def step(self, action: str) -> StepResult:
-        """Play one turn. The observation after the last one is in no prompt, and may show any number of pictures.
+        """Play one turn. The observation after the last one is in no prompt, and may show any number of images.
 
         Raises:
-            EnvError: the next prompt would show too many pictures.
+            EnvError: the next prompt would show too many images.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not (terminated or truncated):
@@ -104,7 +104,7 @@ class ImageLimit(Wrapper):
         if sum(shown) > self.most:
             within = "the episode" if self._history is None else f"the last {len(shown)} observations"
             raise EnvError(
-                f"a prompt with {within} would show {sum(shown)} pictures, and {self._raised} allows {self.most}. "
+                f"a prompt with {within} would show {sum(shown)} images, and {self._raised} allows {self.most}. "
                 "Raise it, show fewer observations (`history`), or end episodes earlier"
             )
 

@@ -31,7 +31,7 @@ class TurnSpan(NamedTuple):
 
 
 class RowImage(NamedTuple):
-    """A picture, and the positions of its ids in a row: from `start` up to but not including `end`."""
+    """An image, and the positions of its ids in a row: from `start` up to but not including `end`."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True):
     turns: list[TurnSpan]
     """The turns, in the order of their positions."""
     images: list[RowImage] = []
-    """The pictures that the ids show, in the order of their places."""
+    """The images that the ids show, in the order of their places."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -124,9 +124,9 @@ def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
     return parts
 
 
-def state_of(observation: str, pictures: Sequence[str] = ()) -> int:
-    """A 64-bit number for an observation. Equal texts with equal pictures have equal numbers, on any machine."""
-    digest = hashlib.blake2b("\0".join([observation, *pictures]).encode("utf-8", "surrogatepass"), digest_size=8)
+def state_of(observation: str, images: Sequence[str] = ()) -> int:
+    """A 64-bit number for an observation. Equal texts with equal images have equal numbers, on any machine."""
+    digest = hashlib.blake2b("\0".join([observation, *images]).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
@@ -147,12 +147,12 @@ def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:
     known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
     # In a row of one turn, the responses before it are part of the prompt.
     logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
-    pictures = [
+    images = [
         RowImage(one.start, one.end, episode.images[one.index].uri, one.grid)
         for one in sequence.images
         if one.end <= end
     ]
-    return Row(sequence.ids[:end], start, logprobs, turns, pictures)
+    return Row(sequence.ids[:end], start, logprobs, turns, images)
 
 
 def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:

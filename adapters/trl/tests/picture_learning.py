@@ -21,7 +21,7 @@ ENV = "visual:Count-v0-easy"
 @pytest.mark.parametrize("seed", [0, 1, 3])  # after its start, seed 2 is right in 0.71 already
 def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     torch.set_num_threads(1)
-    tokenizer = tiny_tokenizer([ENV], episodes=50, pictures=True)
+    tokenizer = tiny_tokenizer([ENV], episodes=50, images=True)
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
     reader = ImageReader(processor, model.config.image_token_id)
     # A start that is right by chance alone (0.25) is too little: after 30 steps seed 0 is right in 0.20.

@@ -35,7 +35,7 @@ FIXED = {
     "data.gen_batch_size": (None, "a batch is played as a whole"),
     "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),
     "data.val_max_samples": (-1, "see gem.eval_episodes"),
-    "data.mm_processor_kwargs": ({}, "pictures have as many ids as the image processor's own configuration says"),
+    "data.mm_processor_kwargs": ({}, "images have as many ids as the image processor's own configuration says"),
     "data.filter_overlong_prompts": (False, "episodes that exceed the context end truncated"),
     "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
     "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),

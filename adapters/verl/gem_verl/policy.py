@@ -34,7 +34,7 @@ class ServerPolicy:
         ends: token ids that end a turn.
         episode: name of the episode.
         seed: seed for engines that take a seed per request; `None` for no seed.
-        never: token ids that are never sampled, such as one that stands for a picture.
+        never: token ids that are never sampled, such as one that stands for an image.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from verl.workers import engine_workers
 from verl.workers.engine import base
 
 AXES = 4
-"""Of verl's positions: the place in the text, and three axes of a picture."""
+"""Of verl's positions: the place in the text, and three axes of an image."""
 
 
 def make_position_ids_ragged(data: TensorDict) -> None:

@@ -23,7 +23,7 @@ RUNNERS = SharedRunners()
 
 
 async def shared_runner(
-    config: DictConfig, split: Split, tokenizer: Any, pictures: ImageReader | None = None
+    config: DictConfig, split: Split, tokenizer: Any, images: ImageReader | None = None
 ) -> EpisodeRunner:
     """The runner of this process for training or for validation.
 
@@ -31,7 +31,7 @@ async def shared_runner(
         config: verl's whole configuration.
         split: `train` or `eval`.
         tokenizer: the tokenizer of the policy.
-        pictures: reads pictures for the policy; `None` for a model that reads text only.
+        images: reads images for the policy; `None` for a model that reads text only.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
@@ -39,10 +39,10 @@ async def shared_runner(
     """
     if not RUNNERS:
         manager.configure(cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True)))
-    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
+    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, images))
 
 
-def build(config: DictConfig, split: Split, tokenizer: Any, pictures: ImageReader | None = None) -> EpisodeRunner:
+def build(config: DictConfig, split: Split, tokenizer: Any, images: ImageReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
     settings = VerlSettings.of(config.gem)
     return build_runner(
@@ -51,7 +51,7 @@ def build(config: DictConfig, split: Split, tokenizer: Any, pictures: ImageReade
         tokenizer,
         settings.rollout(settings.max_response_tokens, _context_limit(config)),
         settings.concurrent(split, _share_of_batch(config, settings, split)),
-        pictures,
+        images,
     )
 
 

@@ -136,8 +136,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 slots"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
-        (["gem.env=visual:Count-v0-easy", GAE], "shows pictures, and algorithm.adv_estimator=gae needs a critic"),
-        (["gem.eval_env=visual:Count-v0-easy", GAE], "visual:Count-v0-easy shows pictures"),
+        (["gem.env=visual:Count-v0-easy", GAE], "shows images, and algorithm.adv_estimator=gae needs a critic"),
+        (["gem.eval_env=visual:Count-v0-easy", GAE], "visual:Count-v0-easy shows images"),
         (["+data.mm_processor_kwargs.max_pixels=784"], "data.mm_processor_kwargs"),
         ([TWO, "gem.env_weights=[inf,1]"], "above 0"),
         # wrappers and modules

@@ -62,7 +62,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an assistant."""
     call_id: str | None = None
     """Of a tool: which call it answers."""
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     """That it shows, as data URIs."""
 
 
@@ -185,7 +185,7 @@ class MessageBuilder(BaseEpisodeBuilder):
         call = self._unplayed.current
         role: Literal["tool", "user"] = "tool" if call is not None or info.get("use_tool") else "user"
         shown = tuple(one.uri for one in images_of(info))
-        message = Message(role, text, call_id=None if call is None else call.id, pictures=shown)
+        message = Message(role, text, call_id=None if call is None else call.id, images=shown)
         if self._exchanges and self._exchanges[-1].reply is None:  # another answer to the same reply
             self._exchanges[-1].observations.append(message)
         else:

@@ -111,7 +111,7 @@ class EnvSession:
 
 
 def _shown(result: Any) -> Any:
-    """What a reset or a step returned, with its pictures as data URIs, as vectors make them."""
+    """What a reset or a step returned, with its images as data URIs, as vectors make them."""
     if isinstance(result, tuple) and isinstance(info := cast("Any", result)[-1], dict) and IMAGES in info:
         return (*cast("Any", result)[:-1], {**info, IMAGES: as_uris(info[IMAGES])})
     return cast("Any", result)

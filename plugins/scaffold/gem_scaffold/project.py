@@ -138,8 +138,8 @@ def _template(name: str) -> str:
 def _check_name(name: str) -> None:
     if len(name) > _MAX_LENGTH or not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise GemError(
-            f"{name!r} cannot be the name of a plugin. Give at most {_MAX_LENGTH} lower-case letters, digits and single "
-            "hyphens, starting with a letter, for example word-maze"
+            f"{name!r} cannot be the name of a plugin. Give at most {_MAX_LENGTH} lower-case letters, digits and "
+            "single hyphens, starting with a letter, for example word-maze"
         )
 
 

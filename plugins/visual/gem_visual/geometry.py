@@ -21,7 +21,7 @@ class Geometry(Question):
     rectangle whose corners are on the lines of squared paper, in squares; it is always a whole number.
 
     Args:
-        side: of the picture in pixels.
+        side: of the image in pixels.
         task: the question.
 
     Raises:

@@ -47,7 +47,7 @@ def test_the_solution_gets_everything_and_another_answer_nothing(env_id: str) ->
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_a_seed_draws_the_same_picture_and_another_seed_another(env_id: str) -> None:
+def test_a_seed_draws_the_same_image_and_another_seed_another(env_id: str) -> None:
     env, twin = gem_core.make(env_id), gem_core.make(env_id)
     shown = [images_of(env.reset(seed=seed)[1])[0] for seed in range(12)]
     assert shown == [images_of(twin.reset(seed=seed)[1])[0] for seed in range(12)]
@@ -63,12 +63,12 @@ def test_the_last_box_counts() -> None:
     assert env.step(rf"{env.solution()} or rather \boxed{{99}}")[1] == 0
 
 
-def test_the_answer_is_in_the_picture() -> None:
+def test_the_answer_is_in_the_image() -> None:
     """Circles on a white ground, counted as connected spots."""
     env: Any = gem_core.make("visual:Count-v0-easy")
     for seed in range(15):
         _, info = env.reset(seed=seed)
-        image = images_of(info)[0].image()
+        image = images_of(info)[0].as_pil()
         dark = {(x, y) for x in range(56) for y in range(56) if image.getpixel((x, y)) != (255, 255, 255)}
         assert _spots(dark) == int(env.answer)
 
@@ -77,7 +77,7 @@ def test_bars_are_as_high_as_said() -> None:
     env: Any = gem_core.make("visual:BarChart-v0-easy")
     for seed in range(15):
         observation, info = env.reset(seed=seed)
-        image = images_of(info)[0].image()
+        image = images_of(info)[0].as_pil()
         color = ImageColor.getrgb(COLORS[observation.split(" bar?")[0].split()[-1]])
         heights = [sum(image.getpixel((x, y)) == color for y in range(56)) for x in range(56)]
         assert round((max(heights) - 1) / 10) == int(env.answer)

@@ -113,8 +113,8 @@ class Server:
         await self._admitting.wait()
         params = dict(sampling_params)
         with_log_probs = params.pop("logprobs", False)
-        pictures = await self._batcher.run(self._read, image_data) if image_data else {}
-        request = self._request(list(prompt_ids), params, request_id, pictures)
+        images = await self._batcher.run(self._read, image_data) if image_data else {}
+        request = self._request(list(prompt_ids), params, request_id, images)
         response, global_steps = await self._batcher.ask(request)
         return TokenOutput(
             token_ids=response.token_ids,
@@ -125,7 +125,7 @@ class Server:
         )
 
     def _request(
-        self, prompt: list[int], params: dict[str, Any], request_id: str, pictures: dict[str, torch.Tensor]
+        self, prompt: list[int], params: dict[str, Any], request_id: str, images: dict[str, torch.Tensor]
     ) -> Request:
         room = self._context - len(prompt)
         if room < 1:
@@ -146,10 +146,10 @@ class Server:
         if seed is None:
             # The prompt is part of the seed because with full_determinism all turns of an episode share a request id.
             seed = seed_from(config.seed, request_id, self._global_steps, prompt)
-        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), pictures)
+        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), images)
 
     def _read(self, images: list[Any]) -> dict[str, torch.Tensor]:
-        """Cut pictures into patches, as vLLM does with the same processor."""
+        """Cut images into patches, as vLLM does with the same processor."""
         made = self._processor.image_processor(images=images, return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
 

@@ -119,7 +119,7 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
         "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
     }
     if any(sequence.images for sequence in kept.sequences):
-        columns["pictures"] = [sequence.images for sequence in kept.sequences]
+        columns["images"] = [sequence.images for sequence in kept.sequences]
     return msgspec.msgpack.encode(columns)
 
 
@@ -135,8 +135,8 @@ def unpacked_episode(packed: bytes) -> Episode:
         return episode
     ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
-    for sequence, pictures in zip(episode.sequences, columns.pictures, strict=False):
-        sequence.images = pictures
+    for sequence, images in zip(episode.sequences, columns.images, strict=False):
+        sequence.images = images
     logprobs, place = unpacked_numbers(columns.logprobs), 0
     for turn in episode.turns:
         after = place + turn.end - turn.start
@@ -194,7 +194,7 @@ class _EpisodeColumns(msgspec.Struct):
     lengths: list[int]
     ids: bytes
     logprobs: bytes
-    pictures: list[list[PlacedImage]] = []
+    images: list[list[PlacedImage]] = []
 
 
 class _TokenColumn(msgspec.Struct):
@@ -213,7 +213,7 @@ class _TrainingColumns(msgspec.Struct):
 def _without_contents(episode: Episode) -> Episode:
     nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
     turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
-    return msgspec.structs.replace(episode, turns=turns, sequences=[], pictures=[], final_observation="")
+    return msgspec.structs.replace(episode, turns=turns, sequences=[], images=[], final_observation="")
 
 
 def _flags(info: dict[str, Any]) -> dict[str, Any]:

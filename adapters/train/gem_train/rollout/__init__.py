@@ -12,7 +12,7 @@ from gem_train.rollout.conversation import Conversation
 from gem_train.rollout.group_filter import GroupFilter, GroupMetric
 from gem_train.rollout.metrics import batch_metrics, episode_metrics
 from gem_train.rollout.pace import RoundBudget
-from gem_train.rollout.pictures import Patches, ImagePrompt, ImageReader, images_in
+from gem_train.rollout.pictures import ImagePrompt, ImageReader, Patches, images_in
 from gem_train.rollout.policy import AsyncPolicy, Policy
 from gem_train.rollout.recorder import Recorder, recording
 from gem_train.rollout.reporter import Reporter
@@ -35,9 +35,9 @@ __all__ = [
     "EpisodeSummary",
     "GroupFilter",
     "GroupMetric",
-    "Patches",
     "ImagePrompt",
     "ImageReader",
+    "Patches",
     "Policy",
     "Recorder",
     "Reporter",

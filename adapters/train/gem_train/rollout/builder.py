@@ -79,7 +79,7 @@ class BaseEpisodeBuilder(ABC):
         )
         self.close_turn(transition.reward, info)
         if transition.done:
-            self._keep_pictures(info)
+            self._keep_images(info)
             self.end(stop_reason(transition, info), observation, info)
         else:
             self.observe(observation, info)
@@ -104,7 +104,7 @@ class BaseEpisodeBuilder(ABC):
     def _begin(self, observation: str, info: Info) -> None:
         self.episode.data_index = info.get("data_index", self.episode.data_index)
         if "error" in info:
-            self._keep_pictures(info)
+            self._keep_images(info)
             self._message = self._observe(observation, info)
             self.end(StopReason.ENV_ERROR, observation, info)
         else:
@@ -113,11 +113,11 @@ class BaseEpisodeBuilder(ABC):
     def observe(self, observation: str, info: Info) -> None:
         """Show the next observation to the policy; `over` tells whether the context had no room for it."""
         self._message = self._observe(observation, info)
-        self._keep_pictures(info)
+        self._keep_images(info)
         if self._is_full():
             self.end(StopReason.CONTEXT_FULL, observation, info)
 
-    def _keep_pictures(self, info: Info) -> None:
+    def _keep_images(self, info: Info) -> None:
         self.episode.images += [ShownImage(self._shown_in, one.uri) for one in images_of(info)]
 
     @property
@@ -149,7 +149,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         super().__init__(episode)
         self._settings = settings
         asks = settings.compaction == BY_POLICY
-        self._request = len(template.glue(REQUEST)) + settings.max_response_tokens if asks else 0
+        self._request = len(template.bridge_tokens(REQUEST)) + settings.max_response_tokens if asks else 0
         self._conversation = Conversation(template, settings.history)
         self._rule = settings.summary_rule
         self._withheld: tuple[str, str, Info] | None = None

@@ -59,7 +59,7 @@ class BatchCollector:
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
             the training that it is a part of does.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError: the vector has another autoreset mode, `min_batch` is below 1, or there is a filter and no groups.
@@ -78,7 +78,7 @@ class BatchCollector:
         group_filter: GroupFilter | None = None,
         label: str = "",
         track: Sequence[str] | None = (),
-        pictures: ImageReader | None = None,
+        images: ImageReader | None = None,
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
@@ -95,7 +95,7 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._group_filter = group_filter
-        self._template = settings.template(tokenizer, pictures)
+        self._template = settings.template(tokenizer, images)
         manager.require(*(track or ()))
         self._session = RolloutSession(vec.env_ids, dataclasses.asdict(settings), label)
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)

@@ -256,7 +256,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             for `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError, NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as
@@ -280,10 +280,10 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
-        pictures: ImageReader | None = None,
+        images: ImageReader | None = None,
     ) -> None:
         self._settings = settings
-        self._template = settings.template(tokenizer, pictures)
+        self._template = settings.template(tokenizer, images)
         super().__init__(
             env_ids,
             dataclasses.asdict(settings),
