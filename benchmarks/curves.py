@@ -1,4 +1,4 @@
-"""The same learning in every framework: one configuration, several seeds, all curves in one picture.
+"""The same learning in every framework: one configuration, several seeds, all curves in one image.
 
     python benchmarks/curves.py --python trl=PYTHON --python verl=PYTHON --python openrlhf=PYTHON --python oat=PYTHON \\
         --python roll=PYTHON [--seeds 0 1 2]

@@ -43,12 +43,12 @@ def measure(quick: bool) -> list[Line]:
 @contextlib.contextmanager
 def _ours(server: Any) -> Iterator[Add]:
     from gem_core.tools import Toolbox, ToolSession
-    from gem_core.tools.calls import Call
+    from gem_core.tools.calls import ParsedCall
     from gem_mcp.tool import MCPTool
 
     session = ToolSession(Toolbox([MCPTool({"adder": server})]))
     session.begin()
-    yield lambda number: session.call(Call("add", 0, {"a": number, "b": 1})).text
+    yield lambda number: session.call(ParsedCall("add", 0, {"a": number, "b": 1})).text
     session.close()
 
 

@@ -30,7 +30,7 @@ SEED = 0
 TURNS = 3
 PACKAGED = "package:"
 """What the name of a data set in this distribution begins with."""
-LONGEST = 1500
+MAX_LENGTH = 1500
 """Characters of one observation; a longer one is cut in the transcript."""
 SHOWN_IDS = 40
 """Ids of one class; of more, only the names are listed."""
@@ -145,7 +145,7 @@ def turns(env: Env) -> Iterator[str]:
 
 def cut(text: str) -> str:
     """A text that is not too long to read, without white space at line ends."""
-    short = text if len(text) <= LONGEST else f"{text[:LONGEST]} [...]"
+    short = text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]} [...]"
     return "\n".join(line.rstrip() for line in short.rstrip().split("\n"))
 
 

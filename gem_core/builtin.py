@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
-from gem_core.specs import AdvantageSpec, Boundary
+from gem_core.specs import AdvantageSpec, Isolation
 
 
 @hookimpl
@@ -25,17 +25,17 @@ def gem_advantages() -> Iterable[AdvantageSpec]:
 
 
 @hookimpl
-def gem_doctor(boundaries: list[Boundary]) -> None:
-    """The boundaries of the core itself."""
+def gem_doctor(isolations: list[Isolation]) -> None:
+    """The isolation of the core itself."""
     linux = hasattr(os, "pidfd_open")
-    boundaries += [
-        Boundary(
+    isolations += [
+        Isolation(
             "environments",
             False,
             'Environments run with the rights of your user. With the backends "process" and "ray", one that crashes, '
             "hangs or runs out of memory costs only its own episodes",
         ),
-        Boundary(
+        Isolation(
             "processes that a run leaves behind",
             linux,
             "A small process ends them within 15 seconds of the run, even after SIGKILL" if linux else "Needs Linux",

@@ -1,7 +1,7 @@
 """The environment contract, whole, in one file.
 
 An environment speaks text: it shows an observation, takes an action, and returns the next observation and a reward. It
-may show pictures, too.
+may show images, too.
 Authors derive from `Env`; a `Wrapper` changes an environment from outside. The rest of the project reads only the keys
 below from `info`.
 
@@ -11,9 +11,9 @@ below from `info`.
 | `invalid_action` | bool | the action could not be parsed or was not allowed; absent means valid |
 | `prefix`, `suffix` | str | text shown before / after the history when a prompt is built, never stored in it |
 | `parsed_action` | str | the part of the action that counted; replaces the raw action in histories |
-| `images` | list | pictures that the observation shows, see `gem_core.picture`; vectors make data URIs of them |
+| `images` | list | images that the observation shows, see `gem_core.image`; vectors make data URIs of them |
 | `use_tool` | bool | the observation is a tool's answer (chat role `tool`) |
-| `heard` | list of str | what a partner answered since the step before, see `gem_core.partner` |
+| `partner_replies` | list of str | what a partner answered since the step before, see `gem_core.partner` |
 | `tools` | list of dict | after a reset: functions for native calls, as JSON schemas for the chat template |
 | `error` | str | set by the engine: the environment failed and its episode was cut off |
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |

@@ -65,15 +65,15 @@ class Completion(msgspec.Struct, frozen=True):
     between; `None` if the engine does not say. A version is the number of weight updates before it."""
 
 
-class PlacedPicture(msgspec.Struct, frozen=True):
-    """Where a token sequence shows a picture."""
+class PlacedImage(msgspec.Struct, frozen=True):
+    """Where a token sequence shows an image."""
 
     start: int
     """Position of the first of its ids."""
     end: int
     """One past the last of its ids."""
     index: int
-    """Of the picture in `Episode.pictures`."""
+    """Of the image in `Episode.images`."""
     grid: tuple[int, int, int]
     """Frames, rows and columns of its patches, as the model reads them."""
 
@@ -85,8 +85,8 @@ class TokenSequence(msgspec.Struct):
     """The first prompt, then responses and the text between them. A prompt without a response may be last."""
     logprobs: Logprobs
     """One for each id: 0 for ids that were not sampled, NaN where the engine gave none."""
-    pictures: list[PlacedPicture] = []
-    """The pictures that its prompts show, in the order of their places."""
+    images: list[PlacedImage] = []
+    """The images that its prompts show, in the order of their places."""
 
     @classmethod
     def starting(cls, prompt: TokenIds) -> TokenSequence:
@@ -145,13 +145,13 @@ class Turn(msgspec.Struct):
         return bool(self.info.get("use_tool"))
 
 
-class ShownPicture(msgspec.Struct, frozen=True):
-    """A picture of an observation."""
+class ShownImage(msgspec.Struct, frozen=True):
+    """An image of an observation."""
 
     turn: int
     """Index of the turn whose observation it belongs to; the number of turns for the final observation."""
     uri: str
-    """A PNG file as a data URI; see `gem_core.picture.Picture`."""
+    """A PNG file as a data URI; see `gem_core.image.PngImage`."""
 
 
 class Episode(msgspec.Struct):
@@ -184,8 +184,8 @@ class Episode(msgspec.Struct):
     """`Run.id` of its rollout, which tells apart the episodes of several runs or ranks in one file."""
     agent: str = ""
     """In a match, whose episode it is: every agent has its own conversation, turns and rewards."""
-    pictures: list[ShownPicture] = []
-    """The pictures of all observations, in order. The infos of turns have them no more."""
+    images: list[ShownImage] = []
+    """The images of all observations, in order. The infos of turns have them no more."""
 
     @property
     def id(self) -> str:

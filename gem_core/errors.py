@@ -118,14 +118,32 @@ class EnvFailure(EnvError):
         seed: of the episode; `None` where several episodes are meant.
         kind: how it failed, for programs.
         cause: what happened, for people; for an exception its type and text.
+        slot, episode: in a vector, the slot, and the number of the episode in it.
+        task_id: in a vector, the number of the task in the run.
+        attempt: in a vector, failures of this episode so far, this one included.
     """
 
-    def __init__(self, env_id: str, seed: int | None, kind: FailureKind, cause: str) -> None:
-        super().__init__(env_id, seed, kind, cause)  # all arguments, or the error could not be pickled
+    def __init__(
+        self,
+        env_id: str,
+        seed: int | None,
+        kind: FailureKind,
+        cause: str,
+        slot: int = 0,
+        episode: int = 0,
+        task_id: int = 0,
+        attempt: int = 1,
+    ) -> None:
+        # All arguments, or the error could not be pickled.
+        super().__init__(env_id, seed, kind, cause, slot, episode, task_id, attempt)
         self.env_id = env_id
         self.seed = seed
         self.kind = kind
         self.cause = cause
+        self.slot = slot
+        self.episode = episode
+        self.task_id = task_id
+        self.attempt = attempt
 
     def __str__(self) -> str:
         episode = "" if self.seed is None else f" (seed {self.seed})"
@@ -194,7 +212,7 @@ def hint_for(name: str, known: Iterable[str], instead_of: Mapping[str, str]) -> 
 
 
 @contextmanager
-def boundary(
+def convert_errors(
     convert: Callable[[BaseException], GemError], *, passing: tuple[type[GemError], ...] = (GemError,)
 ) -> Generator[None]:
     """Turn whatever foreign code raises within the block into the error that `convert` makes from it.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from gem_core.specs import Ability, AdapterSpec, AdvantageSpec, Boundary, EnvSpec, RecordSource, ToolSpec
+from gem_core.specs import AdapterSpec, AdvantageSpec, Capability, EnvSpec, Isolation, RecordSource, ToolSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ def gem_adapters() -> Iterable[AdapterSpec]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
+def gem_doctor(capabilities: list[Capability], isolations: list[Isolation]) -> None:
     """Tell `gem-core doctor` what this plugin needs from a machine, and what it confines there.
 
     An implementation only inspects: it installs and changes nothing, and what it starts ends before it returns. It may
@@ -125,9 +125,9 @@ def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
 
     Example:
         @hookimpl
-        def gem_doctor(abilities, boundaries):
-            abilities.append(Ability("maze printer", printer.exists(), "on /dev/lp0"))
-            boundaries.append(Boundary("mazes that a policy drew", True, "they are printed and never run"))
+        def gem_doctor(capabilities, isolations):
+            capabilities.append(Capability("maze printer", printer.exists(), "on /dev/lp0"))
+            isolations.append(Isolation("mazes that a policy drew", True, "they are printed and never run"))
     """
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError, near_matches
 from gem_core.match import Match, MatchStep
-from gem_core.partner import Conversation, Heard, Partner, PartnerSetting
+from gem_core.partner import Partner, PartnerConversation, PartnerLog, PartnerSetting
 
 RANDOM = "random"
 """The opponent that draws among valid actions."""
@@ -54,8 +54,8 @@ class MatchEnv(Env):
                 self._opponents[agent] = policy
             else:
                 self._partners[agent] = _partner(match, agent, policy, find_partner)
-        self._conversations: dict[str, Conversation] = {}
-        self._heard = Heard()
+        self._conversations: dict[str, PartnerConversation] = {}
+        self._partner_log = PartnerLog()
         others = {*self._opponents, *self._partners}
         self._agents = tuple(agent for agent in match.agents if agent not in others)
         self._opponent_rng = random.Random()
@@ -69,12 +69,12 @@ class MatchEnv(Env):
         """The agents that are played through this environment."""
         return self._agents
 
-    def reset(self, seed: int | None = None, *, heard: Sequence[str] = (), **options: Any) -> ResetResult:
+    def reset(self, seed: int | None = None, *, partner_replies: Sequence[str] = (), **options: Any) -> ResetResult:
         """Start a match, and let opponents act until one of `agents` is next.
 
         Args:
             seed: makes the match reproducible; `None` continues with the current generator.
-            heard: answers of partners that a replay repeats; see `gem_core.partner`.
+            partner_replies: answers of partners that a replay repeats; see `gem_core.partner`.
 
         Raises:
             EnvError: the match ended before that, or it breaks the contract of `Match`.
@@ -85,17 +85,18 @@ class MatchEnv(Env):
         self._spoken = {}
         self._left = {*self._agents}
         self._unread = {agent: [] for agent in (*self._agents, *self._partners)}
-        self._heard = Heard(heard)
+        self._partner_log = PartnerLog(partner_replies)
         episode = f"{self.rng.getrandbits(64):016x}" if self._partners else ""
         self._conversations = {
-            agent: Conversation(partner, f"{episode} {agent}", self._heard) for agent, partner in self._partners.items()
+            agent: PartnerConversation(partner, f"{episode} {agent}", self._partner_log)
+            for agent, partner in self._partners.items()
         }
         self._read(self._match.reset())
         before = _Gathered()
         self._play_on(before)
         if before.ends:
             raise EnvError(f"{self!r}: the match ended for {', '.join(before.ends)} before any of its agents had acted")
-        return self._shown(self._agent), {"agent": self._agent, **self._heard.shown()}
+        return self._shown(self._agent), {"agent": self._agent, **self._partner_log.shown()}
 
     def step(self, action: str) -> StepResult:
         """Play the action of the agent that `info["agent"]` named last."""
@@ -108,7 +109,7 @@ class MatchEnv(Env):
             "agent_rewards": {agent: reward for agent, reward in new.rewards.items() if agent != actor},
             "agent_infos": new.infos,
             "agent_ends": new.ends,
-            **self._heard.taken(),
+            **self._partner_log.taken(),
         }
         over = not self._left
         last = {agent: self._shown(agent) for agent in new.ends}

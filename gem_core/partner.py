@@ -1,7 +1,7 @@
-"""Somebody whom an environment asks for text while an episode is played: a model as an opponent, or as a customer.
+"""A responder (an opponent, a user simulator) that an environment queries while an episode is played.
 
-A partner's answers follow from no seed. So an environment puts what it heard into `info["heard"]`, and a replay of the
-episode gives that back to `reset(heard=...)`: nobody is asked a second time.
+A partner's answers follow from no seed. So an environment puts them into `info["partner_replies"]`, and a replay of the
+episode gives them back to `reset(partner_replies=...)`: the partner is not asked a second time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.errors import EnvKwargsError
 
-HEARD = "heard"
+PARTNER_REPLIES = "partner_replies"
 """Key of `info`, and the option of `reset`: a list of a partner's answers, in the order in which they came."""
 
 PartnerSetting: TypeAlias = str | Mapping[str, Any]
@@ -38,35 +38,35 @@ class Partner(Protocol):
         ...
 
 
-class Conversation:
+class PartnerConversation:
     """What one partner is told and answers in an episode.
 
     Args:
         partner: who answers.
         episode: as for `Partner.answer`.
-        heard: shared with the other conversations of the environment.
+        log: shared with the other conversations of the environment.
         system: the first message, if there is one.
     """
 
-    def __init__(self, partner: Partner, episode: str, heard: Heard, system: str = "") -> None:
+    def __init__(self, partner: Partner, episode: str, log: PartnerLog, system: str = "") -> None:
         self._partner = partner
         self._episode = episode
-        self._heard = heard
+        self._log = log
         self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
 
     def ask(self, text: str) -> str:
         """Tell the partner something, and return the answer. Raises as `Partner.answer`."""
         self._messages.append({"role": "user", "content": text})
-        answer = self._heard.recorded()
+        answer = self._log.recorded()
         if answer is None:
             answer = self._partner.answer([*self._messages], self._episode)
-        self._heard.add(answer)
+        self._log.add(answer)
         self._messages.append({"role": "assistant", "content": answer})
         return answer
 
 
-class Heard:
-    """What an environment hears in an episode, and what it heard when this episode was played before.
+class PartnerLog:
+    """The replies that partners give in an episode, and those they gave when it was played before.
 
     Args:
         recorded: the answers that a replay repeats; further ones come from the partner.
@@ -86,7 +86,7 @@ class Heard:
 
     def shown(self) -> dict[str, list[str]]:
         """The entry of an info: all answers so far, for a reset; empty if there are none."""
-        return {HEARD: [*self._new]} if self._new else {}
+        return {PARTNER_REPLIES: [*self._new]} if self._new else {}
 
     def taken(self) -> dict[str, list[str]]:
         """The entry of an info: the answers since the step before, for a step; empty if there are none.

@@ -33,7 +33,7 @@ from gem_core.errors import (
     PluginApiError,
     PluginError,
     PluginLoadError,
-    boundary,
+    convert_errors,
     located,
     near_matches,
 )
@@ -246,7 +246,7 @@ class PluginManager:
         plugins = self.load(namespace_of(env_id)) if namespace_of(env_id) else []
         for plugin in (one for one in plugins if one.status == "ok"):
             for implementation in self._implementations("gem_find_env", of=plugin.module):
-                with boundary(_search_error(plugin.provenance, env_id)):
+                with convert_errors(_search_error(plugin.provenance, env_id)):
                     spec = _call(implementation, {"env_id": env_id})
                 if spec is not None:
                     found.append(_registered(spec, EnvSpec, "gem_find_env", plugin.provenance))
@@ -261,7 +261,7 @@ class PluginManager:
         plugins = self.load(namespace_of(name)) if namespace_of(name) else []
         for plugin in (one for one in plugins if one.status == "ok"):
             for implementation in self._implementations("gem_find_partner", of=plugin.module):
-                with boundary(_search_error(plugin.provenance, name)):
+                with convert_errors(_search_error(plugin.provenance, name)):
                     partner = _call(implementation, {"name": name, "options": options})
                 if partner is not None:
                     return partner
@@ -439,7 +439,7 @@ def _selection_problems(installed: Iterable[Provenance]) -> list[str]:
 
 
 def _load_boundary(what: str, passing: tuple[type[PluginError], ...] = ()) -> AbstractContextManager[None]:
-    return boundary(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
+    return convert_errors(lambda error: PluginLoadError(f"{what}{located(error)}"), passing=passing)
 
 
 def _search_error(provenance: Provenance, env_id: str) -> Callable[[BaseException], PluginError]:

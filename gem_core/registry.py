@@ -16,7 +16,7 @@ from gem_core.errors import (
     NamespaceError,
     NotFoundError,
     ToolError,
-    boundary,
+    convert_errors,
     described,
     hint_for,
     near_matches,
@@ -124,7 +124,7 @@ def make(env_id: str | EnvSpec, **kwargs: Any) -> Env:
 def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Callable[[Env], Env]] = ()) -> Env:
     """Build an environment from a spec and apply the wrappers in this order. Raises as `make`."""
     merged = {**env_spec.kwargs, **kwargs}
-    with boundary(lambda error: _not_built(env_spec, merged, error)):
+    with convert_errors(lambda error: _not_built(env_spec, merged, error)):
         env = manager.decide("gem_make_env", spec=env_spec, kwargs=merged)
         if env is None:
             env = _construct(env_spec, merged)
@@ -137,7 +137,7 @@ def build(env_spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Calla
 
 
 def _wrapped(env_id: str, wrap: Callable[[Env], Env], env: Env) -> Env:
-    with boundary(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {described(error)}")):
+    with convert_errors(lambda error: EnvError(f"{env_id}: wrapping it with {wrap!r} failed: {described(error)}")):
         wrapped = wrap(env)
     if not isinstance(wrapped, Env):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise EnvError(f"{env_id}: the wrapper {wrap!r} returned {wrapped!r}, which is not a gem_core.Env")
@@ -161,7 +161,7 @@ def make_tool(tool_id: str, **kwargs: Any) -> Tool:
     from gem_core.tool import Tool
 
     tool_spec: ToolSpec = _find("gem_tools", "tool", tool_id).spec
-    with boundary(lambda error: _not_built(tool_spec, kwargs, error)):
+    with convert_errors(lambda error: _not_built(tool_spec, kwargs, error)):
         tool = _construct(tool_spec, kwargs)
     if not isinstance(tool, Tool):
         raise ToolError(f"{tool_id}: {tool_spec.entry_point!r} returned {tool!r}, which is not a gem_core.tools.Tool")

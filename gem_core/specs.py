@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gem_core.errors import GemError, MissingExtraError, PluginError, PluginLoadError, boundary, located, raised_at
+from gem_core.errors import (
+    GemError,
+    MissingExtraError,
+    PluginError,
+    PluginLoadError,
+    convert_errors,
+    located,
+    raised_at,
+)
 from gem_core.installation import install_line, missing_from
 
 
@@ -67,7 +75,7 @@ class Spec:
         module_name, _, attribute = self.entry_point.partition(":")
         if not module_name or not attribute:
             raise PluginError(f"{self.id}: entry point {self.entry_point!r} is not 'package.module:attribute'")
-        with boundary(lambda error: self._not_imported(module_name, error)):
+        with convert_errors(lambda error: self._not_imported(module_name, error)):
             module = importlib.import_module(module_name)
         try:
             return getattr(module, attribute)
@@ -166,7 +174,7 @@ class AdapterSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Ability:
+class Capability:
     """A capability of the machine, present or missing, for `gem-core doctor`."""
 
     name: str
@@ -175,13 +183,13 @@ class Ability:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class Isolation:
     """A protection against untrusted code on this machine, for `gem-core doctor`."""
 
     holds: str
     """The confined code, for example `programs that a policy wrote`."""
     in_force: bool
-    """Whether the boundary holds against code that is written to escape."""
+    """Whether it holds against code that is written to escape."""
     how: str
     """The mechanism, or what is missing and what to do."""
 

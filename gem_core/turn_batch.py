@@ -16,7 +16,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 # Sums of squares of numbers up to this size stay finite in float64 for any batch that fits in memory.
-LARGEST_NUMBER = 1e100
+MAX_NUMBER = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +159,12 @@ class TurnBatch:
             )
 
     def _check_numbers(self, name: str, column: FloatArray) -> None:
-        bad = np.flatnonzero(~(np.abs(column) <= LARGEST_NUMBER))  # also catches NaN, which compares as false
+        bad = np.flatnonzero(~(np.abs(column) <= MAX_NUMBER))  # also catches NaN, which compares as false
         if bad.size:
             at = bad[0]
             raise AdvantageError(
                 f"{name}[{at}] is {column[at]} (episode {self.episode[at]}, turn {self.turn[at]}): {name} "
-                f"must be finite and at most {LARGEST_NUMBER:g} in magnitude; drop the episode or fix the environment"
+                f"must be finite and at most {MAX_NUMBER:g} in magnitude; drop the episode or fix the environment"
             )
 
 

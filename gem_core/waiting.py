@@ -10,7 +10,7 @@ from typing import Protocol
 
 from gem_core.errors import EnvError
 
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 """How long a call waits for its turn. No time limit counts it, so a turn that is kept for ever would hold up all."""
 
 
@@ -29,7 +29,7 @@ class Clock(Protocol):
 _clock: ContextVar[Clock | None] = ContextVar("gem_core_clock", default=None)
 
 
-def keep_time(clock: Clock) -> None:
+def set_call_clock(clock: Clock) -> None:
     """Have this clock measure the calls of this thread."""
     _clock.set(clock)
 
@@ -59,12 +59,12 @@ def turn_at(shared: BoundedSemaphore) -> Generator[None]:
     """Wait for a turn at something shared, take it, and give it back after the block.
 
     Raises:
-        EnvError: there was none within `MOST_SECONDS`.
+        EnvError: there was none within `MAX_SECONDS`.
     """
     with waiting():
-        taken = shared.acquire(timeout=MOST_SECONDS)
+        taken = shared.acquire(timeout=MAX_SECONDS)
     if not taken:
-        raise EnvError(f"waited {MOST_SECONDS:g} seconds for a turn at something that is shared, and got none")
+        raise EnvError(f"waited {MAX_SECONDS:g} seconds for a turn at something that is shared, and got none")
     try:
         yield
     finally:

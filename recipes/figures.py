@@ -32,7 +32,7 @@ def draw_curves(results: Grouped, metric: str, path: Path, *, label: str, optimu
     Args:
         results: what to draw.
         metric: of the vertical axis.
-        path: of the picture.
+        path: of the image.
         label: of the vertical axis.
         optimum: a dashed line.
     """

@@ -11,7 +11,7 @@ from recipes.results import Result
 from recipes.statistics import mean
 from recipes.study import Run
 
-LEAST = 3
+MIN_RUNS = 3
 """Runs that a cell needs for an interval."""
 WRITTEN = "<!-- Written by `python -m recipes.{name} --write-page` from recipes/{name}/results. -->"
 
@@ -27,7 +27,7 @@ def beginning(name: str, title: str, introduction: str, runs: Sequence[Run], res
 
 def shown(numbers: Sequence[float]) -> str:
     """The mean of some runs; with its interval if they are enough for one."""
-    return str(mean({"": numbers})) if len(numbers) >= LEAST else f"{np.mean(numbers):.2f}"
+    return str(mean({"": numbers})) if len(numbers) >= MIN_RUNS else f"{np.mean(numbers):.2f}"
 
 
 def commands(name: str, repeated: str) -> str:

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from gem_core import make
 from gem_core.env import Env
 from gem_tiny import tiny_model, tiny_tokenizer, warm_start
-from gem_tiny.play import LONGEST_PLAY
+from gem_tiny.play import MAX_PLAYED_TURNS
 from gem_train.settings import RunSettings
 from recipes.results import RecipeError
 from recipes.source import commit
@@ -114,7 +114,7 @@ def _success(model: WarmStart, episodes: int) -> float:
 
 def _wins(env: Env, seed: int) -> bool:
     env.reset(seed=seed)
-    for _ in range(LONGEST_PLAY):
+    for _ in range(MAX_PLAYED_TURNS):
         _, _, terminated, truncated, info = env.step(env.sample_random_action())
         if terminated or truncated:
             return bool(info.get("success"))

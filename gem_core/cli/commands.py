@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command, get_group
 
 from gem_core.cli.terminal import first_line, plugins_at_work, warn
-from gem_core.errors import PluginError, boundary
+from gem_core.errors import PluginError, convert_errors
 from gem_core.plugins import command_entries, load_entry, manager
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def load_others(known: Container[str]) -> Iterator[tuple[str, Any]]:
 def _loaded(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:
     with plugins_at_work(manager), manager.around(f"loading {provenance}"):
         target = load_entry(entry, provenance)
-        with boundary(lambda error: PluginError(f"{provenance}: {type(error).__name__}: {first_line(error)}")):
+        with convert_errors(lambda error: PluginError(f"{provenance}: {type(error).__name__}: {first_line(error)}")):
             return _command(entry.name, target)  # reads the types of its parameters
 
 

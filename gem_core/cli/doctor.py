@@ -11,7 +11,7 @@ from gem_core.cli import machine
 from gem_core.cli.listing import plugin_record, plugin_rows
 from gem_core.cli.terminal import Row, first_line, plugins_at_work, print_json, print_table, warn
 from gem_core.plugins import manager
-from gem_core.specs import Ability, AdapterSpec, Boundary
+from gem_core.specs import AdapterSpec, Capability, Isolation
 from gem_core.versions import installed_version, is_supported, remedy
 
 _T = TypeVar("_T")
@@ -21,7 +21,7 @@ def examine(as_json: bool) -> bool:
     """Print the state of this installation and machine. Returns `False` if a plugin is broken."""
     with plugins_at_work(manager):
         frameworks = [_framework(one.spec) for one in manager.all_registrations("gem_adapters")]
-        abilities, boundaries = _reports()
+        capabilities, isolations = _reports()
     plugins = manager.plugins()
     for problem in manager.selection_problems():
         warn(problem)
@@ -31,8 +31,8 @@ def examine(as_json: bool) -> bool:
                 "installation": _installation(),
                 "frameworks": frameworks,
                 "plugins": [plugin_record(plugin) for plugin in plugins],
-                "abilities": [dataclasses.asdict(ability) for ability in abilities],
-                "boundaries": [dataclasses.asdict(boundary) for boundary in boundaries],
+                "capabilities": [dataclasses.asdict(capability) for capability in capabilities],
+                "isolations": [dataclasses.asdict(isolation) for isolation in isolations],
                 "accelerator": machine.accelerator(),
             }
         )
@@ -40,8 +40,8 @@ def examine(as_json: bool) -> bool:
         print_table("Installation", _pairs(_installation()))
         print_table("Training frameworks", frameworks)
         print_table("Plugins", plugin_rows(plugins))
-        print_table("Abilities", [_ability(ability) for ability in abilities])
-        print_table("Boundaries", [_boundary(boundary) for boundary in boundaries])
+        print_table("Capabilities", [_capability(capability) for capability in capabilities])
+        print_table("Isolation", [_isolation(isolation) for isolation in isolations])
         print_table("Accelerator", _pairs(machine.accelerator()))
     return all(plugin.status != "broken" for plugin in plugins)
 
@@ -65,12 +65,12 @@ def _framework(spec: AdapterSpec) -> Row:
     return {**row, "installed": version, "status": status, "next": None if supported else remedy(spec)}
 
 
-def _reports() -> tuple[list[Ability], list[Boundary]]:
+def _reports() -> tuple[list[Capability], list[Isolation]]:
     """The reports of plugins, in calling order."""
-    abilities: list[Ability] = []
-    boundaries: list[Boundary] = []
-    manager.notify("gem_doctor", abilities=abilities, boundaries=boundaries)
-    return _only(Ability, abilities), _only(Boundary, boundaries)
+    capabilities: list[Capability] = []
+    isolations: list[Isolation] = []
+    manager.notify("gem_doctor", capabilities=capabilities, isolations=isolations)
+    return _only(Capability, capabilities), _only(Isolation, isolations)
 
 
 def _only(kind: type[_T], reported: Sequence[object]) -> list[_T]:
@@ -80,12 +80,16 @@ def _only(kind: type[_T], reported: Sequence[object]) -> list[_T]:
     return [one for one in reported if isinstance(one, kind)]
 
 
-def _ability(ability: Ability) -> Row:
-    return {"ability": ability.name, "status": "yes" if ability.available else "no", "detail": ability.detail}
+def _capability(capability: Capability) -> Row:
+    return {
+        "capability": capability.name,
+        "status": "yes" if capability.available else "no",
+        "detail": capability.detail,
+    }
 
 
-def _boundary(boundary: Boundary) -> Row:
-    return {"confined": boundary.holds, "status": "yes" if boundary.in_force else "no", "detail": boundary.how}
+def _isolation(isolation: Isolation) -> Row:
+    return {"confined": isolation.holds, "status": "yes" if isolation.in_force else "no", "detail": isolation.how}
 
 
 def _pairs(values: dict[str, str | None]) -> list[Row]:

@@ -15,7 +15,7 @@ import typer
 from gem_core.cli.terminal import first_line, plugins_at_work, printable, say
 from gem_core.env import Env, Info, shown_text
 from gem_core.errors import EnvFailure, FailureKind, GemError, raised_at
-from gem_core.picture import described, pictures_of
+from gem_core.image import described, images_of
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 
@@ -24,7 +24,7 @@ ActionSource: TypeAlias = Callable[[Env, str], str | None]
 
 
 @dataclass
-class Outcome:
+class PlayedEpisode:
     """The result of an episode."""
 
     turns: int = 0
@@ -48,7 +48,7 @@ def play_episodes(
     episodes: int,
     *,
     data_index: int | None = None,
-) -> list[Outcome]:
+) -> list[PlayedEpisode]:
     """Play episodes and print them; end early if `choose` returns `None`.
 
     Args:
@@ -62,7 +62,7 @@ def play_episodes(
     Raises:
         GemError: the environment is unknown, cannot be built, or failed.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[PlayedEpisode] = []
     with plugins_at_work(manager):
         env_spec = spec(env_id)
     with _failures_named(env_id), build(env_spec, kwargs) as env:
@@ -127,8 +127,8 @@ def _value(text: str) -> Any:
     return text
 
 
-def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: int | None) -> Outcome:
-    outcome = Outcome()
+def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: int | None) -> PlayedEpisode:
+    outcome = PlayedEpisode()
     observation, info = env.reset(seed=seed, **({} if data_index is None else {"data_index": data_index}))
     _show(env, observation, info)
     while outcome.ending is None:
@@ -150,14 +150,14 @@ def _play_episode(env: Env, choose: ActionSource, seed: int | None, data_index: 
 def _show(env: Env, observation: str, info: Info) -> None:
     text = shown_text(observation, info)
     say(text, newline=not text.endswith("\n"))
-    for line in described(pictures_of(info)):
+    for line in described(images_of(info)):
         say(line, dim=True)
-    picture = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
-    if picture:  # lines that the text does not show already
-        say("\n".join(picture), dim=True)
+    drawing = [line for line in (env.render() or "").splitlines() if line.strip() and line not in text]
+    if drawing:  # lines that the text does not show already
+        say("\n".join(drawing), dim=True)
 
 
-def _print_totals(outcomes: Sequence[Outcome]) -> None:
+def _print_totals(outcomes: Sequence[PlayedEpisode]) -> None:
     finished = [outcome for outcome in outcomes if outcome.ending]
     if finished:
         mean = sum(outcome.total for outcome in finished) / len(finished)

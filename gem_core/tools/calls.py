@@ -32,7 +32,7 @@ _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _FUNCTION = re.compile(r"\s*<function=([^>\n]+)>")
 _ELEMENTS = re.compile(r"\s*<tool_name>")
 _OPEN_ENDED = {"patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
-_MOST_COMPARED, _LONGEST_COMPARED = 100, 64
+_MAX_COMPARED, _MAX_COMPARED_LENGTH = 100, 64
 """Names that a hint is looked for among, and characters of each."""
 _PYTHON = {"True": True, "False": False, "None": None}
 """As Qwen3-Coder's template writes them."""
@@ -48,7 +48,7 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Call:
+class ParsedCall:
     """A call as a response has it."""
 
     function: str
@@ -60,7 +60,7 @@ class Call:
     """Why it cannot be carried out."""
 
 
-def find_call(response: str, functions: Sequence[Function], form: Form) -> Call | None:
+def find_call(response: str, functions: Sequence[Function], form: Form) -> ParsedCall | None:
     """The call that ends first, or `None`.
 
     Args:
@@ -85,13 +85,13 @@ def written(function: Function, arguments: Mapping[str, Any], form: Form) -> str
     return f"{_OPEN}{call}{_CLOSE}"
 
 
-def _tagged(response: str, functions: Sequence[Function]) -> Iterator[Call]:
+def _tagged(response: str, functions: Sequence[Function]) -> Iterator[ParsedCall]:
     for function in functions:
         if function.tag is not None:
             spans = [_between(response, f"<{function.tag}>", f"</{function.tag}>")]
             spans += [_fenced(response, function.fence)] if function.fence else []
             for start, stop, end in filter(None, spans):
-                yield Call(function.name, end, {function.argument: response[start:stop].strip()})
+                yield ParsedCall(function.name, end, {function.argument: response[start:stop].strip()})
 
 
 def _between(text: str, opening: str, closing: str) -> tuple[int, int, int] | None:
@@ -110,7 +110,7 @@ def _fenced(text: str, language: str) -> tuple[int, int, int] | None:
     return None if opening is None or stop < 0 else (opening.end(), stop, stop + 3)
 
 
-def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
+def _block(response: str, known: Mapping[str, Function]) -> Iterator[ParsedCall]:
     if span := _between(response, _OPEN, _CLOSE):
         start, stop, end = span
         body = response[start:stop].encode(errors="replace").decode()  # half a character would reach no server
@@ -122,7 +122,7 @@ def _block(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
             yield _of_json(body, end, known)
 
 
-def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
+def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[ParsedCall]:
     # A response may be JSON without being a call, so anything doubtful is left to the environment.
     if response.lstrip().startswith("{"):
         call = _of_json(response, len(response), known)
@@ -130,31 +130,31 @@ def _bare_json(response: str, known: Mapping[str, Function]) -> Iterator[Call]:
             yield call
 
 
-def _of_json(text: str, end: int, known: Mapping[str, Function]) -> Call:
+def _of_json(text: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")  # many models fence it
     try:
         call = _decoded(bare)
     except ValueError as error:
-        return Call("", end, problem=f"the call is not valid JSON: {error}")
+        return ParsedCall("", end, problem=f"the call is not valid JSON: {error}")
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):  # pyright: ignore[reportUnknownMemberType]
-        return Call("", end, problem='a call is an object with "name" and "arguments"')
+        return ParsedCall("", end, problem='a call is an object with "name" and "arguments"')
     fields = cast("dict[str, Any]", call)
     return _checked(fields["name"], fields.get("arguments", fields.get("parameters")), end, known)
 
 
-def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> Call:
+def _of_elements(body: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
     name = _between(body, "<tool_name>", "</tool_name>")
     if name is None:
-        return Call("", end, problem="<tool_name> is not closed")
+        return ParsedCall("", end, problem="<tool_name> is not closed")
     rest = body[name[2] :]
     arguments = _between(rest, "<arguments>", "</arguments>")
     if arguments is None and rest.strip():
-        return Call("", end, problem="after <tool_name> comes <arguments>{...}</arguments>")
+        return ParsedCall("", end, problem="after <tool_name> comes <arguments>{...}</arguments>")
     text = rest[arguments[0] : arguments[1]] if arguments else "{}"
     return _checked(body[name[0] : name[1]].strip(), text, end, known)
 
 
-def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> Call:
+def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]) -> ParsedCall:
     properties: Mapping[str, Any] = known[name].parameters.get("properties", {}) if name in known else {}
     texts: dict[str, str] = {}
     for piece in body.split("<parameter=")[1:]:
@@ -162,7 +162,7 @@ def _of_parameters(name: str, body: str, end: int, known: Mapping[str, Function]
         value, closing, _ = rest.partition("</parameter>")
         key = key.strip()
         if not closing:
-            return Call(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
+            return ParsedCall(name, end, problem=f"<parameter={key:.80}> is not closed by </parameter>")
         texts[key] = value.removeprefix("\n").removesuffix("\n")
     # Only now, so that a parameter that is written a thousand times has its schema looked at once.
     arguments = {key: _read(text, properties.get(key)) for key, text in texts.items()}
@@ -210,25 +210,27 @@ def _decoded(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> Call:
+def _checked(name: str, arguments: Any, end: int, known: Mapping[str, Function]) -> ParsedCall:
     if name not in known:
         hint = _hint(name, known)
-        return Call(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
+        return ParsedCall(name, end, problem=f"no tool {name[:80]!r}.{hint} There is: {', '.join(known)}")
     if isinstance(arguments, str):  # some models write the JSON of the arguments as text
         try:
             arguments = _decoded(arguments) if arguments.strip() else {}
         except ValueError as error:
-            return Call(name, end, problem=f"the arguments are not valid JSON: {error}")
+            return ParsedCall(name, end, problem=f"the arguments are not valid JSON: {error}")
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, dict):
-        return Call(name, end, problem="the arguments must be an object")
+        return ParsedCall(name, end, problem="the arguments must be an object")
     given = cast("dict[str, Any]", arguments)
-    return Call(name, end, given, argument_problem(known[name].parameters, given))
+    return ParsedCall(name, end, given, argument_problem(known[name].parameters, given))
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
     """What may have been meant. Ten thousand long names, as a server may have, would take a minute to compare."""
-    return near_matches(name[:_LONGEST_COMPARED], [one[:_LONGEST_COMPARED] for one in islice(known, _MOST_COMPARED)])
+    return near_matches(
+        name[:_MAX_COMPARED_LENGTH], [one[:_MAX_COMPARED_LENGTH] for one in islice(known, _MAX_COMPARED)]
+    )
 
 
 def argument_problem(schema: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ import msgspec
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import ToolError
 from gem_core.tool import Function, Tool
-from gem_core.tools.calls import Call, Form, find_call, written
+from gem_core.tools.calls import Form, ParsedCall, find_call, written
 from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
 
@@ -164,7 +164,7 @@ class ToolEnv(Wrapper):
         if self._session.keeps_state:
             raise NotImplementedError("a tool of this environment keeps state between calls, which cannot be copied")
 
-    def _use(self, call: Call, action: str) -> StepResult:
+    def _use(self, call: ParsedCall, action: str) -> StepResult:
         result = self._session.call(call)
         self._uses += 1
         self._successes += not result.error
@@ -176,7 +176,7 @@ class ToolEnv(Wrapper):
         info |= {"tool_error": result.text} if result.error else {}
         return observation, self._rewards[result.error], False, False, info
 
-    def _reply(self, call: Call) -> str:
+    def _reply(self, call: ParsedCall) -> str:
         replies = {function.name: function.reply for function in self._session.functions}
         return "{}" if self.form == "native" else replies.get(call.function, "{}")
 

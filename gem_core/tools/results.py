@@ -11,7 +11,7 @@ from gem_core.env import RESERVED
 from gem_core.errors import ToolError
 from gem_core.tool import ToolResult
 
-_MOST_INFO = 1 << 20
+_MAX_INFO_LENGTH = 1 << 20
 """Bytes of a result's info as JSON."""
 _NOT_A_TOOLS = RESERVED | {"prefix", "suffix", "tools", "success", "tool_error"}
 """Keys of info that a tool does not set."""
@@ -32,8 +32,8 @@ def checked(output: Any) -> ToolResult:
         size = len(msgspec.json.encode(info))
     except Exception as error:
         raise ToolError(f"the tool's info cannot be JSON: {said(error)}") from error
-    if size > _MOST_INFO:
-        raise ToolError(f"the tool's info has {size:,} bytes of JSON, and {_MOST_INFO:,} is the most")
+    if size > _MAX_INFO_LENGTH:
+        raise ToolError(f"the tool's info has {size:,} bytes of JSON, and {_MAX_INFO_LENGTH:,} is the most")
     return ToolResult(output.text, bool(output.error), info)
 
 

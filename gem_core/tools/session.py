@@ -10,7 +10,7 @@ from typing import Any
 
 from gem_core.errors import ClosedError, ToolError
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_core.tools.toolbox import Toolbox
 
 
@@ -46,7 +46,7 @@ class ToolSession:
         self._functions = self._toolbox.attach(self._user)
         self._episode = secrets.token_hex(8)
 
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         """Carry out a call. Raises `ClosedError` where no episode is under way."""
         if self._episode is None:
             raise ClosedError("a tool was called where no episode is under way; call reset() first")

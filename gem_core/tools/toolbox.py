@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from gem_core.errors import EnvError, ToolError
 from gem_core.tool import CallContext, Function, Tool, ToolOutput, ToolResult
 from gem_core.tools.background import EventLoop, TimeLimit, within
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_core.tools.offers import checked_offers
 from gem_core.tools.results import checked, failed, said, shown
 from gem_core.waiting import turn_at
@@ -97,7 +97,7 @@ class Toolbox:
                 if not self._users:
                     self.close()
 
-    def call(self, call: Call, episode: str) -> ToolResult:
+    def call(self, call: ParsedCall, episode: str) -> ToolResult:
         """Carry out a call; whatever happens is a result, but for an `EnvError`. Raises `EnvError`."""
         result = self._outcome(call, episode) if call.problem is None else failed(call.problem)
         return ToolResult(shown(result.text, self._max_output), result.error, result.info)
@@ -127,7 +127,7 @@ class Toolbox:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def _outcome(self, call: Call, episode: str) -> ToolResult:
+    def _outcome(self, call: ParsedCall, episode: str) -> ToolResult:
         try:
             # In use first: while this call waits for its turn, the end of the last other user must not close the tools.
             with self._in_use(), turn_at(self._turns) if self._turns else contextlib.nullcontext():
@@ -141,7 +141,7 @@ class Toolbox:
         except BaseException as error:  # SystemExit too: a tool's failure is an observation and ends no training
             return failed(said(error))
 
-    def _called(self, call: Call, episode: str) -> ToolOutput:
+    def _called(self, call: ParsedCall, episode: str) -> ToolOutput:
         if call.function not in self._homes:
             raise ToolError(f"the tool {call.function!r} is not offered any more")
         tool, _ = self._homes[call.function]

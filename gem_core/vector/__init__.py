@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gem_core.arguments import strict
 from gem_core.env import Env
-from gem_core.errors import EnvFailure, FailureKind, boundary, described, near_matches
+from gem_core.errors import EnvFailure, FailureKind, convert_errors, described, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
 from gem_core.registry import build
 from gem_core.registry import spec as find_spec
@@ -18,9 +18,8 @@ from gem_core.upstream import no_attribute
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.base import VectorEnv
 from gem_core.vector.calls import Transition
-from gem_core.vector.faults import Fault
 from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.places import Places, limits_of
+from gem_core.vector.places import ConcurrencyLimits, limits_of
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
 from gem_core.vector.tasks import (
@@ -39,7 +38,6 @@ __all__ = [
     "Autoreset",
     "Backend",
     "EnvStatistics",
-    "Fault",
     "Task",
     "TaskTable",
     "Transition",
@@ -163,7 +161,7 @@ def _build(
 ) -> VectorEnv:
     same_step = settings["autoreset"] is Autoreset.SAME_STEP
     ids, count = [plan.task(slot, 0).env_id for slot in range(plan.num_envs)], plan.num_envs
-    places = Places(ids, settings["env_limits"])
+    places = ConcurrencyLimits(ids, settings["env_limits"])
 
     def autoreset(env_id: str) -> bool:
         return same_step and not places.limited(env_id)
@@ -175,9 +173,9 @@ def _build(
         return SyncVectorEnv([hosted(slot) for slot in range(count)], plan, **settings)
     if backend == "thread":
         return ThreadVectorEnv(hosted, plan, min(workers or count, count), **settings)
-    from gem_core.vector.worker import Home
+    from gem_core.vector.worker import SlotConfig
 
-    homes = [Home(env_id, autoreset(env_id)) for env_id in ids]
+    homes = [SlotConfig(env_id, autoreset(env_id)) for env_id in ids]
     if backend == "process":
         from gem_core.vector.process import ProcessVectorEnv
 
@@ -222,5 +220,7 @@ def _cores() -> int:
 
 def _try(env_id: str, build_env: Callable[[], Env]) -> None:
     env = build_env()
-    with boundary(lambda error: EnvFailure(env_id, None, FailureKind.RAISED, f"close() raised {described(error)}")):
+    with convert_errors(
+        lambda error: EnvFailure(env_id, None, FailureKind.RAISED, f"close() raised {described(error)}")
+    ):
         env.close()

@@ -50,9 +50,11 @@ class AsyncVectorEnv:
         """What ended it: a failure that is to stop the run, or that it was closed."""
         return self._error
 
-    async def reset(self, slot: int, task: Task, heard: Sequence[str] = ()) -> Transition:
+    async def reset(self, slot: int, task: Task, partner_replies: Sequence[str] = ()) -> Transition:
         """Start an episode of that task in a slot, as `VectorEnv.send_reset`; raises as `step`."""
-        return await self._ask(slot, partial(self._vec.send_reset, [slot], tasks=[task], heard=heard))
+        return await self._ask(
+            slot, partial(self._vec.send_reset, [slot], tasks=[task], partner_replies=partner_replies)
+        )
 
     async def step(self, slot: int, action: str) -> Transition:
         """Play one turn there.

@@ -13,9 +13,9 @@ from gem_core.env import Info, ResetResult
 from gem_core.errors import ClosedError, EnvFailure, PluginError
 from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition, merged
-from gem_core.vector.faults import Fault, cut_off, decide_alone, log_failure
-from gem_core.vector.places import Places
+from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Reset, Transition, merged
+from gem_core.vector.faults import cut_off, decide_alone, log_failure
+from gem_core.vector.places import ConcurrencyLimits
 from gem_core.vector.slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.tasks import Task, TaskPlan, is_whole_number
@@ -53,14 +53,14 @@ class VectorEnv(ABC):
         self.failures = failures
         self.statistics = {env_id: EnvStatistics() for env_id in self.env_ids}
         """What each environment id did so far."""
-        self.on_failure: Callable[[Fault], ErrorAction] = partial(decide_alone, failures)
+        self.on_failure: Callable[[EnvFailure], ErrorAction] = partial(decide_alone, failures)
         """Says what becomes of a failure. A rollout puts its own here, which knows the episode's turns."""
         self._states = [SlotState(start.task.env_id, start) for start in starts]
-        self._places = Places(self.env_ids, env_limits)
+        self._places = ConcurrencyLimits(self.env_ids, env_limits)
         self._breaker = CircuitBreaker(failures)
         self._stop: Exception | None = None
         self._woken = False
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, EnvCall] = {}
         self._results: dict[int, Transition] = {}
         self._closed = False
 
@@ -174,7 +174,7 @@ class VectorEnv(ABC):
     def _send(self, actions: Mapping[int, str]) -> None:
         if not {str}.issuperset(map(type, actions.values())):
             actions = {slot: _plain_text(slot, action) for slot, action in actions.items()}
-        calls: dict[int, Call] = {}
+        calls: dict[int, EnvCall] = {}
         for slot, action in actions.items():
             state = self._states[slot]
             if state.steady:
@@ -186,7 +186,7 @@ class VectorEnv(ABC):
         self._start(calls)
 
     def send_reset(
-        self, slots: Sequence[int], *, tasks: Sequence[Task] | None = None, heard: Sequence[str] = ()
+        self, slots: Sequence[int], *, tasks: Sequence[Task] | None = None, partner_replies: Sequence[str] = ()
     ) -> None:
         """Start the next episode in the slots named, without waiting.
 
@@ -196,7 +196,7 @@ class VectorEnv(ABC):
             slots: which slots.
             tasks: a task of the run for each, in place of the slot's own next one. Its episode has number 0, and the
                 next episodes of that slot move on from there, by one round each.
-            heard: with `tasks`: what partners answered when they were played before; see `gem_core.partner`.
+            partner_replies: with `tasks`: what partners answered when they were played before; see `gem_core.partner`.
         """
         if tasks is None:
             self._check_free(slots)
@@ -211,7 +211,7 @@ class VectorEnv(ABC):
                 raise ValueError(f"slot {slot} has {self.env_ids[slot]}, which cannot play {task}")
         self._check_places(slots)
         starts = {
-            slot: start_of_task(self.plan, task)._replace(heard=tuple(heard))
+            slot: start_of_task(self.plan, task)._replace(partner_replies=tuple(partner_replies))
             for slot, task in zip(slots, tasks, strict=True)
         }
         self._start_episodes({slot: partial(self._states[slot].start_with, start) for slot, start in starts.items()})
@@ -280,7 +280,7 @@ class VectorEnv(ABC):
     # -- what a backend does -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _submit(self, calls: Mapping[int, Call]) -> None:
+    def _submit(self, calls: Mapping[int, EnvCall]) -> None:
         """Have the members perform these calls, now or in the background."""
 
     @abstractmethod
@@ -319,12 +319,12 @@ class VectorEnv(ABC):
         """An episode is under way there, or being opened."""
         return slot in self._calls or not self._states[slot].over
 
-    def _start(self, calls: Mapping[int, Call]) -> None:
+    def _start(self, calls: Mapping[int, EnvCall]) -> None:
         self._calls.update(calls)
         if calls:
             self._submit(calls)
 
-    def _arrive(self, slot: int, outcome: Outcome) -> None:
+    def _arrive(self, slot: int, outcome: CallOutcome) -> None:
         """Take the outcome of the call under way at `slot`."""
         call, state = self._calls.pop(slot), self._states[slot]
         if type(outcome) is Transition:
@@ -334,7 +334,7 @@ class VectorEnv(ABC):
                 self._end_episode(slot, state, outcome)
             else:
                 self._results[slot] = outcome
-        elif isinstance(outcome, Failure):
+        elif isinstance(outcome, FailedCall):
             self._fail(slot, state, call, outcome)
         else:
             opening: Any = outcome
@@ -361,18 +361,25 @@ class VectorEnv(ABC):
         alone = Transition(observation, 0.0, False, False, info)
         self._results[slot] = alone if ended is None else merged(ended, opening)
 
-    def _fail(self, slot: int, state: SlotState, call: Call, failure: Failure) -> None:
+    def _fail(self, slot: int, state: SlotState, call: EnvCall, failure: FailedCall) -> None:
         state.lose()
         state.attempts += 1
         start = state.start
-        fault = Fault(
-            slot, state.env_id, start.seed, start.episode, start.task, failure.kind, failure.error, state.attempts
+        error = EnvFailure(
+            state.env_id,
+            start.seed,
+            failure.kind,
+            failure.error,
+            slot,
+            start.episode,
+            start.task.task_id,
+            state.attempts,
         )
         wrong = None
         try:
-            action = self.on_failure(fault)
-        except PluginError as error:  # it stops the run, and costs nobody's answer
-            action, wrong = ErrorAction.RAISE, error
+            action = self.on_failure(error)
+        except PluginError as refused:  # it stops the run, and costs nobody's answer
+            action, wrong = ErrorAction.RAISE, refused
         log_failure(state.env_id, failure, action)
         self.statistics[state.env_id].failures += 1
         if action is ErrorAction.RETRY:
@@ -380,7 +387,7 @@ class VectorEnv(ABC):
             return
         tripped = self._breaker.failure(state.env_id, failure.error)
         if tripped is not None or action is ErrorAction.RAISE:
-            self._stop = wrong or tripped or fault.failure
+            self._stop = wrong or tripped or error
         if isinstance(call, Reset):
             opening = state.broken(failure.error)
             self._count_episode(state, cut_off(failure.error), failed=True)
@@ -388,13 +395,13 @@ class VectorEnv(ABC):
         else:
             self._end_episode(slot, state, cut_off(failure.error), failed=True)
 
-    def _again(self, slot: int, call: Call) -> Call:
+    def _again(self, slot: int, call: EnvCall) -> EnvCall:
         """The same call, for a fresh environment."""
         if isinstance(call, Reset):
             return call
         return self._states[slot].step(call if isinstance(call, str) else call.action)
 
-    def _unplayable(self, slot: int, state: SlotState) -> Call | None:
+    def _unplayable(self, slot: int, state: SlotState) -> EnvCall | None:
         """Answer a step without the environment's help, or say how to open its next episode."""
         if state.error is not None:
             self._end_episode(slot, state, cut_off(state.error), failed=True)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from gem_core.env import RESERVED, Info, ResetResult
-from gem_core.errors import EnvError, FailureKind, GemError, boundary, described
-from gem_core.partner import HEARD
-from gem_core.picture import IMAGES, as_uris
+from gem_core.errors import EnvError, FailureKind, GemError, convert_errors, described
+from gem_core.image import IMAGES, as_uris
+from gem_core.partner import PARTNER_REPLIES
 from gem_core.seeding import derive_seed
 from gem_core.vector.tasks import Task
 
@@ -35,7 +35,7 @@ class Transition(NamedTuple):
 new_transition: Any = tuple.__new__  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
-class Failure(NamedTuple):
+class FailedCall(NamedTuple):
     """A call that an environment did not answer as it should."""
 
     kind: FailureKind
@@ -47,7 +47,7 @@ class Failure(NamedTuple):
     """Where it was raised, so that the log can tell failures apart."""
 
 
-Outcome: TypeAlias = ResetResult | Transition | Failure
+CallOutcome: TypeAlias = ResetResult | Transition | FailedCall
 
 
 class Reset(NamedTuple):
@@ -61,7 +61,7 @@ class Reset(NamedTuple):
     """How far `task_id` and `data_index` of the next episode's task are from those of this task."""
     given_seed: int | None = None
     """A seed for this episode alone, in place of the one that the run derives."""
-    heard: tuple[str, ...] = ()
+    partner_replies: tuple[str, ...] = ()
     """What a partner answered when this episode was played before; see `gem_core.partner`."""
 
     @property
@@ -90,7 +90,7 @@ class Replay(NamedTuple):
     action: str
 
 
-Call: TypeAlias = str | Reset | Replay
+EnvCall: TypeAlias = str | Reset | Replay
 """A text is an action, and plays a turn."""
 
 
@@ -98,7 +98,7 @@ _REWARD = struct.Struct("<d")
 
 
 def digest(previous: int, observation: str, reward: float, images: Sequence[str] | None = None) -> int:
-    """A checksum over everything an episode has shown, pictures included, one turn at a time."""
+    """A checksum over everything an episode has shown, images included, one turn at a time."""
     for uri in images or ():
         previous = zlib.crc32(uri.encode(), previous)
     return zlib.crc32(_REWARD.pack(reward), zlib.crc32(observation.encode("utf-8", "surrogatepass"), previous))
@@ -189,36 +189,36 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "agent_infos": _by_agent(_info),
     "agent_ends": _by_agent(_end),
     "agent_seen": _by_agent(_words),
-    HEARD: _texts,
+    PARTNER_REPLIES: _texts,
     IMAGES: _uris,
 }
 NOT_PLAIN = RESERVED | _READ.keys()
 """Keys of an info that have to be looked at."""
 
-MOST_ERROR, MOST_TRACEBACK = 2_000, 20_000
+MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH = 2_000, 20_000
 """Characters of a failure's texts, which an environment chooses, and which go to logs and recordings."""
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> FailedCall:
     """The failure that an exception makes, whatever its own methods do."""
     try:
-        with boundary(lambda _: GemError(), passing=()):
+        with convert_errors(lambda _: GemError(), passing=()):
             return _failure_of(error)
     except GemError:
-        return Failure(FailureKind.RAISED, "an exception that cannot be described", place="an exception")
+        return FailedCall(FailureKind.RAISED, "an exception that cannot be described", place="an exception")
 
 
-def _failure_of(error: BaseException) -> Failure:
+def _failure_of(error: BaseException) -> FailedCall:
     import traceback  # only failures need it
 
     cause = error if error.__cause__ is None else error.__cause__
     place = traceback.extract_tb(cause.__traceback__)[-1:]
     where = ":".join([type(cause).__name__, *(f"{frame.filename}:{frame.lineno}" for frame in place)])
-    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MOST_TRACEBACK)
+    text = cut("".join(traceback.format_exception(type(error), error, error.__traceback__)), MAX_TRACEBACK_LENGTH)
     kind, said = FailureKind.RAISED, described(error)
     if isinstance(error, InvalidAnswer):
         kind, said = FailureKind.INVALID, str(error)
-    return Failure(kind, cut(said, MOST_ERROR), text, cut(where, MOST_ERROR))
+    return FailedCall(kind, cut(said, MAX_ERROR_LENGTH), text, cut(where, MAX_ERROR_LENGTH))
 
 
 def cut(text: str, most: int) -> str:

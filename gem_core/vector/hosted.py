@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gem_core.env import RESERVED, Env, Info, ResetResult
-from gem_core.errors import OUT_OF_ROOM, FailureKind, GemError, boundary
-from gem_core.partner import HEARD
-from gem_core.picture import IMAGES
+from gem_core.errors import OUT_OF_ROOM, FailureKind, GemError, convert_errors
+from gem_core.image import IMAGES
+from gem_core.partner import PARTNER_REPLIES
 from gem_core.vector.calls import (
     NOT_PLAIN,
-    Call,
-    Failure,
+    CallOutcome,
+    EnvCall,
+    FailedCall,
     InvalidAnswer,
-    Outcome,
     Replay,
     Reset,
     Transition,
@@ -29,7 +29,7 @@ from gem_core.vector.calls import (
 
 _INFINITY = math.inf
 _FROZEN = {str, int, float, bool, type(None)}
-_MOST_CAUSES = 100
+_MAX_CAUSES = 100
 
 
 class HostedEnv:
@@ -50,7 +50,7 @@ class HostedEnv:
         build: Callable[[], Env],
         *,
         autoreset: bool = False,
-        pack: Callable[[int, Outcome], bytes] | None = None,
+        pack: Callable[[int, CallOutcome], bytes] | None = None,
     ) -> None:
         self.slot = slot
         self._build = build
@@ -66,11 +66,11 @@ class HostedEnv:
         self.run_out: Callable[[BaseException], None] = _nothing
         """Called where the process has no memory, descriptors or threads left, which may be a neighbor's doing."""
 
-    def perform(self, call: Call, emit: Callable[[int, Outcome], None]) -> None:
+    def perform(self, call: EnvCall, emit: Callable[[int, CallOutcome], None]) -> None:
         """Emit the outcome of a call; a second one where an episode ended and the next one is opened at once."""
         self.emit(self.answer(call), emit)
 
-    def emit(self, outcome: Outcome, emit: Callable[[int, Outcome], None]) -> None:
+    def emit(self, outcome: CallOutcome, emit: Callable[[int, CallOutcome], None]) -> None:
         """Emit the outcome of a call, and that of the opening which follows an ending."""
         if self._autoreset and type(outcome) is Transition and (outcome.terminated or outcome.truncated):
             emit(self.slot, outcome if self._pack else outcome._replace(info=_own(outcome.info)))
@@ -79,7 +79,7 @@ class HostedEnv:
             outcome = self.answer(self._start.next())
         emit(self.slot, outcome)
 
-    def answer(self, call: Call) -> Outcome:
+    def answer(self, call: EnvCall) -> CallOutcome:
         """The outcome of this call alone."""
         try:
             if type(call) is str:
@@ -118,16 +118,16 @@ class HostedEnv:
             self._env = self._build()
         seed = start.seed
         options = {"data_index": start.task.data_index} if self._env.takes_data_index else {}
-        again = {HEARD: [*start.heard]} if start.heard else {}
+        again = {PARTNER_REPLIES: [*start.partner_replies]} if start.partner_replies else {}
         observation, info = _checked_reset(self._env.reset(seed=seed, **options, **again))
         return observation, {**info, **options}
 
-    def data(self, outcome: Outcome) -> bytes:
+    def data(self, outcome: CallOutcome) -> bytes:
         """The outcome that `answer` has just given, as it was packed."""
         assert self._pack is not None
-        return self._pack(self.slot, outcome) if isinstance(outcome, Failure) else self._data
+        return self._pack(self.slot, outcome) if isinstance(outcome, FailedCall) else self._data
 
-    def _replay(self, call: Replay) -> Transition | Failure:
+    def _replay(self, call: Replay) -> Transition | FailedCall:
         self.close()
         env = self._env = self._build()
         observation, info = self._reset(call.start)
@@ -140,7 +140,7 @@ class HostedEnv:
             ended = ended or transition.done
         if ended or shown != call.digest:
             self.close()
-            return Failure(
+            return FailedCall(
                 FailureKind.DIVERGED,
                 "its environment was lost, and a fresh one with the same seed and actions showed something else; an "
                 "environment that draws only from self.rng can be brought back",
@@ -152,7 +152,7 @@ class HostedEnv:
         """Close the environment; what it raises meanwhile is ignored, but for Ctrl-C."""
         env, self._env = self._env, None
         if env is not None:
-            with contextlib.suppress(GemError), boundary(lambda _: GemError()):
+            with contextlib.suppress(GemError), convert_errors(lambda _: GemError()):
                 env.close()
 
 
@@ -162,14 +162,14 @@ def _nothing(_: object) -> None:
 
 def _has_run_out(error: BaseException) -> bool:
     """Whether an exception, or one that caused it, says so; one that cannot be asked does not."""
-    with contextlib.suppress(GemError), boundary(lambda _: GemError(), passing=()):
+    with contextlib.suppress(GemError), convert_errors(lambda _: GemError(), passing=()):
         return any(map(_says_it_ran_out, _with_causes(error)))
     return False
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    for _ in range(_MOST_CAUSES):  # an exception can be its own cause
+    for _ in range(_MAX_CAUSES):  # an exception can be its own cause
         if cause is not None:
             yield cause
             cause = cause.__cause__

@@ -10,7 +10,7 @@ from gem_core.errors import near_matches
 from gem_core.vector.tasks import is_whole_number
 
 
-class Places:
+class ConcurrencyLimits:
     """How many episodes of each environment of a vector may be under way at once.
 
     A limit that leaves a place for each slot of its environment limits nothing.

@@ -13,14 +13,14 @@ from typing import Any, Generic, TypeVar
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call, Failure, Outcome, Reset, Transition
+from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Reset, Transition
 from gem_core.vector.tasks import TaskPlan
 
 MAX_LOSSES = 5
 """A worker that is lost this often, with no environment to blame and without an answer in between, stops the run."""
 CLOSE_SECONDS = 5.0
 """How long `close()` waits for calls under way and for the environments' own `close()`."""
-_LONGEST_WAIT = 3600.0
+_MAX_WAIT = 3600.0
 """One wait; the operating system cannot be asked for an endless one."""
 
 
@@ -35,7 +35,7 @@ class Worker(ABC):
         self.slots = tuple(slots)
 
     @abstractmethod
-    def submit(self, calls: Mapping[int, Call]) -> None:
+    def submit(self, calls: Mapping[int, EnvCall]) -> None:
         """Hand over calls without waiting for anything."""
 
     @abstractmethod
@@ -92,16 +92,16 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
     def _poll(self, wanted: int, timeout: float | None) -> None:
         """Pass on outcomes to `_arrive` and losses to `_lose`; wait as `_gather` does."""
 
-    def _start(self, calls: Mapping[int, Call]) -> None:
+    def _start(self, calls: Mapping[int, EnvCall]) -> None:
         # Ctrl-C between noting a call and sending it would leave a slot that is waited for and never answers.
         with uninterrupted():
             super()._start(calls)
 
-    def _submit(self, calls: Mapping[int, Call]) -> None:
+    def _submit(self, calls: Mapping[int, EnvCall]) -> None:
         if len(self._workers) == 1:
             self._workers[0].submit(calls)
             return
-        parts: dict[int, dict[int, Call]] = {}
+        parts: dict[int, dict[int, EnvCall]] = {}
         for slot, call in calls.items():
             parts.setdefault(self._home[slot], {})[slot] = call
         for number, part in parts.items():
@@ -115,10 +115,10 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
             self._poll(0, 0.0)
             self._next_check = self._check_time(now)
         elif wanted > 0:
-            longest = min(self._next_check - now, _LONGEST_WAIT)
+            longest = min(self._next_check - now, _MAX_WAIT)
         self._poll(wanted, longest if timeout is None else min(max(timeout, 0.0), longest))
 
-    def _arrive(self, slot: int, outcome: Outcome) -> None:
+    def _arrive(self, slot: int, outcome: CallOutcome) -> None:
         if self._losses:
             self._losses.pop(self._home[slot], None)
         super()._arrive(slot, outcome)
@@ -156,7 +156,7 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         # The neighbors have started. The failure comes last: what it leads to, a retry or the next episode, is a call
         # to the new worker as well, and a plugin that is asked may take its time or raise.
         if blamed in self._calls:
-            self._arrive(blamed, Failure(kind, error, place=error))
+            self._arrive(blamed, FailedCall(kind, error, place=error))
 
     def _replace(self, worker: _W, blamed: int | None) -> None:
         """Replace this worker by a new one, and make the calls under way again but for that of one slot."""
@@ -172,9 +172,9 @@ class PooledVectorEnv(VectorEnv, Generic[_W]):
         calls = {slot: self._calls[slot] for slot in slots if slot in self._calls and slot != blamed}
         self._start({slot: self._again(slot, call) for slot, call in calls.items()})
 
-    def _fits(self, slot: int, outcome: Outcome) -> bool:
+    def _fits(self, slot: int, outcome: CallOutcome) -> bool:
         """Whether an outcome is one of the call under way: a reset has an opening, and a turn has a transition."""
-        return type(outcome) is Failure or (type(outcome) is Transition) is not isinstance(self._calls[slot], Reset)
+        return type(outcome) is FailedCall or (type(outcome) is Transition) is not isinstance(self._calls[slot], Reset)
 
     def _number(self, worker: _W) -> int:
         return next(number for number, one in self._workers.items() if one is worker)

@@ -21,10 +21,10 @@ from gem_core.env import Env
 from gem_core.errors import EnvError, FailureKind
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Reset, Transition
+from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Replay, Reset, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
-from gem_core.vector.worker import CALLS, RAN_OUT, Home, MarkerReader, Setup
-from gem_core.waiting import MOST_SECONDS
+from gem_core.vector.worker import CALLS, RAN_OUT, MarkerReader, Setup, SlotConfig
+from gem_core.waiting import MAX_SECONDS
 
 START_SECONDS = 300.0
 """How long a worker may take to start, the imports of its environments included."""
@@ -82,7 +82,7 @@ class ProcessWorker(Worker):
         self._received = bytearray()
         self._send(setup)
 
-    def submit(self, calls: Mapping[int, Call]) -> None:
+    def submit(self, calls: Mapping[int, EnvCall]) -> None:
         if not self.awaited:
             self.silent_looks = 0
         self.awaited.update(dict.fromkeys(calls))
@@ -240,7 +240,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
     """
 
     def __init__(
-        self, homes: Sequence[Home], builders: Mapping[str, Callable[[], Env]], *args: Any, **settings: Any
+        self, homes: Sequence[SlotConfig], builders: Mapping[str, Callable[[], Env]], *args: Any, **settings: Any
     ) -> None:
         self._homes = homes
         self._builders = pickled_builders(builders)
@@ -250,7 +250,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._woken_by.setblocking(False)
         self._selector.register(self._woken_by, selectors.EVENT_READ)
         self._next_look = 0.0
-        self._suspicions: dict[int, Failure] = {}
+        self._suspicions: dict[int, FailedCall] = {}
         """Of a slot in a process of its own: the failure that brought it there."""
         try:
             super().__init__(*args, **settings)
@@ -270,7 +270,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         self._watch(worker)  # a large setup does not fit the socket at once
         return worker
 
-    def _submit(self, calls: Mapping[int, Call]) -> None:
+    def _submit(self, calls: Mapping[int, EnvCall]) -> None:
         for slot, call in calls.items():
             if self._home[slot] < 0:
                 self._settle(slot, call)
@@ -328,7 +328,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         return (
             limit * (turns + (1 if self._home[worker.slots[0]] < 0 else 2))
             + SILENCE_SECONDS
-            + (MOST_SECONDS if worker.waiting else 0.0)
+            + (MAX_SECONDS if worker.waiting else 0.0)
         )
 
     def _wake(self) -> None:
@@ -370,8 +370,8 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
             worker.answered(slot)
             self._take_outcome(worker, slot, outcome)
 
-    def _take_outcome(self, worker: ProcessWorker, slot: int, outcome: Outcome) -> None:
-        if type(outcome) is Failure and outcome.kind is FailureKind.DIVERGED and self._home[slot] < 0:
+    def _take_outcome(self, worker: ProcessWorker, slot: int, outcome: CallOutcome) -> None:
+        if type(outcome) is FailedCall and outcome.kind is FailureKind.DIVERGED and self._home[slot] < 0:
             outcome = self._suspicions[slot]  # it cannot be brought back to be tried again
         self._arrive(slot, outcome)
         if type(outcome) is Transition and (outcome[2] or outcome[3]) and self.resets_itself(slot):
@@ -407,7 +407,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         elif suspect == blamed and self._lives_alone(suspect) and not (opening and self._is_turn(suspect)):
             super()._lose(worker, kind, error, suspect)
         else:  # of a turn that ended an episode, the answer may have been lost while the next one was opened
-            self._suspicions[suspect] = Failure(kind, error, place=error)
+            self._suspicions[suspect] = FailedCall(kind, error, place=error)
             self._isolate(worker, suspect)
 
     def _is_turn(self, slot: int) -> bool:
@@ -427,7 +427,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
 
     def _convict(self, worker: ProcessWorker, kind: FailureKind, error: str, slot: int) -> None:
         self._discard(worker)
-        self._arrive(slot, Failure(kind, error, place=error))
+        self._arrive(slot, FailedCall(kind, error, place=error))
 
     def _discard(self, worker: ProcessWorker) -> None:
         """Give up the process of a slot that has one of its own."""
@@ -436,7 +436,7 @@ class ProcessVectorEnv(PooledVectorEnv[ProcessWorker]):
         del self._workers[self._home[slot]]
         self._states[slot].lose()
 
-    def _settle(self, slot: int, call: Call) -> None:
+    def _settle(self, slot: int, call: EnvCall) -> None:
         """The next episode is played among the neighbors again; one that is under way, in a process of its own."""
         if isinstance(call, Reset):
             if (worker := self._workers.pop(self._home[slot], None)) is not None:
@@ -486,7 +486,7 @@ def _began(answers: list[wire.Answer]) -> bool:
     if not answers:
         return True
     slot, failure = answers[0]
-    if not isinstance(failure, Failure) or slot != wire.NOBODY:
+    if not isinstance(failure, FailedCall) or slot != wire.NOBODY:
         raise wire.Garbage("an answer before the start")
     raise EnvError(f"a worker process could not build its environments: {failure.error}\n{failure.traceback}")
 
@@ -513,7 +513,7 @@ def _by_value(build: Callable[[], Env], env_id: str, hint: str) -> bytes:
 
 
 def make_setup(
-    homes: Sequence[Home] | Mapping[int, Home], builders: Mapping[str, bytes], slots: Sequence[int]
+    homes: Sequence[SlotConfig] | Mapping[int, SlotConfig], builders: Mapping[str, bytes], slots: Sequence[int]
 ) -> Setup:
     """What a worker with these environments needs."""
     from gem_core.plugins import manager

@@ -21,11 +21,11 @@ from gem_core.errors import EnvError, FailureKind, MissingExtraError
 from gem_core.installation import install_line
 from gem_core.interrupts import uninterrupted
 from gem_core.vector import wire
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, Transition
+from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Replay, Transition
 from gem_core.vector.pool import PooledVectorEnv, Worker
 from gem_core.vector.process import LOOK_SECONDS, START_SECONDS, make_setup, pickled_builders
 from gem_core.vector.tasks import TaskPlan
-from gem_core.vector.worker import Home, Setup
+from gem_core.vector.worker import Setup, SlotConfig
 
 try:
     ray: Any = importlib.import_module("ray")  # untyped, and missing where types are checked
@@ -53,14 +53,14 @@ class EnvHost:
     def __init__(self, setup: Setup, path: Sequence[str]) -> None:
         sys.path.extend(entry for entry in path if entry not in sys.path)
         hosted = setup.hosted()
-        self._failure = hosted if isinstance(hosted, Failure) else None
-        self._hosted = {} if isinstance(hosted, Failure) else hosted
+        self._failure = hosted if isinstance(hosted, FailedCall) else None
+        self._hosted = {} if isinstance(hosted, FailedCall) else hosted
 
-    def ready(self) -> Failure | None:
+    def ready(self) -> FailedCall | None:
         """Why the environments could not be built, if they could not."""
         return self._failure
 
-    def answer(self, slot: int, call: Call) -> bytes:
+    def answer(self, slot: int, call: EnvCall) -> bytes:
         """The outcome of a call, as data."""
         hosted = self._hosted[slot]
         return wire.listed([hosted.data(hosted.answer(call))])
@@ -102,13 +102,13 @@ class RayWorker(Worker):
         self._unanswered: dict[int, float] = {}
         """Those that Ray has not answered yet, in order, with seconds that they may take beyond the limit. This and
         `_since` are all that Ray's thread changes."""
-        self._suspects: deque[tuple[int, Call]] = deque()
-        self._held: dict[int, Call] = {}
+        self._suspects: deque[tuple[int, EnvCall]] = deque()
+        self._held: dict[int, EnvCall] = {}
         self._careful = True
         self._closing: Future[Any] | None = None
         self._ask(NOBODY, actor.ready.remote())
 
-    def submit(self, calls: Mapping[int, Call]) -> None:
+    def submit(self, calls: Mapping[int, EnvCall]) -> None:
         if not self._expected and time.monotonic() - self._since > IDLE_SECONDS:
             self._ask(NOBODY, self._actor.ready.remote())  # if it died meanwhile, none of these calls is to blame
         if not self._careful:
@@ -165,7 +165,7 @@ class RayWorker(Worker):
         self.kill()  # it would go on, with nothing to do
         return closed
 
-    def _send(self, slot: int, call: Call) -> None:
+    def _send(self, slot: int, call: EnvCall) -> None:
         # Nothing is heard of a replay's turns, so it has the time of all of them, the first reset included.
         extra = self._limit * (len(call.actions) + 1) if isinstance(call, Replay) else 0.0
         self._ask(slot, self._actor.answer.remote(slot, call), extra)
@@ -223,7 +223,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
 
     def __init__(
         self,
-        homes: Sequence[Home],
+        homes: Sequence[SlotConfig],
         builders: Mapping[str, Callable[[], Env]],
         plan: TaskPlan,
         workers: int | None,
@@ -260,7 +260,7 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         with_cpus = [node for node, count in cpus.items() if count]
         return min(with_cpus, key=lambda node: actors[node] / cpus[node], default="")
 
-    def _submit(self, calls: Mapping[int, Call]) -> None:
+    def _submit(self, calls: Mapping[int, EnvCall]) -> None:
         _check_connected()
         super()._submit(calls)
 
@@ -308,13 +308,13 @@ class RayVectorEnv(PooledVectorEnv[RayWorker]):
         else:
             self._arrive(slot, outcome)
 
-    def _arrive(self, slot: int, outcome: Outcome) -> None:
+    def _arrive(self, slot: int, outcome: CallOutcome) -> None:
         super()._arrive(slot, outcome)
         ended = type(outcome) is Transition and (outcome.terminated or outcome.truncated)
         if ended and self.resets_itself(slot):
             self._submit({slot: self._calls[slot]})
 
-    def _outcome(self, slot: int, data: Any) -> Outcome:
+    def _outcome(self, slot: int, data: Any) -> CallOutcome:
         answers = wire.unpacked(data)
         if [one for one, _ in answers] != [slot] or not self._fits(slot, answers[0][1]):
             raise wire.Garbage("an answer of somebody else, or to something else")

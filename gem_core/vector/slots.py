@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gem_core.env import ResetResult
-from gem_core.partner import HEARD
-from gem_core.picture import IMAGES
-from gem_core.vector.calls import Call, Replay, Reset, Transition, digest
+from gem_core.image import IMAGES
+from gem_core.partner import PARTNER_REPLIES
+from gem_core.vector.calls import EnvCall, Replay, Reset, Transition, digest
 from gem_core.vector.tasks import Task, TaskPlan
 
 PlayedTurn: TypeAlias = "tuple[str, str, float, list[str] | None, list[str] | None]"
-"""Action, observation, reward, the pictures of the observation, and what a partner answered."""
+"""Action, observation, reward, the images of the observation, and what a partner answered."""
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ class SlotState:
     opening: str = ""
     """The first observation of this episode."""
     images: list[str] | None = None
-    """The pictures of the first observation."""
-    heard: list[str] | None = None
+    """The images of the first observation."""
+    partner_replies: list[str] | None = None
     """What a partner answered before the first observation. The first turn that it plays has these, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
     """The turns of this episode."""
@@ -60,7 +60,12 @@ class SlotState:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
         observation, info = opening
-        self.opening, self.images, self.heard, self.turns = observation, info.get(IMAGES), info.get(HEARD), []
+        self.opening, self.images, self.partner_replies, self.turns = (
+            observation,
+            info.get(IMAGES),
+            info.get(PARTNER_REPLIES),
+            [],
+        )
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
@@ -86,22 +91,22 @@ class SlotState:
         """An episode is under way, even if its environment is not."""
         return not self.over and self.error is None
 
-    def step(self, action: str) -> Call:
+    def step(self, action: str) -> EnvCall:
         """The call that plays a turn, wherever the environment is now."""
         if not self.lost:
             return action
         shown = digest(0, self.opening, 0.0, self.images)
-        heard: list[str] = []
+        partner_replies: list[str] = []
         for _, observation, reward, images, answers in self.turns:
             shown = digest(shown, observation, reward, images)
-            heard += answers or []
-        start = self.start._replace(heard=tuple(heard or self.heard or ()))
+            partner_replies += answers or []
+        start = self.start._replace(partner_replies=tuple(partner_replies or self.partner_replies or ()))
         return Replay(start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:
         """A turn was played."""
         info = transition[4]
-        self.turns.append((action, transition[0], transition[1], info.get(IMAGES), info.get(HEARD)))
+        self.turns.append((action, transition[0], transition[1], info.get(IMAGES), info.get(PARTNER_REPLIES)))
         self.steady, self.lost = True, False
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gem_core.partner import HEARD
-from gem_core.picture import IMAGES
+from gem_core.image import IMAGES
+from gem_core.partner import PARTNER_REPLIES
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Call, Transition
+from gem_core.vector.calls import EnvCall, Transition
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.tasks import TaskPlan
 
@@ -21,7 +21,7 @@ class SyncVectorEnv(VectorEnv):
         self._hosted = hosted
         self._at_work: int | None = None
 
-    def _submit(self, calls: Mapping[int, Call]) -> None:
+    def _submit(self, calls: Mapping[int, EnvCall]) -> None:
         hosted, states, under_way, results = self._hosted, self._states, self._calls, self._results
         for slot, call in calls.items():
             self._at_work = slot
@@ -31,7 +31,9 @@ class SyncVectorEnv(VectorEnv):
                     # What `_arrive` does with a turn in the middle of an episode, which nearly every turn is.
                     del under_way[slot]
                     info = outcome[4]
-                    states[slot].turns.append((call, outcome[0], outcome[1], info.get(IMAGES), info.get(HEARD)))
+                    states[slot].turns.append(
+                        (call, outcome[0], outcome[1], info.get(IMAGES), info.get(PARTNER_REPLIES))
+                    )
                     results[slot] = outcome
                 else:
                     hosted[slot].emit(outcome, self._arrive)

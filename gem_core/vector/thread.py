@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from gem_core.interrupts import uninterrupted
-from gem_core.vector.calls import Call, Outcome, failure_of
+from gem_core.vector.calls import CallOutcome, EnvCall, failure_of
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.pool import CLOSE_SECONDS, PooledVectorEnv, Worker
-from gem_core.waiting import keep_time
+from gem_core.waiting import set_call_clock
 
 _log = logging.getLogger("gem_core.vector")
 
@@ -24,12 +24,12 @@ class Arrivals:
     """Outcomes from many threads for one, which is woken once for as many as it asked for."""
 
     def __init__(self) -> None:
-        self._items: deque[tuple[ThreadWorker, int, Outcome]] = deque()
+        self._items: deque[tuple[ThreadWorker, int, CallOutcome]] = deque()
         self._wanted = float("inf")
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._poked = False
 
-    def put(self, item: tuple[ThreadWorker, int, Outcome]) -> None:
+    def put(self, item: tuple[ThreadWorker, int, CallOutcome]) -> None:
         """Add one; any thread."""
         self._items.append(item)
         if len(self._items) >= self._wanted:
@@ -51,7 +51,7 @@ class Arrivals:
         finally:
             self._wanted, self._poked = float("inf"), False
 
-    def take(self) -> list[tuple[ThreadWorker, int, Outcome]]:
+    def take(self) -> list[tuple[ThreadWorker, int, CallOutcome]]:
         """All outcomes that have arrived."""
         return [self._items.popleft() for _ in range(len(self._items))]
 
@@ -65,7 +65,7 @@ class ThreadWorker(Worker):
         for slot, one in hosted.items():
             one.tick = partial(self._begin, slot)
         self._arrivals = arrivals
-        self._inbox: queue.SimpleQueue[Mapping[int, Call] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Mapping[int, EnvCall] | None] = queue.SimpleQueue()
         self._running: tuple[int, float] | None = None  # one value, as another thread reads it
         self._paused: tuple[int, float] | None = None
         self._paused_at = 0.0
@@ -73,7 +73,7 @@ class ThreadWorker(Worker):
         self._thread = threading.Thread(target=self._work, name=f"gem-env-{slots[0]}", daemon=True)
         self._thread.start()
 
-    def submit(self, calls: Mapping[int, Call]) -> None:
+    def submit(self, calls: Mapping[int, EnvCall]) -> None:
         self._inbox.put(calls)
 
     def pause(self) -> None:
@@ -104,7 +104,7 @@ class ThreadWorker(Worker):
         return not self._thread.is_alive()
 
     def _work(self) -> None:
-        keep_time(self)
+        set_call_clock(self)
         while (calls := self._inbox.get()) is not None and not self._killed:
             for slot, call in calls.items():
                 if not self._killed:
@@ -113,7 +113,7 @@ class ThreadWorker(Worker):
         for hosted in self._hosted.values():
             hosted.close()
 
-    def _perform(self, slot: int, call: Call) -> None:
+    def _perform(self, slot: int, call: EnvCall) -> None:
         self._begin(slot)
         try:
             self._hosted[slot].perform(call, self._emit)
@@ -121,7 +121,7 @@ class ThreadWorker(Worker):
             self._hosted[slot].close()
             self._emit(slot, failure_of(error))
 
-    def _emit(self, slot: int, outcome: Outcome) -> None:
+    def _emit(self, slot: int, outcome: CallOutcome) -> None:
         self._arrivals.put((self, slot, outcome))
 
     def _begin(self, slot: int, opening: bool = False) -> None:

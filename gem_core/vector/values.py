@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Levels of lists and mappings in a value."""
 PLAINEST = frozenset({float, bool, type(None)})
 PLAIN = PLAINEST | {str, int}
@@ -72,8 +72,8 @@ def wired(value: Any, depth: int, plain: frozenset[type]) -> Any:
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     if isinstance(value, dict | list | tuple | set | frozenset):
-        if depth >= MOST_DEPTH:
-            raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
+        if depth >= MAX_DEPTH:
+            raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
         return _wired_container(cast("Any", value), depth + 1, plain)
     return _wired_scalar(value)
 

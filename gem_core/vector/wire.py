@@ -6,7 +6,7 @@ that is no answer, or that nobody asked for is `Garbage`, and costs the worker.
 | part of a frame | size |
 | --- | --- |
 | mark, length of the rest | 4 and 8 bytes |
-| MessagePack: a list of answers; of each its kind, its slot and its fields | `length`, at most `2 * MOST_BYTES` |
+| MessagePack: a list of answers; of each its kind, its slot and its fields | `length`, at most `2 * MAX_BYTES` |
 
 An info holds what JSON has, and further types of Python and numpy that are only values; see `gem_core.vector.values`.
 """
@@ -23,11 +23,11 @@ import msgspec
 from gem_core.env import RESERVED, Info
 from gem_core.errors import FailureKind
 from gem_core.vector.calls import (
-    MOST_ERROR,
-    MOST_TRACEBACK,
-    Failure,
+    MAX_ERROR_LENGTH,
+    MAX_TRACEBACK_LENGTH,
+    CallOutcome,
+    FailedCall,
     InvalidAnswer,
-    Outcome,
     Transition,
     checked_info,
     cut,
@@ -40,7 +40,7 @@ _LIST = struct.Struct(">BI")
 """The beginning of a list in MessagePack."""
 MARK = b"gem2"
 """Opens every frame, so that most of what is no frame is noticed at once."""
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 """Of one answer; more than any text for a model."""
 NOBODY = -1
 """In place of a slot: the worker itself cannot begin."""
@@ -74,7 +74,7 @@ class _Failed(msgspec.Struct, tag="failed", array_like=True, forbid_unknown_fiel
 
 
 _Message: TypeAlias = _Turn | _Opening | _Failed
-Answer: TypeAlias = tuple[int, Outcome]
+Answer: TypeAlias = tuple[int, CallOutcome]
 """A slot, and the outcome of its call."""
 
 
@@ -82,7 +82,7 @@ Answer: TypeAlias = tuple[int, Outcome]
 
 
 def framed(answers: Sequence[bytes]) -> bytes:
-    """A frame with these packed answers, of `MOST_BYTES` and one more answer at most. Without any: it has begun."""
+    """A frame with these packed answers, of `MAX_BYTES` and one more answer at most. Without any: it has begun."""
     data = listed(answers)
     return HEADER.pack(MARK, len(data)) + data
 
@@ -92,21 +92,21 @@ def listed(answers: Sequence[bytes]) -> bytes:
     return b"".join((_LIST.pack(0xDD, len(answers)), *answers))
 
 
-def packed(slot: int, outcome: Outcome) -> bytes:
+def packed(slot: int, outcome: CallOutcome) -> bytes:
     """An outcome as data.
 
     Raises:
         InvalidAnswer: it cannot be sent: an object that is no plain value, too many levels, too many bytes.
     """
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, FailedCall):
         texts = (as_bytes(text) for text in (outcome.error, outcome.traceback, outcome.place))
         return _encoder.encode(_Failed(slot, outcome.kind, *texts))
     try:
         data = _encoder.encode(_message(slot, outcome, _wired_info(outcome[-1], PLAIN)))
     except (UnicodeEncodeError, OverflowError):  # lone surrogates, or an integer of more than 64 bits
         data = _encoder.encode(_message(slot, outcome, _wired_info(outcome[-1], PLAINEST)))
-    if len(data) > MOST_BYTES:
-        raise InvalidAnswer(f"its answer has {len(data):,} bytes, and {MOST_BYTES:,} is the most between processes")
+    if len(data) > MAX_BYTES:
+        raise InvalidAnswer(f"its answer has {len(data):,} bytes, and {MAX_BYTES:,} is the most between processes")
     return data
 
 
@@ -152,15 +152,17 @@ def frame_length(header: bytes | bytearray) -> int:
         Garbage: it is no header, or announces too much.
     """
     mark, length = HEADER.unpack_from(header)
-    if mark != MARK or length > 2 * MOST_BYTES:
+    if mark != MARK or length > 2 * MAX_BYTES:
         raise Garbage("no frame begins like this, or it is too long")
     return length
 
 
 def _answer(message: _Message) -> Answer:
     if isinstance(message, _Failed):
-        error, place = (cut(as_text(text), MOST_ERROR) for text in (message.error, message.place))
-        return message.slot, Failure(message.kind, error, cut(as_text(message.traceback), MOST_TRACEBACK), place)
+        error, place = (cut(as_text(text), MAX_ERROR_LENGTH) for text in (message.error, message.place))
+        return message.slot, FailedCall(
+            message.kind, error, cut(as_text(message.traceback), MAX_TRACEBACK_LENGTH), place
+        )
     observation = message.observation.decode("utf-8", "surrogatepass")
     info: Any = message.info
     if not isinstance(info, dict):

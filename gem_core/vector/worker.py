@@ -24,9 +24,9 @@ from typing import NamedTuple, TypeAlias
 
 from gem_core.env import Env
 from gem_core.vector import wire
-from gem_core.vector.calls import Call, Failure, Outcome, Replay, failure_of
+from gem_core.vector.calls import CallOutcome, EnvCall, FailedCall, Replay, failure_of
 from gem_core.vector.hosted import HostedEnv
-from gem_core.waiting import keep_time
+from gem_core.waiting import set_call_clock
 
 CALLS = struct.Struct("<Q")
 """Length of the calls that follow; what is said in the other direction is in `wire`."""
@@ -41,7 +41,7 @@ Outbox: TypeAlias = "queue.SimpleQueue[bytes | threading.Event | None]"
 """Answers to send, events to set once those before them were sent, and `None` at the end."""
 
 
-class Home(NamedTuple):
+class SlotConfig(NamedTuple):
     """One environment, as a worker builds it."""
 
     env_id: str
@@ -52,13 +52,13 @@ class Home(NamedTuple):
 class Setup:
     """What a worker needs to know."""
 
-    homes: Mapping[int, Home]
+    homes: Mapping[int, SlotConfig]
     builders: Mapping[str, bytes]
     """Pickled `Callable[[], Env]` per environment id."""
     plugins: tuple[str, ...]
     """Plugins that decide in the vector's process, and so do here."""
 
-    def hosted(self) -> dict[int, HostedEnv] | Failure:
+    def hosted(self) -> dict[int, HostedEnv] | FailedCall:
         """The environments of this worker, none of them built yet; or why there can be none."""
         try:
             return self._hosted()
@@ -193,19 +193,19 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
     messages = _messages(stream)
     setup: Setup = pickle.loads(next(messages))
     hosted = setup.hosted()
-    if isinstance(hosted, Failure):
+    if isinstance(hosted, FailedCall):
         stream.sendall(wire.framed([wire.packed(wire.NOBODY, hosted)]))
         return
     stream.sendall(wire.framed([]))
     outbox: Outbox = queue.SimpleQueue()
     sender = threading.Thread(target=_send_all, args=(stream, outbox), daemon=True)
     sender.start()
-    keep_time(marker)
+    set_call_clock(marker)
     for slot, one in hosted.items():
         one.tick = partial(marker.set, slot)
         one.run_out = _end
 
-    def emit(slot: int, outcome: Outcome) -> None:
+    def emit(slot: int, outcome: CallOutcome) -> None:
         outbox.put(hosted[slot].data(outcome))
         if isinstance(call, Replay):  # what follows may have cost it its last worker, and this answer with it
             sent = threading.Event()
@@ -214,7 +214,7 @@ def _serve(stream: socket.socket, marker: Marker) -> None:
             sent.wait()
 
     for message in messages:
-        calls: Mapping[int, Call] | None = pickle.loads(message)
+        calls: Mapping[int, EnvCall] | None = pickle.loads(message)
         if calls is None:
             break
         for slot, call in calls.items():
@@ -246,7 +246,7 @@ def _send_all(stream: socket.socket, outbox: Outbox) -> None:
     try:
         while open_:
             batch, size = [outbox.get()], 0
-            while not outbox.empty() and size <= wire.MOST_BYTES:
+            while not outbox.empty() and size <= wire.MAX_BYTES:
                 size += len(batch[-1]) if isinstance(batch[-1], bytes) else 0
                 batch.append(outbox.get())
             open_ = batch[-1] is not None

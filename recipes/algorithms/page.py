@@ -83,7 +83,7 @@ def page(results: Path, figures: Path) -> str:
 
 
 def _has_enough(cells: Mapping[str, Sequence[Result]], cell: str) -> bool:
-    return len(cells.get(cell, ())) >= pages.LEAST
+    return len(cells.get(cell, ())) >= pages.MIN_RUNS
 
 
 def _complete(by_task: Grouped) -> dict[str, Scores]:
@@ -172,7 +172,7 @@ def _together(complete: Mapping[str, Scores]) -> str:
         if other != "rebn"
     ]
     return (
-        f"## Together\n\nOver the environments where every estimator of the paper has at least {pages.LEAST} runs: "
+        f"## Together\n\nOver the environments where every estimator of the paper has at least {pages.MIN_RUNS} runs: "
         f"{', '.join(tasks)}.\n\n"
         + pages.table(["estimator", "interquartile mean", "mean"], rows)
         + "\n![Interquartile means](../img/recipes/algorithms_intervals.png)\n\n"

@@ -88,9 +88,9 @@ def _differences(cells: Mapping[str, Sequence[Result]]) -> str:
     """The difference of the scores of each pair of frameworks with as many runs, seed by seed."""
     scores = {cell: {run.seed: run.area(METRIC) for run in runs} for cell, runs in cells.items()}
     most = max(map(len, scores.values()))
-    scores = {cell: by_seed for cell, by_seed in scores.items() if len(by_seed) == most >= pages.LEAST}
+    scores = {cell: by_seed for cell, by_seed in scores.items() if len(by_seed) == most >= pages.MIN_RUNS}
     if len(scores) < 2:
-        return f"Fewer than two frameworks have {pages.LEAST} runs, so no difference is shown.\n"
+        return f"Fewer than two frameworks have {pages.MIN_RUNS} runs, so no difference is shown.\n"
     rows: list[list[str]] = []
     for one, other in itertools.combinations(scores, 2):
         seeds = sorted({*scores[one]} & {*scores[other]})

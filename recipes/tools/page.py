@@ -71,7 +71,7 @@ def _sentences(cells: Mapping[str, Sequence[Result]]) -> str:
 
 def _sentence(what: str, cells: Mapping[str, Sequence[Result]], one: str, other: str) -> str:
     runs = [cells.get(name, []) for name in (one, other)]
-    if min(map(len, runs)) < pages.LEAST:
+    if min(map(len, runs)) < pages.MIN_RUNS:
         return f"Too few runs for a statement on {what}."
     gap = difference(_gains(runs[0]), _gains(runs[1]))
     verdict = "raises" if gap.low > 0 else "lowers" if gap.high < 0 else "does not demonstrably change"

@@ -64,7 +64,7 @@ def _success(runs: Sequence[Result], length: int, when: str = "after") -> list[f
 
 def _sentence(cells: Mapping[str, Sequence[Result]]) -> str:
     """Whether the mixture is as good as training on each length alone."""
-    if any(len(runs) < pages.LEAST for runs in cells.values()) or "mixed" not in cells:
+    if any(len(runs) < pages.MIN_RUNS for runs in cells.values()) or "mixed" not in cells:
         return "Too few runs for a statement on the mixture."
     said: list[str] = []
     for length in _played(cells):

@@ -209,7 +209,7 @@ class Rude(Env):
         return RUDE
 
     def render(self) -> str:
-        return "picture \x1b"
+        return "image \x1b"
 
     def close(self) -> None:
         Rude.closed = True
@@ -267,7 +267,7 @@ def test_play_ends_with_its_input(rude: str) -> None:
 def test_play_shows_text_literally(rude: str) -> None:
     result = run("play", rude, "--random")
     assert result.exit_code == 0
-    assert f"before {printable(RUDE)}after\npicture \\x1b\nturn 1> {printable(RUDE)}" in result.stdout
+    assert f"before {printable(RUDE)}after\nimage \\x1b\nturn 1> {printable(RUDE)}" in result.stdout
     assert "terminated and truncated after 1 turn, return 0.5, success unknown" in result.stdout
     assert not set("\x1b\x00\u202e") & set(result.stdout)
 
@@ -372,7 +372,7 @@ def test_reader_that_goes_away_is_no_failure() -> None:
 def test_doctor() -> None:
     result = run("doctor")
     assert result.exit_code == 0
-    for title in ("Installation", "Training frameworks", "Plugins", "Abilities", "Boundaries", "Accelerator"):
+    for title in ("Installation", "Training frameworks", "Plugins", "Capabilities", "Isolation", "Accelerator"):
         assert title in result.stdout.splitlines()
 
 
@@ -381,11 +381,11 @@ def test_doctor_json_without_importing_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert set(document) == {"installation", "frameworks", "plugins", "abilities", "boundaries", "accelerator"}
-    boundaries = {boundary["holds"] for boundary in document["boundaries"]}
-    assert {"processes that a run leaves behind", "programs that a policy wrote"} <= boundaries
-    assert {"environments", "answers while they are graded"} <= boundaries
-    assert {"bubblewrap", "seccomp"} <= {ability["name"] for ability in document["abilities"]}
+    assert set(document) == {"installation", "frameworks", "plugins", "capabilities", "isolations", "accelerator"}
+    isolations = {isolation["holds"] for isolation in document["isolations"]}
+    assert {"processes that a run leaves behind", "programs that a policy wrote"} <= isolations
+    assert {"environments", "answers while they are graded"} <= isolations
+    assert {"bubblewrap", "seccomp"} <= {capability["name"] for capability in document["capabilities"]}
 
 
 def test_doctor_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -628,9 +628,9 @@ import asyncio, pytest
 from gem_core import hookimpl
 {line}
 @hookimpl
-def gem_doctor(abilities, boundaries):
-    abilities.append("a shovel")
-    boundaries.append("a fence")
+def gem_doctor(capabilities, isolations):
+    capabilities.append("a shovel")
+    isolations.append("a fence")
     raise asyncio.CancelledError("gone")
 """
 
@@ -649,8 +649,8 @@ def test_a_plugin_whose_hook_is_cancelled_ends_no_command(tmp_path: Path) -> Non
     done = script("doctor", PYTHONPATH=str(tmp_path))
     assert done.returncode == 0
     assert "CancelledError: gone" in done.stderr
-    assert "a plugin's gem_doctor added 'a shovel', which is not a gem_core.specs.Ability" in done.stderr
-    assert "a plugin's gem_doctor added 'a fence', which is not a gem_core.specs.Boundary" in done.stderr
+    assert "a plugin's gem_doctor added 'a shovel', which is not a gem_core.specs.Capability" in done.stderr
+    assert "a plugin's gem_doctor added 'a fence', which is not a gem_core.specs.Isolation" in done.stderr
     assert "Accelerator" in done.stdout
 
 
@@ -662,7 +662,7 @@ def hang():
     threading.Event().wait()
 {hang}
 @hookimpl
-def gem_doctor(abilities):
+def gem_doctor(capabilities):
     hang()
 """
 

@@ -18,6 +18,7 @@ from gem_core.advantages import TurnBatch
 from gem_core.advantages.compute import compute_advantages
 from gem_core.errors import (
     DuplicateIdError,
+    EnvFailure,
     FailureKind,
     NotFoundError,
     PluginApiError,
@@ -27,7 +28,6 @@ from gem_core.errors import (
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
-from gem_core.vector import Fault, Task
 from gem_core.vector.faults import decide_failure
 from gem_train.rollout import Episode, StopReason
 
@@ -516,8 +516,11 @@ def deciding(answer: str) -> str:
 
 
 POLICY = FailurePolicy()
-FAULT = Fault(0, "demo:Local-v0", 7, 0, Task(0, "demo:Local-v0", 0), FailureKind.RAISED, "OSError: gone", 1)
 FAILED = Episode("demo:Local-v0", 7, stop_reason=StopReason.ENV_ERROR, error="OSError: gone")
+
+
+def failure(attempt: int = 1, kind: FailureKind = FailureKind.RAISED) -> EnvFailure:
+    return EnvFailure("demo:Local-v0", 7, kind, "OSError: gone", attempt=attempt)
 
 
 def test_only_enabled_plugins_decide_about_failures(site: Site, in_force: Callable[[], PluginManager]) -> None:
@@ -525,10 +528,10 @@ def test_only_enabled_plugins_decide_about_failures(site: Site, in_force: Callab
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     manager.load("decider")
-    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.TRUNCATE
+    assert decide_failure(POLICY, failure(), FAILED) is ErrorAction.TRUNCATE
     assert site.module(module).asked == []
     manager.enable("decider")
-    assert decide_failure(POLICY, FAULT._replace(attempt=3), FAILED) is ErrorAction.DROP
+    assert decide_failure(POLICY, failure(attempt=3), FAILED) is ErrorAction.DROP
     [(error, env_id, seed, attempt)] = site.module(module).asked
     assert "OSError: gone" in error
     assert (env_id, seed, attempt) == ("demo:Local-v0", 7, 3)
@@ -540,7 +543,7 @@ def test_a_plugin_may_answer_by_name_or_leave_it_to_the_next(site: Site, in_forc
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     manager.enable("silent", "raising")
-    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.RAISE
+    assert decide_failure(POLICY, failure(), FAILED) is ErrorAction.RAISE
     assert len(site.module(silent).asked) == 1
 
 
@@ -549,16 +552,16 @@ def test_a_retry_that_cannot_help_is_the_policy_s_case(site: Site, in_force: Cal
     manager = in_force()
     gem_core.register("demo:Local-v0", Local)
     retrying, dropping = FailurePolicy(retries=2), FailurePolicy(retries=2, then="drop")  # type: ignore[arg-type]
-    assert [decide_failure(retrying, FAULT._replace(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
+    assert [decide_failure(retrying, failure(attempt=attempt), FAILED).value for attempt in (1, 2, 3)] == [
         "retry",
         "retry",
         "truncate",
     ]
-    assert decide_failure(dropping, FAULT._replace(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, failure(attempt=1, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
     manager.enable("patient")
-    assert decide_failure(dropping, FAULT._replace(attempt=20), FAILED) is ErrorAction.RETRY
-    assert decide_failure(dropping, FAULT._replace(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
-    assert decide_failure(dropping, FAULT._replace(attempt=1000), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, failure(attempt=20), FAILED) is ErrorAction.RETRY
+    assert decide_failure(dropping, failure(attempt=20, kind=FailureKind.DIVERGED), FAILED) is ErrorAction.DROP
+    assert decide_failure(dropping, failure(attempt=1000), FAILED) is ErrorAction.DROP
 
 
 @pytest.mark.parametrize("loaded_before", [(), ("a",), ("b",), ("b", "a")])
@@ -573,7 +576,7 @@ def test_enabled_plugins_are_asked_in_the_order_they_were_named(
     for name in loaded_before:
         manager.load(name)
     manager.enable("a", "b")
-    assert decide_failure(POLICY, FAULT, FAILED) is ErrorAction.DROP
+    assert decide_failure(POLICY, failure(), FAILED) is ErrorAction.DROP
 
 
 def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
@@ -584,7 +587,7 @@ def test_an_answer_that_is_none_of_the_actions_is_the_plugin_s_error(
     gem_core.register("demo:Local-v0", Local)
     manager.enable("decider")
     with pytest.raises(PluginError, match="explode"):
-        decide_failure(POLICY, FAULT, FAILED)
+        decide_failure(POLICY, failure(), FAILED)
 
 
 def test_enabling_needs_a_plugin_that_works(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gem_core.tools import Function, calls
-from gem_core.tools.calls import Call, Form, find_call, written
+from gem_core.tools.calls import Form, ParsedCall, find_call, written
 
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -38,7 +38,7 @@ WEATHER = function("weather", required=("city",), city=TEXT, days={"type": "inte
 CLOCK = function("clock")
 
 
-def found(response: str, *functions: Function, form: Form = "text") -> Call:
+def found(response: str, *functions: Function, form: Form = "text") -> ParsedCall:
     call = find_call(response, functions or (PYTHON, SEARCH), form)
     assert call is not None
     return call

@@ -21,7 +21,7 @@ import pytest
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult, ToolSession
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_support.waiting import wait_until
 
 
@@ -63,7 +63,7 @@ class AsyncSays(Says):
 
 
 def say(toolbox: Toolbox, name: str = "say") -> ToolResult:
-    return toolbox.call(Call(name, 0), "episode")
+    return toolbox.call(ParsedCall(name, 0), "episode")
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def test_a_task_that_a_tool_started_does_not_end_the_event_loop() -> None:
 def test_a_long_result_is_cut_in_its_middle_and_says_so() -> None:
     toolbox = Toolbox([Says(lambda: "a" * 60 + "b" * 60)], max_output=20)
     assert say(toolbox).text == "a" * 10 + "\n[... 100 characters left out ...]\n" + "b" * 10
-    assert len(toolbox.call(Call("", 0, problem="x" * 1000), "e").text) < 80
+    assert len(toolbox.call(ParsedCall("", 0, problem="x" * 1000), "e").text) < 80
     assert say(Toolbox([Says(lambda: "c" * 20)], max_output=20)).text == "c" * 20
     assert say(Toolbox([Says(lambda: "cd")], max_output=1)).text == "c\n[... 1 characters left out ...]\n"
 
@@ -273,7 +273,7 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call() -> None:
     source = """
         import asyncio, signal, threading, os
         from gem_core.tools import *
-        from gem_core.tools.calls import Call
+        from gem_core.tools.calls import ParsedCall
 
         async def wait() -> str:
             "Waits."
@@ -287,7 +287,7 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call() -> None:
         toolbox = Toolbox([FunctionTool(wait)])
         toolbox.attach("a")
         try:
-            print(toolbox.call(Call("wait", 0), "e"))
+            print(toolbox.call(ParsedCall("wait", 0), "e"))
         except KeyboardInterrupt:
             os.write(1, b"interrupted ")
         toolbox.detach("a")
@@ -507,7 +507,7 @@ def test_the_garbage_collector_may_find_a_session_on_the_event_loop() -> None:
 EXIT = """
     import asyncio, os
     from gem_core.tools import *
-    from gem_core.tools.calls import Call
+    from gem_core.tools.calls import ParsedCall
 
     class Open(Tool):
         def functions(self):
@@ -520,7 +520,7 @@ EXIT = """
     toolbox = Toolbox([Open()], max_concurrent=1)
     session = ToolSession(toolbox)
     session.begin()
-    print(session.call(Call("f", 0)).text, flush=True)
+    print(session.call(ParsedCall("f", 0)).text, flush=True)
 """
 
 
@@ -540,7 +540,7 @@ FORK = """
         session.close()
     else:
         import threading
-        called = threading.Thread(target=lambda: print(session.call(Call("f", 0)).text, flush=True))
+        called = threading.Thread(target=lambda: print(session.call(ParsedCall("f", 0)).text, flush=True))
         called.start()
         called.join(120)
         print("child", flush=True)
@@ -578,7 +578,7 @@ def test_environments_come_and_go_while_calls_run(kind: type[Says]) -> None:
         for _ in range(15):
             session = ToolSession(toolbox)
             session.begin()
-            good += session.call(Call("say", 0)).text == "ok"
+            good += session.call(ParsedCall("say", 0)).text == "ok"
             session.close()
         return good
 
@@ -651,7 +651,7 @@ def test_functions_are_offered_and_called() -> None:
     }
 
     def call(name: str, **arguments: Any) -> ToolResult:
-        return toolbox.call(Call(name, 0, arguments), "e")
+        return toolbox.call(ParsedCall(name, 0, arguments), "e")
 
     assert call("add", a=2) == ToolResult("3")
     assert call("shout", text="a", times=2, to=["b"]) == ToolResult("AA", info={"to": ["b"]})

@@ -29,7 +29,14 @@ import gem_core
 from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.vector import VectorEnv, wire
-from gem_core.vector.calls import MOST_ERROR, MOST_TRACEBACK, Failure, InvalidAnswer, Transition, checked_info
+from gem_core.vector.calls import (
+    MAX_ERROR_LENGTH,
+    MAX_TRACEBACK_LENGTH,
+    FailedCall,
+    InvalidAnswer,
+    Transition,
+    checked_info,
+)
 from gem_core.vector.faults import log_failure
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.process import _opened_anew
@@ -179,7 +186,7 @@ def changes_how_the_marker_works() -> None:
 
 
 def has_an_error_longer_than_a_frame() -> None:
-    raise ValueError("x" * (3 * wire.MOST_BYTES))
+    raise ValueError("x" * (3 * wire.MAX_BYTES))
 
 
 def cuts_the_marker() -> None:
@@ -440,12 +447,12 @@ def test_an_error_is_shown_without_its_middle() -> None:
         [statistics] = vec.statistics.values()
     error = found[1][1][1]
     assert error.startswith("ValueError: xxx")
-    assert len(error) <= MOST_ERROR
+    assert len(error) <= MAX_ERROR_LENGTH
     assert statistics.failures == 1
-    long = wire.packed(0, Failure(FailureKind.RAISED, "x" * 10_000, "x" * 100_000, "x" * 10_000))
+    long = wire.packed(0, FailedCall(FailureKind.RAISED, "x" * 10_000, "x" * 100_000, "x" * 10_000))
     _, failure = wire.unpacked(wire.listed([long]))[0]
-    assert isinstance(failure, Failure)
-    for text, most in zip(failure[1:], (MOST_ERROR, MOST_TRACEBACK, MOST_ERROR), strict=True):
+    assert isinstance(failure, FailedCall)
+    for text, most in zip(failure[1:], (MAX_ERROR_LENGTH, MAX_TRACEBACK_LENGTH, MAX_ERROR_LENGTH), strict=True):
         assert most - 10 < len(text) <= most
 
 
@@ -618,7 +625,9 @@ def test_an_array_is_no_success() -> None:
 def test_each_kind_of_failure_is_logged_once_and_the_log_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", "gem_core.vector"):
         for number in range(200):
-            log_failure("demo-hostile:Many-v0", Failure(FailureKind.RAISED, "e", place=str(number)), ErrorAction.DROP)
+            log_failure(
+                "demo-hostile:Many-v0", FailedCall(FailureKind.RAISED, "e", place=str(number)), ErrorAction.DROP
+            )
     assert len(caplog.records) == 50
 
 
@@ -689,7 +698,7 @@ def test_plain_values_arrive_as_they_were() -> None:
     assert back["board"].dtype == array.dtype
     assert (back["board"] == array).all()
     assert back["none"].shape == (0, 3)
-    failure = Failure(FailureKind.RAISED, "OSError: \ud800", "trace", "place")
+    failure = FailedCall(FailureKind.RAISED, "OSError: \ud800", "trace", "place")
     assert received(2, failure) == failure
 
 
@@ -721,7 +730,7 @@ def test_what_is_no_plain_value_is_refused_where_it_is(value: Any, message: str)
 
 
 def test_an_answer_has_a_greatest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MOST_BYTES", 1000)
+    monkeypatch.setattr(wire, "MAX_BYTES", 1000)
     wire.packed(0, ("x" * 900, {}))
     with pytest.raises(InvalidAnswer, match="1,000 is the most between processes"):
         wire.packed(0, ("x" * 1000, {}))

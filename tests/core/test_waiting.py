@@ -14,7 +14,7 @@ import gem_core
 from gem_core.errors import EnvError
 from gem_core.failures import FailurePolicy
 from gem_core.tools import Function, Tool, Toolbox, ToolEnv
-from gem_core.waiting import keep_time, turn_at, waiting
+from gem_core.waiting import set_call_clock, turn_at, waiting
 from gem_support.vector_envs import WAKE, Walk, children, env_threads, make
 from gem_support.waiting import wait_until
 
@@ -60,7 +60,7 @@ def test_waiting_takes_none_of_the_time_limit(backend: Any) -> None:
 
 
 def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.vector.process.MOST_SECONDS", 0.0)
+    monkeypatch.setattr("gem_core.vector.process.MAX_SECONDS", 0.0)
     monkeypatch.setattr("gem_core.vector.process.SILENCE_SECONDS", 0.0)
     with make("demo-waiting:Patient-v0", 1, "process", failures=FailurePolicy(timeout=0.5)) as vec:
         vec.reset()
@@ -69,7 +69,7 @@ def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_turn_that_is_never_given_back_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.waiting.MOST_SECONDS", 0.01)
+    monkeypatch.setattr("gem_core.waiting.MAX_SECONDS", 0.01)
     turns = threading.BoundedSemaphore(1)
     with turn_at(turns), pytest.raises(EnvError, match=r"waited 0\.01 seconds for a turn"), turn_at(turns):
         pass
@@ -96,7 +96,7 @@ def test_a_clock_pauses_once_and_is_kept_by_its_thread() -> None:
     heard = Heard()
 
     def work() -> None:
-        keep_time(heard)
+        set_call_clock(heard)
         with waiting(), waiting():
             heard.said.append("inside")
         with pytest.raises(OSError, match="gone"), waiting():

@@ -21,10 +21,10 @@ LAYERS = [
     "builtin",
     "hookspecs",
     "versions : env : match : match_env : tool : specs : episode : turn_batch : update : errors : failures : seeding : "
-    "interrupts : waiting : controls : installation : arguments : partner : picture : upstream : _moved",
+    "interrupts : waiting : controls : installation : arguments : partner : image : upstream",
 ]
 """Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
-MOST_LINES = 11_000
+MAX_LINES = 11_000
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -38,7 +38,7 @@ def test_the_core_is_built_in_layers() -> None:
 
 def test_the_core_stays_small() -> None:
     lines = sum(len(file.read_text().splitlines()) for file in (ROOT / "gem_core").rglob("*.py"))
-    assert lines <= MOST_LINES, f"gem_core has {lines} lines; what not everybody needs belongs into a package"
+    assert lines <= MAX_LINES, f"gem_core has {lines} lines; what not everybody needs belongs into a package"
 
 
 def test_what_is_swapped_for_one_framework_imports_nothing_of_another() -> None:

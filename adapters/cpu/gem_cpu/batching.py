@@ -12,7 +12,7 @@ from gem_cpu.sampling import Request
 
 WAIT = 0.003
 """Seconds to wait for more requests for a batch. Each new request starts the wait again."""
-LARGEST_BATCH = 64
+MAX_BATCH = 64
 
 _Answer = TypeVar("_Answer")
 _T = TypeVar("_T")
@@ -47,10 +47,10 @@ class Batcher(Generic[_Answer]):
         while True:
             batch = [await self._waiting.get()]
             before = -1
-            while before < self._waiting.qsize() < LARGEST_BATCH:
+            while before < self._waiting.qsize() < MAX_BATCH:
                 before = self._waiting.qsize()
                 await asyncio.sleep(WAIT)
-            while not self._waiting.empty() and len(batch) < LARGEST_BATCH:
+            while not self._waiting.empty() and len(batch) < MAX_BATCH:
                 batch.append(self._waiting.get_nowait())
             await self._answer(batch)
 

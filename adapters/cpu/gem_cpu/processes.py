@@ -29,7 +29,7 @@ RAY_ENVIRONMENT = {
 """Environment variables for frameworks that use Ray."""
 
 # Ray's sockets are in a subfolder, and the path of a socket has at most 107 characters.
-LONGEST_RAY_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
+MAX_RAY_FOLDER_LENGTH = 107 - len("/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store")
 
 
 def python_path(*folders: Path | str | None) -> str:
@@ -62,8 +62,8 @@ def ray_folder(modules: Sequence[str] = ()) -> Iterator[str]:
 
 def check_ray_folder(folder: str | Path) -> None:
     """Raise `ValueError` if the path is too long for Ray's sockets."""
-    if len(str(folder)) > LONGEST_RAY_FOLDER:
+    if len(str(folder)) > MAX_RAY_FOLDER_LENGTH:
         raise ValueError(
-            f"Ray needs a folder of at most {LONGEST_RAY_FOLDER} characters, and {folder} is longer. "
+            f"Ray needs a folder of at most {MAX_RAY_FOLDER_LENGTH} characters, and {folder} is longer. "
             "Next: set TMPDIR to a folder with a short path, such as /tmp"
         )

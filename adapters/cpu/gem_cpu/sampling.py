@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 class Request:
     """A prompt to continue. `temperature` 0 is greedy; `seed` makes the response reproducible.
 
-    `pictures` has what the image processor of a Qwen-VL model made of the prompt's pictures: `pixel_values` and
+    `images` has what the image processor of a Qwen-VL model made of the prompt's images: `pixel_values` and
     `image_grid_thw`. `never` has ids that are never sampled.
     """
 
@@ -24,7 +24,7 @@ class Request:
     seed: int
     ignore_eos: bool = False
     never: frozenset[int] = frozenset()
-    pictures: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
+    images: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,15 @@ class Engine:
         return [Response(ids[:length], scores[:length], unfinished) for ids, scores, length, unfinished in rows]
 
     def _shown(self, requests: Sequence[Request], ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The pictures of all prompts, as the model takes them; empty if there are none."""
-        shown = [one.pictures for one in requests if one.pictures]
+        """The images of all prompts, as the model takes them; empty if there are none."""
+        shown = [one.images for one in requests if one.images]
         if not shown:
             return {}
         types = (ids == self._model.config.image_token_id).int()
         return {name: torch.cat([one[name] for one in shown]) for name in shown[0]} | {"mm_token_type_ids": types}
 
     def _positions(self, ids: torch.Tensor, mask: torch.Tensor, shown: dict[str, Any]) -> torch.Tensor:
-        """(rows, ids) positions; with pictures (3, rows, ids), as the ids of a picture have a place in three axes."""
+        """(rows, ids) positions; with images (3, rows, ids), as the ids of an image have a place in three axes."""
         if not shown:
             return (mask.cumsum(1) - 1).clamp(min=0)
         model: Any = self._model

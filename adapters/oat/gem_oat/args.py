@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from oat.algorithms.ppo import PPOArgs
 from tyro.constructors import PrimitiveConstructorSpec
 
-from gem_oat.settings import GemSettings
+from gem_oat.settings import OatSettings
 from gem_train.settings import json_object, setting
 
-_DECLARED = GemSettings.declared()
+_DECLARED = OatSettings.declared()
 _JSON = PrimitiveConstructorSpec[dict[str, Any]](
     nargs=1,
     metavar="JSON",
@@ -23,7 +23,7 @@ _JSON = PrimitiveConstructorSpec[dict[str, Any]](
 
 
 @dataclass
-class GemOatArgs(PPOArgs, GemSettings):
+class GemOatArgs(PPOArgs, OatSettings):
     """`PPOArgs` for environments of many turns; every flag of Oat keeps its meaning.
 
     A batch has `rollout_batch_size_per_device` episodes for each learner. `max_train` counts episodes, and

@@ -227,7 +227,7 @@ def _check_environments(args: GemOatArgs) -> None:
     slots = args.max_concurrent or share
     tasks = slots // args.group_size * args.actors_per_group * args.num_groups
     args.check_environments(tasks, f"--rollout_batch_size_per_device {args.rollout_batch_size_per_device}")
-    args.check_pictures("and Oat has no code for pictures. Train it with TRL")
+    args.check_images("and Oat has no code for images. Train it with TRL")
 
 
 def _check_ahead(args: GemOatArgs) -> None:

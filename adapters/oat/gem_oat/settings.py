@@ -11,7 +11,7 @@ from gem_train.settings import CORRECTION_SETTINGS, Count, RunSettings, setting
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class OatSettings(RunSettings):
     """`RunSettings` as flags of Oat. Oat's learner has one advantage per row, so a row is a turn."""
 
     adapter = OAT

@@ -16,7 +16,7 @@ from runs import arguments
 from gem_core.errors import NotFoundError, SettingsError
 from gem_oat import GemOatArgs
 from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare
-from gem_oat.settings import GemSettings
+from gem_oat.settings import OatSettings
 
 
 def test_flags_are_named_as_in_oat():
@@ -33,8 +33,8 @@ def test_flags_are_named_as_in_oat():
 
 def test_defaults_are_those_of_the_other_adapters():
     """Except Oat's own flags of the same name."""
-    ours, theirs, oats = GemOatArgs(env=["a:b"]), GemSettings(env=["a:b"]), PPOArgs()
-    for name in GemSettings.declared():
+    ours, theirs, oats = GemOatArgs(env=["a:b"]), OatSettings(env=["a:b"]), PPOArgs()
+    for name in OatSettings.declared():
         assert getattr(ours, name) == getattr(oats if hasattr(oats, name) else theirs, name), name
 
 
@@ -42,7 +42,7 @@ def test_each_flag_is_explained(capsys: pytest.CaptureFixture[str]):
     with patch.object(sys, "argv", ["train", "--help"]), pytest.raises(SystemExit):
         get_default_args(GemOatArgs)
     shown = "".join(capsys.readouterr().out.replace("│", "").split())
-    for name, one in GemSettings.declared().items():
+    for name, one in OatSettings.declared().items():
         assert f"--{name}".replace("_", "-") in shown
         if not hasattr(PPOArgs, name):  # Oat explains its own flags
             assert "".join(one.metadata["help"].split()) in shown, name
@@ -148,7 +148,7 @@ def test_derived_settings(model: Path):
         ({"env": ["test:Babble-v0", "test:Fragile-v0"], "max_concurrent": 4}, "--max_concurrent 4 with several --env"),
         ({"gpus": 3, "collocate": False}, "use --collocate"),
         ({"wrappers": ["nowhere:x"]}, "--wrappers: cannot load"),
-        ({"env": ["visual:Count-v0-easy"]}, "shows pictures, and Oat has no code for pictures. Train it with TRL"),
+        ({"env": ["visual:Count-v0-easy"]}, "shows images, and Oat has no code for images. Train it with TRL"),
         ({"vector_backend": "sync", "vector_workers": 2}, "has no effect with --vector_backend sync"),
     ],
 )

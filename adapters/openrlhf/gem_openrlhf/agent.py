@@ -7,7 +7,7 @@ from typing import Any
 
 from openrlhf.utils.agent import AgentExecutorBase
 
-from gem_openrlhf.pictures import plain_tokenizer
+from gem_openrlhf.images import plain_tokenizer
 from gem_openrlhf.policy import EnginePolicy
 from gem_openrlhf.rows import EpisodeRows, response
 from gem_openrlhf.tasks import TaskLabel
@@ -54,7 +54,7 @@ class GemAgentExecutor(AgentExecutorBase):
             max_length: token limit of a prompt and its response.
             hf_tokenizer: the tokenizer of the policy, or its processor with tokenizer and image processor.
             llm_engine: the engine that samples.
-            images: not used; pictures come from environments.
+            images: not used; images come from environments.
 
         Raises:
             SettingsError: the label is not a task.
@@ -64,7 +64,7 @@ class GemAgentExecutor(AgentExecutorBase):
         decoded = TaskLabel.decode(label)
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
-        never = decoded.pictures.reserved if decoded.pictures else ()
+        never = decoded.images.reserved if decoded.images else ()
         policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version, never)
         episodes = await runner.play(policy, decoded.task)
         return response(prompt, label, EpisodeRows.played(episodes, decoded.settings.row))
@@ -72,7 +72,7 @@ class GemAgentExecutor(AgentExecutorBase):
 
 def _build(label: TaskLabel, processor: Any, response_tokens: int, context: int) -> EpisodeRunner:
     rollout = label.settings.rollout(response_tokens, context)
-    reader = label.pictures.reader(processor) if label.pictures else None
+    reader = label.images.reader(processor) if label.images else None
     tokenizer = plain_tokenizer(processor)
-    wrappers = [label.pictures.limit(label.settings.history)] if label.pictures and reader else []
+    wrappers = [label.images.limit(label.settings.history)] if label.images and reader else []
     return build_runner(label.settings, label.split, tokenizer, rollout, label.max_concurrent, reader, wrappers)

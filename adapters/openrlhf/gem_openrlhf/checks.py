@@ -13,8 +13,8 @@ from typing import Any
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_openrlhf.pictures import FLAG, PictureIds
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.images import FLAG, ImageIds
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -104,7 +104,7 @@ def _names(statement: ast.stmt) -> list[str]:
     return [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
 
 
-def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
+def check(settings: OpenRLHFSettings, args: SimpleNamespace) -> OpenRLHFSettings:
     """Check the settings and OpenRLHF's arguments, and complete the settings from the arguments.
 
     Args:
@@ -125,28 +125,28 @@ def check(settings: GemSettings, args: SimpleNamespace) -> GemSettings:
     _check_penalties(args)
     tasks = args.rollout.batch_size
     settings.check_environments(tasks, f"--rollout.batch_size {tasks}")
-    _check_pictures(settings, args)
+    _check_images(settings, args)
     return settings
 
 
-def _check_pictures(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_images(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     most, model = args.data.max_images_per_prompt, args.actor.model_name_or_path
     if not most:
-        settings.check_pictures(
-            f"and {FLAG} is 0. Set it to the number of pictures that a prompt may show, and use a vision-language model"
+        settings.check_images(
+            f"and {FLAG} is 0. Set it to the number of images that a prompt may show, and use a vision-language model"
         )
         return
     written = f"{FLAG} {most}"
-    ids = PictureIds.of(model, most)
+    ids = ImageIds.of(model, most)
     if ids is None:
         raise SettingsError(f"{written}: {model} reads text only. Use a vision-language model, or leave the flag out")
     if advantage_spec(settings.advantage).needs_values:
         raise SettingsError(
-            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no pictures. Use an "
+            f"{written}: --gem.advantage {settings.advantage} has a critic, which would see no images. Use an "
             "estimator without values, such as --gem.advantage grpo"
         )
     if args.ds.packing_samples:
-        raise SettingsError(f"{written}: OpenRLHF cannot pack rows with pictures. Leave --ds.packing_samples out")
+        raise SettingsError(f"{written}: OpenRLHF cannot pack rows with images. Leave --ds.packing_samples out")
     ids.check(model)
 
 
@@ -166,7 +166,7 @@ def _check_folder(path: str) -> None:
         )
 
 
-def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_numbers(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     check_counts(AT_LEAST_ONE, partial(_read, args), _spelled)
     for name in NOT_ZERO:
         if attrgetter(name)(args) == 0:
@@ -198,7 +198,7 @@ def _check_numbers(settings: GemSettings, args: SimpleNamespace) -> None:
         )
 
 
-def _check_settings(settings: GemSettings, args: SimpleNamespace) -> None:
+def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
     settings.check()
     size = args.rollout.n_samples_per_prompt
     settings.check_groups(size, f"--rollout.n_samples_per_prompt {size}")

@@ -17,11 +17,11 @@ from gem_core.advantages import advantages_and_returns
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_openrlhf.averages import safe_averages
-from gem_openrlhf.pictures import training_inputs
+from gem_openrlhf.images import training_inputs
 from gem_openrlhf.rows import EpisodeRows
 from gem_train.recording import report_update
 from gem_train.results import episode_ids
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 from gem_train.rows import Row, cut_rows
 from gem_train.turn_table import TurnTable
 
@@ -157,12 +157,12 @@ class TurnExperienceMaker(experience_maker.RemoteExperienceMaker):
                 one.returns[torch.from_numpy(first) == 0] = torch.nan
 
 
-def row_experience(row: Row, pictures: PictureReader | None = None) -> Experience:
+def row_experience(row: Row, images: ImageReader | None = None) -> Experience:
     """A row as a sample of OpenRLHF, which logs the rewards of the row's turns for it.
 
     Args:
         row: the row.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
     """
     reward = torch.tensor([sum(turn.reward for turn in row.turns)], dtype=torch.float64)
     ids: Any = torch.tensor([row.ids.tolist()])
@@ -177,7 +177,7 @@ def row_experience(row: Row, pictures: PictureReader | None = None) -> Experienc
         prompts=[""],
         labels=[""],
         images=[None],
-        mm_train_inputs=[training_inputs(row, pictures)],
+        mm_train_inputs=[training_inputs(row, images)],
         rewards=reward,
         scores=reward,
         response_length=mask.sum(1),

@@ -22,8 +22,8 @@ from openrlhf.utils import config
 from gem_core.registry import advantage_spec
 from gem_openrlhf.ahead import together
 from gem_openrlhf.checks import check, check_agent, check_flags
-from gem_openrlhf.pictures import PictureIds
-from gem_openrlhf.settings import GemSettings, parse, usage
+from gem_openrlhf.images import ImageIds
+from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
 from gem_openrlhf.tasks import LABEL, PROMPT, write_tasks
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.ray_errors import own_errors
@@ -64,7 +64,7 @@ def launch(agent: str | Path = DEFAULT_AGENT, flags: Sequence[str] | None = None
         runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
 
 
-def check_command(flags: Sequence[str]) -> GemSettings:
+def check_command(flags: Sequence[str]) -> OpenRLHFSettings:
     """Check a command line as `launch` does, without training.
 
     Args:
@@ -96,7 +96,7 @@ class _Checked(Exception):
 
 
 @contextmanager
-def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterator[None]:
+def _in_place_of_openrlhfs(settings: OpenRLHFSettings | None, agent: Path) -> Iterator[None]:
     """Replace the names that OpenRLHF looks up when its command runs; the classes are pickled by value for Ray."""
     from gem_openrlhf import trainer, workers
 
@@ -116,7 +116,7 @@ def _in_place_of_openrlhfs(settings: GemSettings | None, agent: Path) -> Iterato
 
 
 def _prepare(
-    hierarchize: Callable[[Namespace], SimpleNamespace], settings: GemSettings, agent: Path, flat: Namespace
+    hierarchize: Callable[[Namespace], SimpleNamespace], settings: OpenRLHFSettings, agent: Path, flat: Namespace
 ) -> SimpleNamespace:
     """OpenRLHF's arguments, checked and completed from the flags `--gem.*`; OpenRLHF continues with these."""
     args = hierarchize(flat)
@@ -135,7 +135,7 @@ def _prepare(
     args.algo.advantage.estimator = "gae" if advantage_spec(settings.advantage).needs_values else "reinforce"
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
-    shown = PictureIds.of_run(args)
+    shown = ImageIds.of_run(args)
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
     at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(
@@ -145,7 +145,7 @@ def _prepare(
         batch=batch,
         count=settings.steps * batch,
         concurrent=settings.concurrent("train", math.ceil(batch * args.rollout.n_samples_per_prompt / engines)),
-        pictures=shown,
+        images=shown,
     )
     if args.eval.steps > 0:
         args.eval.dataset = str(folder / "eval.jsonl")
@@ -156,6 +156,6 @@ def _prepare(
             batch=settings.eval_episodes,
             count=settings.eval_episodes,
             concurrent=settings.concurrent("eval", math.ceil(at_once / engines)),
-            pictures=shown,
+            images=shown,
         )
     return args

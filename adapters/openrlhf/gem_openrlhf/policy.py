@@ -7,9 +7,9 @@ from copy import copy
 from typing import Any
 
 from gem_core.episode import Completion, TokenIds
-from gem_openrlhf.pictures import media
-from gem_train.pictures import bias_against
-from gem_train.rollout import pictures_in
+from gem_openrlhf.images import media
+from gem_train.images import bias_against
+from gem_train.rollout import images_in
 
 
 class EnginePolicy:
@@ -19,7 +19,7 @@ class EnginePolicy:
         engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
         version: returns the version of the engine's weights.
-        never: token ids that are never sampled, such as one that stands for a picture.
+        never: token ids that are never sampled, such as one that stands for an image.
     """
 
     def __init__(self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()) -> None:
@@ -34,7 +34,7 @@ class EnginePolicy:
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt. If the weights change meanwhile, its version is the older one."""
         version = self._version()
-        output = (await self._engine.generate(prompt.tolist(), self._sampling, **media(pictures_in(prompt)))).outputs[0]
+        output = (await self._engine.generate(prompt.tolist(), self._sampling, **media(images_in(prompt)))).outputs[0]
         ids = list(output.token_ids)
         logprobs = None
         if output.logprobs is not None:

@@ -13,7 +13,7 @@ from gem_train.settings import CORRECTION_SETTINGS, FILTER_SETTINGS, Count, RunS
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class OpenRLHFSettings(RunSettings):
     """The settings from the flags `--gem.*`; `python -m gem_openrlhf --help` explains each."""
 
     adapter = OPENRLHF
@@ -31,7 +31,7 @@ class GemSettings(RunSettings):
 
 
 @dataclass(kw_only=True)
-class TrainerSettings(GemSettings):
+class TrainerSettings(OpenRLHFSettings):
     """The settings with OpenRLHF's own arguments, for the records of the process that trains."""
 
     arguments: SimpleNamespace = field(default_factory=SimpleNamespace)
@@ -42,7 +42,7 @@ class TrainerSettings(GemSettings):
         return {**super().described(), "openrlhf": _plain(self.arguments)}
 
 
-def parse(flags: Sequence[str]) -> tuple[GemSettings, list[str]]:
+def parse(flags: Sequence[str]) -> tuple[OpenRLHFSettings, list[str]]:
     """The settings in a command line, and the flags that are left for OpenRLHF.
 
     A wrong or missing flag ends the program as argparse does.
@@ -52,9 +52,9 @@ def parse(flags: Sequence[str]) -> tuple[GemSettings, list[str]]:
     """
     own, rest = _parser().parse_known_args([*flags])
     names = [flag.partition("=")[0] for flag in rest]
-    GemSettings.check_names([name.removeprefix("--gem.") for name in names if name.startswith("--gem.")])
+    OpenRLHFSettings.check_names([name.removeprefix("--gem.") for name in names if name.startswith("--gem.")])
     values = {name.removeprefix("gem."): value for name, value in vars(own).items()}
-    return GemSettings(**values), rest
+    return OpenRLHFSettings(**values), rest
 
 
 def usage() -> str:
@@ -67,7 +67,7 @@ def _plain(arguments: SimpleNamespace) -> dict[str, Any]:
     return {
         name: _plain(one) if isinstance(one, SimpleNamespace) else one
         for name, one in vars(arguments).items()
-        if not isinstance(one, GemSettings)
+        if not isinstance(one, OpenRLHFSettings)
     }
 
 
@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     group = parser.add_argument_group("gem", "environments instead of prompts, and per-turn advantages")
-    kinds = get_type_hints(GemSettings)
-    for name, one in GemSettings.offered().items():
+    kinds = get_type_hints(OpenRLHFSettings)
+    for name, one in OpenRLHFSettings.offered().items():
         needed = name == "env" or (one.default is MISSING and one.default_factory is MISSING)
         # Without its flag, a setting keeps its default.
         options: dict[str, Any] = {"required": needed, "default": argparse.SUPPRESS, "help": _help(one)}

@@ -11,8 +11,8 @@ import msgspec
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task, TaskTable
-from gem_openrlhf.pictures import PictureIds
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.images import ImageIds
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.settings import Split
 
 PROMPT, LABEL = "prompt", "label"
@@ -26,8 +26,8 @@ class TaskLabel(msgspec.Struct, frozen=True):
     task: Task
     max_concurrent: int
     """Number of episodes that one engine plays at a time."""
-    settings: GemSettings
-    pictures: PictureIds | None = None
+    settings: OpenRLHFSettings
+    images: ImageIds | None = None
     """Of the model; `None` for one that reads text only."""
 
     @classmethod
@@ -48,13 +48,13 @@ class TaskLabel(msgspec.Struct, frozen=True):
 
 def write_tasks(
     path: Path,
-    settings: GemSettings,
+    settings: OpenRLHFSettings,
     split: Split,
     *,
     batch: int,
     count: int,
     concurrent: int,
-    pictures: PictureIds | None = None,
+    images: ImageIds | None = None,
 ) -> None:
     """Write tasks in the order of play: batch by batch, in random order within each.
 
@@ -65,17 +65,17 @@ def write_tasks(
         batch: number of tasks per batch; environments share a batch by their weights.
         count: number of tasks.
         concurrent: number of episodes that one engine plays at a time.
-        pictures: ids of the model; `None` for one that reads text only.
+        images: ids of the model; `None` for one that reads text only.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for task in _tasks(settings, split, batch, count):
             name = f"{task.env_id} {split} {task.task_id}"
-            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, pictures)).decode()
+            label = msgspec.json.encode(TaskLabel(split, task, concurrent, settings, images)).decode()
             file.write(msgspec.json.encode({PROMPT: name, LABEL: label, "datasource": task.env_id}) + b"\n")
 
 
-def _tasks(settings: GemSettings, split: Split, batch: int, count: int) -> Iterator[Task]:
+def _tasks(settings: OpenRLHFSettings, split: Split, batch: int, count: int) -> Iterator[Task]:
     table = TaskTable(settings.weights(split), batch)
     for start in range(0, count, batch):
         numbers = [*range(start, min(start + batch, count))]

@@ -15,7 +15,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.ahead import Batch, BatchesAhead, HeldSlots, together
 from gem_openrlhf.experience import TurnExperienceMaker, batch_episodes, row_experience, training_rows
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.images import ImageIds
 from gem_openrlhf.rows import RESULT
 from gem_openrlhf.samples import TurnSamplesGenerator
 from gem_openrlhf.settings import TrainerSettings
@@ -55,8 +55,8 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         self._report: RunReport | None = None
         self._announced = False
         self._version = 0
-        shown = PictureIds.of_run(self.args)
-        self._pictures = shown.reader(self.tokenizer) if shown else None
+        shown = ImageIds.of_run(self.args)
+        self._images = shown.reader(self.tokenizer) if shown else None
 
     def init_checkpoint_states(self) -> dict[str, Any]:
         """OpenRLHF's method, which both trainers call first. It has the step at which a resumed run continues."""
@@ -81,7 +81,7 @@ class _TurnTraining(ppo_trainer.BasePPOTrainer):
         if rows:
             self.experience_maker.expect(turns, global_step + 1, batch_episodes(results, turns))
             self._version = global_step + 1
-            status, _ = super().train_step([row_experience(row, self._pictures) for row in rows], global_step)
+            status, _ = super().train_step([row_experience(row, self._images) for row in rows], global_step)
             status.update(self.experience_maker.metrics)
         status.update(result_metrics(results, global_step))
         self._announce(status)

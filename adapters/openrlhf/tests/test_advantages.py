@@ -24,7 +24,7 @@ from gem_openrlhf.actors import plain_class
 from gem_openrlhf.averages import loss_norm, masked_mean
 from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
 from gem_openrlhf.rows import EpisodeRows
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_openrlhf.workers import TurnCriticActor
 from gem_support import brute_force
 from gem_train.rows import Row, TurnSpan
@@ -39,7 +39,7 @@ class Step:
 
     def __init__(self, args: SimpleNamespace, batch: list[EpisodeRows], *, advantage: str, multiple: int = 4) -> None:
         self.batch = batch
-        args.gem = GemSettings(env=["test:Babble-v0"], steps=1, advantage=advantage)
+        args.gem = OpenRLHFSettings(env=["test:Babble-v0"], steps=1, advantage=advantage)
         args.algo.advantage.gamma, args.algo.advantage.lambd = GAMMA, LAM
         args.rollout.micro_batch_size = 4
         strategy, tokenizer = SimpleNamespace(args=args), SimpleNamespace(pad_token_id=0)

@@ -20,10 +20,10 @@ import gem_core
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.seeding import derive_seed
 from gem_openrlhf import GemAgentExecutor
+from gem_openrlhf.images import ImageIds
 from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.pictures import PictureIds
 from gem_openrlhf.rows import RESULT, EpisodeRows
-from gem_openrlhf.settings import GemSettings, parse
+from gem_openrlhf.settings import OpenRLHFSettings, parse
 from gem_openrlhf.tasks import Split, write_tasks
 from gem_support.babble import Babble
 from gem_support.same_tasks import SETTINGS, assert_first_batch
@@ -90,10 +90,10 @@ def play(words: Any, tmp_path: Path) -> Callable[..., list[EpisodeRows]]:
 
 
 def written(
-    folder: Path, settings: GemSettings, split: Split, count: int, batch: int, pictures: PictureIds | None = None
+    folder: Path, settings: OpenRLHFSettings, split: Split, count: int, batch: int, images: ImageIds | None = None
 ) -> list[str]:
     path = folder / f"{split}.jsonl"
-    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, pictures=pictures)
+    write_tasks(path, settings, split, batch=batch, count=count, concurrent=8, images=images)
     return [json.loads(line)["label"] for line in path.open("rb")]
 
 

@@ -15,7 +15,7 @@ import gem_openrlhf
 from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError, PluginError, SettingsError
 from gem_core.failures import ErrorAction
 from gem_openrlhf.checks import OURS, check, check_flags
-from gem_openrlhf.settings import GemSettings, parse, usage
+from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
 from gem_openrlhf.tasks import TaskLabel, write_tasks
 
 ENV = ["--gem.env", "test:Babble-v0", "--gem.steps", "2"]
@@ -24,10 +24,10 @@ TURN = ["--gem.row", "turn"]
 
 
 @pytest.fixture
-def checked(arguments: Callable[..., SimpleNamespace]) -> Callable[..., GemSettings]:
+def checked(arguments: Callable[..., SimpleNamespace]) -> Callable[..., OpenRLHFSettings]:
     """A function that checks a command line."""
 
-    def run(*flags: str) -> GemSettings:
+    def run(*flags: str) -> OpenRLHFSettings:
         settings, rest = parse([*ENV, *flags])
         check_flags(rest)
         return check(settings, arguments(*rest))
@@ -121,7 +121,7 @@ def test_accepted(checked):
         (["--reward.remote_url", "http://localhost"], "environments give the rewards"),
         (["--reward.model_name_or_path", "x"], "environments give the rewards"),
         (["--reward.normalize_enable"], "no reward model"),
-        (["--gem.env", "visual:Count-v0-easy"], "shows pictures, and --data.max_images_per_prompt is 0"),
+        (["--gem.env", "visual:Count-v0-easy"], "shows images, and --data.max_images_per_prompt is 0"),
     ],
 )
 def test_refused(checked, flags, says):
@@ -158,7 +158,7 @@ def test_errors_of_argparse(capsys: pytest.CaptureFixture[str]):
 
 def test_other_flags_are_passed_on(capsys: pytest.CaptureFixture[str], arguments):
     settings, rest = parse([*ENV, "--rollout.batchsize", "16"])
-    assert settings == GemSettings(env=["test:Babble-v0"], steps=2)
+    assert settings == OpenRLHFSettings(env=["test:Babble-v0"], steps=2)
     assert rest == ["--rollout.batchsize", "16"]
     with pytest.raises(SystemExit):  # from OpenRLHF's own parser
         arguments(*rest)
@@ -176,13 +176,13 @@ def test_every_setting_has_a_flag():
         "record_folder": "f", "report": "g", "track": ["h"], "max_staleness": 2,
         "chat_template_kwargs": {"enable_thinking": False},
     }  # fmt: skip
-    assert {*values} == {*GemSettings.offered()}
+    assert {*values} == {*OpenRLHFSettings.offered()}
     flags: list[str] = []
     for name, value in values.items():
         texts = value if isinstance(value, list) else [json.dumps(value) if isinstance(value, dict) else value]
         flags += [f"--gem.{name}", *map(str, texts)] if value is not False else [f"--no-gem.{name}"]
         assert f"--gem.{name}" in usage()
-    assert parse(flags) == (GemSettings(**values), [])
+    assert parse(flags) == (OpenRLHFSettings(**values), [])
 
 
 def test_failures():
@@ -199,7 +199,7 @@ def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_tasks_share_each_batch_and_count_their_own_rows(tmp_path: Path):
-    settings = GemSettings(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[1.0, 2.0], steps=4, seed=5)
+    settings = OpenRLHFSettings(env=["test:Babble-v0", "game:Corridor-v0"], env_weights=[1.0, 2.0], steps=4, seed=5)
     write_tasks(tmp_path / "new" / "tasks.jsonl", settings, "train", batch=3, count=12, concurrent=7)
     rows = [json.loads(line) for line in (tmp_path / "new" / "tasks.jsonl").open()]
     labels = [TaskLabel.decode(row["label"]) for row in rows]

@@ -13,7 +13,7 @@ from made_up import random_batch
 
 from gem_openrlhf.actors import plain_class
 from gem_openrlhf.rows import RESULT, EpisodeRows
-from gem_openrlhf.settings import GemSettings
+from gem_openrlhf.settings import OpenRLHFSettings
 from gem_openrlhf.trainer import TurnPPOTrainer, TurnTrainingActor, _TurnTraining
 from gem_train.report import RunReport
 
@@ -22,12 +22,12 @@ from gem_train.report import RunReport
 def trainer(request: pytest.FixtureRequest, arguments: Callable[..., SimpleNamespace], tmp_path: Path) -> Any:
     made = plain_class(request.param).__new__(plain_class(request.param))
     made.args = arguments("--rollout.micro_batch_size=3", "--train.batch_size=4", "--train.micro_batch_size=2")
-    made.args.gem = GemSettings(env=["test:Babble-v0"], steps=2)
+    made.args.gem = OpenRLHFSettings(env=["test:Babble-v0"], steps=2)
     made.experience_maker = SimpleNamespace(expect=lambda turns, update, episodes: None, metrics={})
     made.actor_model_group = made.reference_model_group = object()
     made.critic_model_group = None
     made._report, made._announced = RunReport(2, "test", live=False, folder=tmp_path), False
-    made.wandb_logger = made.tensorboard_logger = made._pictures = None
+    made.wandb_logger = made.tensorboard_logger = made._images = None
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from gem_core.errors import SettingsError, near_matches
 from gem_core.registry import advantage_spec
 from gem_roll.completion import ALGORITHM, SAMPLING
-from gem_roll.settings import GemSettings
+from gem_roll.settings import ROLLSettings
 from gem_train.checks import (
     SILENT,
     check_aggregation,
@@ -115,7 +115,7 @@ AT_LEAST_ONE = (
 )
 
 
-def check(config: Mapping[str, Any]) -> GemSettings:
+def check(config: Mapping[str, Any]) -> ROLLSettings:
     """Check a whole configuration and return its section `gem`.
 
     Args:
@@ -126,8 +126,8 @@ def check(config: Mapping[str, Any]) -> GemSettings:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
     section = config.get("gem") or {}
-    GemSettings.check_names([*section])
-    settings = GemSettings.of({**section, "gamma": config.get("step_reward_gamma", ALGORITHM["step_reward_gamma"])})
+    ROLLSettings.check_names([*section])
+    settings = ROLLSettings.of({**section, "gamma": config.get("step_reward_gamma", ALGORITHM["step_reward_gamma"])})
     settings.import_modules()
     read = partial(_read, config)
     fixed = {**FIXED, **{f"{one}.{name}": rule for one in MANAGERS for name, rule in OF_MANAGERS.items()}}
@@ -139,7 +139,7 @@ def check(config: Mapping[str, Any]) -> GemSettings:
     _check_loss(settings, config)
     tasks = config["rollout_batch_size"] // (read("train_env_manager.group_size") or 1)
     settings.check_environments(tasks, f"rollout_batch_size={config['rollout_batch_size']}")
-    settings.check_pictures("and this adapter passes no pictures to ROLL's router and workers. Train it with TRL")
+    settings.check_images("and this adapter passes no images to ROLL's router and workers. Train it with TRL")
     return settings
 
 
@@ -183,7 +183,7 @@ def check_devices(config: Mapping[str, Any]) -> None:
             raise SettingsError(f"{name}.device_mapping is not set: give its GPUs, for example list(range(0,4))")
 
 
-def check_apart(settings: GemSettings, train: Sequence[int], infer: Sequence[int]) -> None:
+def check_apart(settings: ROLLSettings, train: Sequence[int], infer: Sequence[int]) -> None:
     """Refuse to sample on GPUs that train at the same time. Raises `SettingsError`.
 
     Args:
@@ -230,7 +230,7 @@ def _check_numbers(config: Mapping[str, Any]) -> None:
         )
 
 
-def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
+def _check_rollout(settings: ROLLSettings, config: Mapping[str, Any]) -> None:
     read = partial(_read, config)
     batch, size = config["rollout_batch_size"], read("train_env_manager.group_size") or 1
     width = (read("train_env_manager.num_env_groups") or batch // size or 1) * size
@@ -261,7 +261,7 @@ def _check_rollout(settings: GemSettings, config: Mapping[str, Any]) -> None:
         settings.rollout(length, context, limits=limits)
 
 
-def _check_loss(settings: GemSettings, config: Mapping[str, Any]) -> None:
+def _check_loss(settings: ROLLSettings, config: Mapping[str, Any]) -> None:
     read = partial(_read, config)
     mode = read("loss_agg_mode") or ALGORITHM["loss_agg_mode"]
     check_aggregation(f"loss_agg_mode={mode}", mode, AGGREGATIONS)

@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from gem_roll.settings import GemSettings
+from gem_roll.settings import ROLLSettings
 
 TAG = "gem"
 """The only environment type in ROLL's configuration; `gem.env` decides which environments are played."""
@@ -15,7 +15,7 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 """The sampler of the trained policy; see `check_sampling`. ROLL's defaults are 0.95, 0.7 and 50."""
 
 
-def completed(config: dict[str, Any], settings: GemSettings) -> dict[str, Any]:
+def completed(config: dict[str, Any], settings: ROLLSettings) -> dict[str, Any]:
     """The completed configuration. Given values do not change.
 
     Args:

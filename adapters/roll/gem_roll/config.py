@@ -13,7 +13,7 @@ class GemConfig(AgenticConfig):
     """The configuration for all ROLL processes. ROLL itself would drop the unknown section `gem` of the yaml."""
 
     gem: dict[str, Any] = field(default_factory=dict[str, Any])
-    """See `GemSettings`."""
+    """See `ROLLSettings`."""
 
     def set_max_steps(self, max_steps: int) -> None:
         """Set the length of the run, which workers need for the learning rate schedule.

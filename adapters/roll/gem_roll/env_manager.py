@@ -16,7 +16,7 @@ from gem_core.vector import TaskTable
 from gem_roll.config import GemConfig
 from gem_roll.policy import RouterPolicy, Stopped, VersionedProxy
 from gem_roll.rows import columns, tensors, training_rows
-from gem_roll.settings import GemSettings, Mode, split_of
+from gem_roll.settings import Mode, ROLLSettings, split_of
 from gem_roll.shared_runner import SharedRunner, shared_runner
 from gem_train.playing import build_runner
 from gem_train.results import EpisodeResult
@@ -46,7 +46,7 @@ class TurnEnvManager(BaseEnvManager):
         super().__init__()
         self._worker = worker_config
         self._config: Any = pipeline_config
-        self._settings = GemSettings.of(pipeline_config.gem)
+        self._settings = ROLLSettings.of(pipeline_config.gem)
         self._split: Split = split_of(mode)
         self._env: int = env_config["env_id"]
         self._group: int = env_config["group_id"]

@@ -19,10 +19,10 @@ from gem_core.plugins import manager
 from gem_roll.config import GemConfig
 from gem_roll.recording import ENTROPIES, BatchRecord
 from gem_roll.rows import METADATA, RowMetadata, turn_table
-from gem_roll.settings import GemSettings
+from gem_roll.settings import ROLLSettings
 from gem_roll.worker import ACCUMULATION, TurnActorWorker
 from gem_train.metrics import announcement
-from gem_train.recording import harmless, record, wants_tokens
+from gem_train.recording import log_exceptions, needs_token_values, record
 from gem_train.report import RunReport
 from gem_train.results import result_metrics
 
@@ -51,7 +51,7 @@ class TurnPipeline(AgenticPipeline):
 
     def __init__(self, pipeline_config: GemConfig) -> None:
         _check_worker(pipeline_config.actor_train.worker_cls)
-        self._settings = GemSettings.of(pipeline_config.gem)
+        self._settings = ROLLSettings.of(pipeline_config.gem)
         self._announced = False
         self._memory: dict[str, Any] = {}
         self._record: BatchRecord | None = None
@@ -116,14 +116,14 @@ class TurnPipeline(AgenticPipeline):
     def _log_probs_with_entropies(self, batch: Batch, *, blocking: bool, **options: Any) -> Any:
         found = self._log_probs(batch, blocking=blocking, **options)
         # ROLL does not wait for those of a reference model.
-        if blocking and self._record is not None and wants_tokens():
+        if blocking and self._record is not None and needs_token_values():
             batch.batch[ENTROPIES] = found.batch["entropy"]
         return found
 
     def _train_on_turns(self, batch: Batch, **options: Any) -> Any:
         batch.batch["advantages"] = batch.batch.pop(ADVANTAGES)
         if self._record is not None:
-            with harmless():
+            with log_exceptions():
                 self._record.report(batch)
         return self._train_step(batch, **options)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gem_roll.rows import RowMetadata
-from gem_train.recording import report_update, wants_tokens
+from gem_train.recording import needs_token_values, report_update
 from gem_train.results import episode_ids
 from gem_train.turn_table import FloatArray, TurnTable
 
@@ -51,7 +51,7 @@ class BatchRecord:
         Args:
             batch: what the actor trains on, in any order of rows.
         """
-        tokens = wants_tokens()
+        tokens = needs_token_values()
         report_update(
             batch.meta_info["global_step"] + 1,
             self.turns.reordered(batch.non_tensor_batch[ROWS].tolist()),

@@ -22,7 +22,7 @@ Mode = Literal["train", "val"]
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class ROLLSettings(RunSettings):
     """`RunSettings`, with ROLL's own setting for the discount."""
 
     adapter = ROLL
@@ -45,7 +45,7 @@ class GemSettings(RunSettings):
         return super().described() | ({"roll": self.roll} if self.roll else {})
 
     @classmethod
-    def of(cls, section: Mapping[str, Any]) -> GemSettings:
+    def of(cls, section: Mapping[str, Any]) -> ROLLSettings:
         """The settings in a section. Raises `SettingsError` as `read_section`."""
         return read_section(cls, section)
 

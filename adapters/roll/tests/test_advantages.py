@@ -13,7 +13,7 @@ import torch
 from gem_core.episode import Episode
 from gem_roll.recording import ENTROPIES
 from gem_roll.rows import columns, tensors, training_rows
-from gem_roll.settings import GemSettings
+from gem_roll.settings import ROLLSettings
 from gem_support.brute_force import expected
 from gem_support.hand_made import Said, hand_made
 from gem_support.listening import UpdateListener, registered
@@ -59,7 +59,7 @@ def pipeline(name: str, kind: str, size: int) -> Any:
     from gem_roll.pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
-    made._settings = GemSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})
+    made._settings = ROLLSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})
     made._announced, made._memory = True, {}
     training = SimpleNamespace(per_device_train_batch_size=size, gradient_accumulation_steps=1)
     actor = SimpleNamespace(training_args=training, infer_batch_size=1)

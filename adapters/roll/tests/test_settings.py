@@ -15,7 +15,7 @@ from gem_core.errors import EnvKwargsError, GemError, NotFoundError, SettingsErr
 from gem_roll.checks import check, check_apart, check_devices, check_keys
 from gem_roll.completion import completed
 from gem_roll.launch import compose
-from gem_roll.settings import GemSettings
+from gem_roll.settings import ROLLSettings
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 YAML = EXAMPLES / "roll_guess_the_number_gpu.yaml"
@@ -124,7 +124,7 @@ def test_the_examples_pass(given: Any):
         ("gem.gamma", 0.9, "gem.gamma cannot be set here. Use step_reward_gamma"),
         ("gem.env", None, "gem-core list"),
         ("gem.history", 2, "gem.row=turn"),
-        ("gem.env", "visual:Count-v0-easy", "shows pictures, and this adapter passes no pictures to ROLL"),
+        ("gem.env", "visual:Count-v0-easy", "shows images, and this adapter passes no images to ROLL"),
         ("gem.modules", ["no_such_module"], "gem.modules"),
     ],
 )
@@ -151,9 +151,9 @@ def test_settings_that_are_refused_in_combination():
 
 
 def test_training_and_sampling_at_the_same_time_need_different_gpus():
-    ahead = GemSettings(env=["game:Corridor-v0"], max_staleness=1)
+    ahead = ROLLSettings(env=["game:Corridor-v0"], max_staleness=1)
     check_apart(ahead, [0, 1], [2, 3])
-    check_apart(GemSettings(env=["game:Corridor-v0"]), [0, 1], [0, 1])
+    check_apart(ROLLSettings(env=["game:Corridor-v0"]), [0, 1], [0, 1])
     with pytest.raises(SettingsError, match=r"gem.max_staleness=1 samples while .* have the GPUs \[1\]"):
         check_apart(ahead, [0, 1], [1, 2])
 

@@ -244,7 +244,7 @@ def test_a_resumed_run_continues_where_it_stopped(rebn: Run, model_of_kinds: Pat
 # -- sampling ahead ----------------------------------------------------------------------------------------------------
 
 
-RATE, LARGEST_WEIGHT = 0.05, 1.05
+RATE, MAX_WEIGHT = 0.05, 1.05
 AHEAD = [
     "gem.env=[test:Babble-v0,test:Chatty-v0,test:Wander-v0]",
     "++gem.env_weights=[5,4,1]",
@@ -255,7 +255,7 @@ AHEAD = [
     f"actor_train.training_args.learning_rate={RATE}",
     "++max_grad_norm=1e9",
     "++train_infer_correction.is_weight.enabled=true",
-    f"++train_infer_correction.is_weight.upper_bound={LARGEST_WEIGHT}",
+    f"++train_infer_correction.is_weight.upper_bound={MAX_WEIGHT}",
     "rollout_batch_size=10",
     "++train_env_manager.num_env_groups=5",
 ]
@@ -323,7 +323,7 @@ def test_the_loss_of_each_token_has_the_truncated_ratio(ahead: Run):
     stale = [step for step, line in enumerate(ahead.metrics) if line["staleness/max"]]
     weights = torch.cat([token_weights(ahead.batches[step]) for step in stale])
     assert weights.min() < 0.95
-    assert weights.max() == pytest.approx(LARGEST_WEIGHT)
+    assert weights.max() == pytest.approx(MAX_WEIGHT)
     step = next(step for step in stale if step > 1)  # ROLL does not save step 0
     batch = ahead.batches[step]
     rows = int(batch["response_mask"].any(-1).sum())
@@ -337,7 +337,7 @@ def test_summaries_are_trained_as_they_were_sampled(ahead: Run):
 def token_weights(batch: dict[str, Any]) -> torch.Tensor:
     """The weight of each trained token in the loss, asserted to be that of the formula."""
     mask = batch["response_mask"][:, 1:].bool()
-    wanted = (batch["old_log_probs"] - batch["infer_logprobs"])[mask].exp().clamp(max=LARGEST_WEIGHT)
+    wanted = (batch["old_log_probs"] - batch["infer_logprobs"])[mask].exp().clamp(max=MAX_WEIGHT)
     torch.testing.assert_close(batch["train_infer_is_weight"][mask], wanted, atol=1e-5, rtol=0)
     return wanted
 

@@ -12,7 +12,7 @@ from gem_core.failures import FailurePolicy
 from gem_core.vector import Autoreset, VectorEnv, make_vec
 from gem_core.vector.hosted import checked_step
 
-LONGEST_PLAY = 40
+MAX_PLAYED_TURNS = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""
 
 SECONDS = 60.0
@@ -44,7 +44,7 @@ def random_play(
         seed: seed of the play.
 
     Yields:
-        Episodes of up to `LONGEST_PLAY` turns; the last entry of each has no action.
+        Episodes of up to `MAX_PLAYED_TURNS` turns; the last entry of each has no action.
 
     Raises:
         EnvFailure: more than half of 40 episodes of an environment failed.
@@ -84,7 +84,7 @@ class _RandomPlayer(Wrapper):
         turns: list[RandomTurn] = []
         done = False
         end = time.monotonic() + SECONDS
-        while not done and len(turns) < LONGEST_PLAY and time.monotonic() < end:
+        while not done and len(turns) < MAX_PLAYED_TURNS and time.monotonic() < end:
             own = self.env.sample_random_action()
             after = checked_step(self.env.step(own))  # the vector checks only what the reset gives
             turns.append(RandomTurn(observation, info, own))

@@ -37,7 +37,7 @@ def tiny_tokenizer(
     wrappers: Sequence[Callable[[Env], Env]] = (),
     env_kwargs: Mapping[str, Any] | None = None,
     episodes: int = 200,
-    pictures: bool = False,
+    images: bool = False,
     digits: bool = False,
     seed: int = 0,
 ) -> PreTrainedTokenizerFast:
@@ -47,7 +47,7 @@ def tiny_tokenizer(
         env_ids: environments to play.
         wrappers, env_kwargs: as for `make_vec`.
         episodes: number of episodes of random valid play per environment.
-        pictures: with the special tokens of Qwen2-VL around pictures, and a chat template that writes them.
+        images: with the special tokens of Qwen2-VL around images, and a chat template that writes them.
         digits: each digit is a token, and all ten are in the vocabulary, so numbers that random play never showed can
             be read and written. By default a number is one token.
         seed: seed of the play.
@@ -65,7 +65,7 @@ def tiny_tokenizer(
     pieces = {piece for text in heard for piece, _ in splitter.pre_tokenize_str(text)}
     if digits:
         pieces.update(string.digits)
-    special = [*_SPECIAL, *_VISION] if pictures else _SPECIAL
+    special = [*_SPECIAL, *_VISION] if images else _SPECIAL
     vocabulary = {token: index for index, token in enumerate([*special, *sorted(pieces)])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unknown|>"))
     core.pre_tokenizer = splitter
@@ -79,7 +79,7 @@ def tiny_tokenizer(
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.chat_template = _VISION_TEMPLATE if pictures else _TEMPLATE
+    tokenizer.chat_template = _VISION_TEMPLATE if images else _TEMPLATE
     return tokenizer
 
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForCondi
 
 from gem_core.env import Env
 from gem_core.episode import as_token_ids
-from gem_train.rollout import ChatTemplate, Conversation, Patches, PictureReader, pictures_in
+from gem_train.rollout import ChatTemplate, Conversation, ImageReader, Patches, images_in
 
 if TYPE_CHECKING:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -21,7 +21,7 @@ _IGNORED = -100  # label that the loss of transformers ignores
 
 
 def tiny_image_processor(side: int = 56) -> Qwen2VLImageProcessorPil:
-    """Qwen2-VL's image processor, which scales each picture to about `side` x `side` pixels: 4 tokens at 56."""
+    """Qwen2-VL's image processor, which scales each image to about `side` x `side` pixels: 4 tokens at 56."""
     # Imported here, because the transformers of Oat and ROLL lack it. The other image processor needs torchvision.
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -35,7 +35,7 @@ def tiny_vision_model(
     """A Qwen2-VL with random weights.
 
     Args:
-        tokenizer: from `tiny_tokenizer(pictures=True)`.
+        tokenizer: from `tiny_tokenizer(images=True)`.
         hidden: width, a multiple of 32.
         layers: number of layers, of the language model and of the vision tower.
         context: longest sequence.
@@ -77,7 +77,7 @@ def tiny_vision_model(
         tie_word_embeddings=True,
     )
     whole: Any = config
-    # As for `tiny_model`: with the usual 0.02 a model of this size learns nothing from pictures.
+    # As for `tiny_model`: with the usual 0.02 a model of this size learns nothing from images.
     for one in (whole, whole.text_config, whole.vision_config):
         one.initializer_range = 0.1
     return Qwen2VLForConditionalGeneration(config)
@@ -86,7 +86,7 @@ def tiny_vision_model(
 def vision_start(
     model: Qwen2VLForConditionalGeneration,
     tokenizer: PreTrainedTokenizerFast,
-    reader: PictureReader,
+    reader: ImageReader,
     env: Env,
     answer: Callable[[Env], str],
     *,
@@ -100,7 +100,7 @@ def vision_start(
     Args:
         model: changed in place.
         tokenizer: of the model.
-        reader: reads pictures for the model.
+        reader: reads images for the model.
         env: what to play.
         answer: the action to learn, right after a reset.
         steps: number of optimizer steps.
@@ -111,7 +111,7 @@ def vision_start(
     Returns:
         The loss of each step.
     """
-    template = ChatTemplate(tokenizer, pictures=reader)
+    template = ChatTemplate(tokenizer, images=reader)
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     losses: list[float] = []
     model.train()
@@ -136,21 +136,21 @@ def _sections(half: int) -> list[int]:
 def _example(
     env: Env, answer: Callable[[Env], str], template: ChatTemplate, tokenizer: PreTrainedTokenizerFast, seed: int
 ) -> tuple[list[int], int, list[Patches]]:
-    """Token ids of a prompt with its answer, the length of the prompt, and its pictures."""
+    """Token ids of a prompt with its answer, the length of the prompt, and its images."""
     conversation = Conversation(template)
     conversation.observe(*env.reset(seed=seed))
     prompt = conversation.prompt()
     said: list[Any] = tokenizer.encode(answer(env), add_special_tokens=False)
     end: Any = tokenizer.eos_token_id
     ids = [*prompt.tolist(), *as_token_ids([*said, end])]
-    reader = template.pictures
+    reader = template.images
     assert reader is not None
-    return ids, len(prompt), [reader.read(uri) for uri in pictures_in(prompt)]
+    return ids, len(prompt), [reader.read(uri) for uri in images_in(prompt)]
 
 
 def _loss(
     model: Qwen2VLForConditionalGeneration,
-    reader: PictureReader,
+    reader: ImageReader,
     examples: list[tuple[list[int], int, list[Patches]]],
     pad_id: Any,
 ) -> torch.Tensor:

@@ -16,7 +16,7 @@ from gem_core.env import Env
 from gem_tiny.play import RandomTurn, random_play
 from gem_train.rollout import ChatTemplate, Conversation
 
-LONGEST_ROW = 512
+MAX_ROW_LENGTH = 512
 """Number of tokens of an episode that are trained on, from its start: attention costs the square of the length."""
 
 TOKENS_OF_A_STEP = 4096
@@ -48,7 +48,7 @@ def warm_start(
     Args:
         model: changed in place.
         tokenizer: tokenizer of the model.
-        env_ids: environments to play alternately, each episode for up to `LONGEST_PLAY` turns.
+        env_ids: environments to play alternately, each episode for up to `MAX_PLAYED_TURNS` turns.
         wrappers, env_kwargs: as for `make_vec`.
         steps: number of optimizer steps.
         episodes: number of episodes to play and then repeat, for slow environments. By default every step has new
@@ -106,8 +106,8 @@ def _transcript(
         if turn.action is not None:
             conversation.respond(encode(turn.action))
     # Otherwise a row would have nothing to learn, and the mean loss of nothing is no number.
-    start = 0 if opening < LONGEST_ROW else opening - LONGEST_ROW // 2
-    return conversation.prompt()[start : start + LONGEST_ROW].tolist(), opening - start
+    start = 0 if opening < MAX_ROW_LENGTH else opening - MAX_ROW_LENGTH // 2
+    return conversation.prompt()[start : start + MAX_ROW_LENGTH].tolist(), opening - start
 
 
 def _rows(transcripts: Iterator[tuple[list[int], int]], batch: int) -> list[tuple[list[int], int]]:

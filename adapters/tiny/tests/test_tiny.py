@@ -16,8 +16,8 @@ import torch
 import gem_core
 from gem_core.errors import EnvFailure
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
-from gem_tiny.play import LONGEST_PLAY, random_play
-from gem_tiny.warm_start import LONGEST_ROW, TOKENS_OF_A_STEP, _encoder, _loss, _rows, _shared, _transcript
+from gem_tiny.play import MAX_PLAYED_TURNS, random_play
+from gem_tiny.warm_start import MAX_ROW_LENGTH, TOKENS_OF_A_STEP, _encoder, _loss, _rows, _shared, _transcript
 from gem_train.rollout import ChatTemplate
 from gem_train.settings import RunSettings
 
@@ -121,12 +121,12 @@ def test_play_without_an_end_is_left_and_a_step_has_a_bounded_number_of_tokens()
     template = ChatTemplate(tokenizer)
     with closing(random_play([ENDLESS], seed=0)) as play:
         episodes = [*itertools.islice(play, 64)]
-    assert max(map(len, episodes)) == LONGEST_PLAY + 1
+    assert max(map(len, episodes)) == MAX_PLAYED_TURNS + 1
     encode = _encoder(tokenizer)
     transcripts = [_transcript(episode, template, encode) for episode in episodes]
-    assert max(len(ids) for ids, _ in transcripts) == LONGEST_ROW
+    assert max(len(ids) for ids, _ in transcripts) == MAX_ROW_LENGTH
     rows = _rows(iter(transcripts), 64)
-    assert len(rows) * max(len(ids) for ids, _ in rows) <= TOKENS_OF_A_STEP + LONGEST_ROW
+    assert len(rows) * max(len(ids) for ids, _ in rows) <= TOKENS_OF_A_STEP + MAX_ROW_LENGTH
     short = [(ids[:8], 4) for ids, _ in transcripts]
     assert _rows(iter(short), 32) == short[:32]
 
@@ -159,8 +159,8 @@ def test_a_first_prompt_longer_than_a_row_leaves_room_for_what_is_learned() -> N
     tokenizer = tiny_tokenizer(env_ids, episodes=2)
     with closing(random_play(env_ids, seed=0)) as play:
         ids, opening = _transcript(next(play), ChatTemplate(tokenizer), _encoder(tokenizer))
-    assert len(ids) <= LONGEST_ROW
-    assert opening == LONGEST_ROW // 2 < len(ids)
+    assert len(ids) <= MAX_ROW_LENGTH
+    assert opening == MAX_ROW_LENGTH // 2 < len(ids)
     losses: list[float] = []
     warm_start(tiny_model(tokenizer), tokenizer, env_ids, steps=2, batch=2, on_step=lambda _, loss: losses.append(loss))
     assert len(losses) == 2

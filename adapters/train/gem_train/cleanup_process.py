@@ -55,7 +55,7 @@ def main(pid: int, mark: str) -> None:
         watched = os.pidfd_open(pid)
     except ProcessLookupError:
         watched = None
-    run = Run(pid, mark)
+    run = RunProcesses(pid, mark)
     poll = select.poll()
     if watched is not None:
         poll.register(watched, select.POLLIN)
@@ -67,7 +67,7 @@ def main(pid: int, mark: str) -> None:
         print(f"gem-core ended what this run had left behind: {', '.join(sorted(killed))}", file=sys.stderr)
 
 
-class Run:
+class RunProcesses:
     """The processes of a run: the descendants of its first process, and processes with its mark.
 
     Args:

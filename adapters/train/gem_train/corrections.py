@@ -30,7 +30,7 @@ from gem_train.turn_table import FloatArray, TurnTable
 CorrectionKind = Literal["none", "tis", "icepop", "decoupled"]
 Unit = Literal["token", "turn", "episode"]
 
-_MOST_LOG_RATIO = 20.0
+_MAX_LOG_RATIO = 20.0
 """Logarithms of ratios are clipped to this magnitude, so that weights stay finite."""
 
 
@@ -76,7 +76,7 @@ class Correction:
             np.nan_to_num(np.asarray(ours, dtype=np.float64) - theirs, nan=0.0)
             for ours, theirs in zip(trainer, sampler, strict=True)
         ]
-        ratios = [np.exp(one.clip(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)) for one in self._summed(turns, differences)]
+        ratios = [np.exp(one.clip(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)) for one in self._summed(turns, differences)]
         shapes = [one.shape for one in differences]
         masks = [mask > 0 for mask in turns.spread(np.ones(len(turns)), shapes)]
         tables: list[NDArray[np.float32]] = []

@@ -11,7 +11,7 @@ from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
 from gem_core.vector import make_vec
 from gem_train.recording import record
-from gem_train.rollout import BatchCollector, EpisodeRunner, PictureReader, Policy, RolloutSettings
+from gem_train.rollout import BatchCollector, EpisodeRunner, ImageReader, Policy, RolloutSettings
 from gem_train.samples import SampleFolder, SampleWriter
 from gem_train.settings import RunSettings, Split
 
@@ -22,7 +22,7 @@ def build_runner(
     tokenizer: Any,
     rollout: RolloutSettings,
     max_concurrent: int,
-    pictures: PictureReader | None = None,
+    images: ImageReader | None = None,
     wrappers: Sequence[Callable[[Env], Env]] = (),
 ) -> EpisodeRunner:
     """The runner that all episodes of a process share, for training or for evaluation.
@@ -33,7 +33,7 @@ def build_runner(
         tokenizer: the tokenizer of the policy.
         rollout: how episodes become prompts.
         max_concurrent: number of episodes at a time.
-        pictures: see `EpisodeRunner`.
+        images: see `EpisodeRunner`.
         wrappers: applied to each environment after those of the settings.
 
     Raises:
@@ -54,7 +54,7 @@ def build_runner(
         env_limits=settings.limits(split),
         wrappers=[*settings.load_wrappers(), *wrappers],
         label=split,
-        pictures=pictures,
+        images=images,
     )
 
 
@@ -71,7 +71,7 @@ def build_collector(
     first_episode: int = 0,
     min_batch: int | None = None,
     wrappers: Sequence[Callable[[Env], Env]] = (),
-    pictures: PictureReader | None = None,
+    images: ImageReader | None = None,
 ) -> BatchCollector:
     """A collector for a process that plays in batches, for training or for evaluation.
 
@@ -88,7 +88,7 @@ def build_collector(
         first_episode: number of batches played before this process started, for a resumed run.
         min_batch: see `BatchCollector`.
         wrappers: applied after those of the settings.
-        pictures: see `BatchCollector`.
+        images: see `BatchCollector`.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, ValueError: as `gem_core.make_vec`.
@@ -118,7 +118,7 @@ def build_collector(
         group_filter=settings.group_filter if split == "train" else None,
         label=split,
         track=None,
-        pictures=pictures,
+        images=images,
     )
 
 

@@ -72,7 +72,7 @@ def stop_recording() -> None:
         _current = None
 
 
-def wants_tokens() -> bool:
+def needs_token_values() -> bool:
     """Whether somebody who listens to `gem_update` reads numbers per token."""
     recorder = _current.recorder if _current else None
     others = [one for one in manager.listeners("gem_update") if one is not recorder]
@@ -80,7 +80,7 @@ def wants_tokens() -> bool:
 
 
 @contextmanager
-def harmless() -> Generator[None]:
+def log_exceptions() -> Generator[None]:
     """Log an error of recording; it must not fail a run."""
     try:
         yield
@@ -113,8 +113,8 @@ def report_update(
     """
     if not manager.listens("gem_update"):
         return
-    tokens = wants_tokens()
-    with harmless():
+    tokens = needs_token_values()
+    with log_exceptions():
         update = Update(
             number=number,
             episodes=episodes,

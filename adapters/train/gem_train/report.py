@@ -1,4 +1,4 @@
-"""The report of a run for people: a live line in the terminal, and the learning curve as a picture."""
+"""The report of a run for people: a live line in the terminal, and the learning curve as an image."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class TurnSpan(NamedTuple):
     """A number for the observation: equal for equal observations, in all processes. See `state_of`."""
 
 
-class RowPicture(NamedTuple):
-    """A picture, and the positions of its ids in a row: from `start` up to but not including `end`."""
+class RowImage(NamedTuple):
+    """An image, and the positions of its ids in a row: from `start` up to but not including `end`."""
 
     start: int
     end: int
@@ -52,8 +52,8 @@ class Row(msgspec.Struct, frozen=True):
     """One for each id, 0 for ids that were not sampled; `None` if the engine gave none for a response."""
     turns: list[TurnSpan]
     """The turns, in the order of their positions."""
-    pictures: list[RowPicture] = []
-    """The pictures that the ids show, in the order of their places."""
+    images: list[RowImage] = []
+    """The images that the ids show, in the order of their places."""
 
     @property
     def prompt_ids(self) -> list[int]:
@@ -124,9 +124,9 @@ def cut_rows(rows: Sequence[Row], multiple: int) -> list[tuple[int, Row]]:
     return parts
 
 
-def state_of(observation: str, pictures: Sequence[str] = ()) -> int:
-    """A 64-bit number for an observation. Equal texts with equal pictures have equal numbers, on any machine."""
-    digest = hashlib.blake2b("\0".join([observation, *pictures]).encode("utf-8", "surrogatepass"), digest_size=8)
+def state_of(observation: str, images: Sequence[str] = ()) -> int:
+    """A 64-bit number for an observation. Equal texts with equal images have equal numbers, on any machine."""
+    digest = hashlib.blake2b("\0".join([observation, *images]).encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
@@ -134,8 +134,8 @@ def _span(episode: Episode, position: int) -> TurnSpan:
     turn = episode.turns[position]
     before = episode.turns[position - 1] if position else None
     first = before.end if before is not None and before.sequence == turn.sequence else 0
-    shown = episode.sequences[turn.sequence].pictures
-    new = [episode.pictures[one.index].uri for one in shown if first <= one.start and one.end <= turn.start]
+    shown = episode.sequences[turn.sequence].images
+    new = [episode.images[one.index].uri for one in shown if first <= one.start and one.end <= turn.start]
     # The observation of a summary is a fixed request. What it sums up is its state.
     seen = repr(episode.prompt_ids(turn).tolist()) if turn.compaction else turn.observation
     return TurnSpan(position, turn.start, turn.end, turn.reward, turn.truncated, state_of(seen, new))
@@ -147,16 +147,16 @@ def _row(episode: Episode, number: int, turns: list[TurnSpan]) -> Row:
     known = not any(all(map(math.isnan, sequence.logprobs[turn.start : turn.end])) for turn in turns)
     # In a row of one turn, the responses before it are part of the prompt.
     logprobs = as_logprobs([0.0]) * start + sequence.logprobs[start:end] if known else None
-    pictures = [
-        RowPicture(one.start, one.end, episode.pictures[one.index].uri, one.grid)
-        for one in sequence.pictures
+    images = [
+        RowImage(one.start, one.end, episode.images[one.index].uri, one.grid)
+        for one in sequence.images
         if one.end <= end
     ]
-    return Row(sequence.ids[:end], start, logprobs, turns, pictures)
+    return Row(sequence.ids[:end], start, logprobs, turns, images)
 
 
 def _with_turns(row: Row, turns: list[TurnSpan]) -> Row:
     """A row with some of its turns. A row without turns keeps two tokens, the least from which one can be predicted."""
     end = turns[-1].end if turns else 2
     logprobs = None if row.logprobs is None else row.logprobs[:end]
-    return Row(row.ids[:end], row.prompt_length, logprobs, turns, [one for one in row.pictures if one.end <= end])
+    return Row(row.ids[:end], row.prompt_length, logprobs, turns, [one for one in row.images if one.end <= end])

@@ -15,7 +15,7 @@ from gem_core.episode import Episode, Source
 from gem_core.hookspecs import hookimpl
 from gem_train.rollout.recorder import encoded
 from gem_train.rollout.records import recorded, restored
-from gem_train.rollout.reporter import MOST_SAMPLES, without_tokens
+from gem_train.rollout.reporter import MAX_SAMPLES, without_tokens
 
 _SAMPLES = ".gem_samples"
 
@@ -45,14 +45,14 @@ class SampleFolder:
             self.path.mkdir(parents=True, exist_ok=True)
 
     def take(self) -> list[Episode]:
-        """At most `MOST_SAMPLES` episodes that ended since the last call, from all processes. Raises nothing."""
+        """At most `MAX_SAMPLES` episodes that ended since the last call, from all processes. Raises nothing."""
         found: list[Episode] = []
         # Sorted, so that all processes have a share.
         for file in sorted(self.path.glob("*.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 record = file.read_bytes()
                 file.unlink()
-                if len(found) < MOST_SAMPLES:
+                if len(found) < MAX_SAMPLES:
                     found.append(restored(msgspec.json.decode(record, type=dict[str, Any])))
         return found
 
@@ -70,7 +70,7 @@ class SampleWriter:
 
     def __init__(self, folder: SampleFolder) -> None:
         self._files = [
-            folder.path / f"{number}-{socket.gethostname()}-{os.getpid()}.json" for number in range(MOST_SAMPLES)
+            folder.path / f"{number}-{socket.gethostname()}-{os.getpid()}.json" for number in range(MAX_SAMPLES)
         ]
         self._lock = threading.Lock()
 

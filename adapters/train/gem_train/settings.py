@@ -34,8 +34,8 @@ from gem_train.rollout import GroupFilter, Reporter, RolloutSettings
 from gem_train.rollout.compaction import BY_POLICY, load_rule
 from gem_train.rows import RowKind
 
-PICTURE_TAG = "images"
-"""A tag of environments that show pictures."""
+IMAGE_TAG = "images"
+"""A tag of environments that show images."""
 Split = Literal["train", "eval"]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -467,8 +467,8 @@ class RunSettings:
             weights = self.weights(split)
             make_vec([*weights], env_kwargs=self.kwargs_of(split), wrappers=self.load_wrappers()).close()
 
-    def check_pictures(self, reason: str) -> None:
-        """Refuse environments that show pictures.
+    def check_images(self, reason: str) -> None:
+        """Refuse environments that show images.
 
         Args:
             reason: why the model will not see them, and what to do; the second half of a sentence.
@@ -478,8 +478,8 @@ class RunSettings:
             NotFoundError: no such environment.
         """
         for env_id in dict.fromkeys([*self.env, *self.eval_env]):
-            if PICTURE_TAG in spec(env_id).tags:
-                raise SettingsError(f"{env_id} shows pictures, {reason} (docs/pictures.md)")
+            if IMAGE_TAG in spec(env_id).tags:
+                raise SettingsError(f"{env_id} shows images, {reason} (docs/images.md)")
 
     def kwargs_of(self, split: Split) -> dict[str, Any]:
         """The keyword arguments of the environments of a split. Arguments given for one id go to that environment only.

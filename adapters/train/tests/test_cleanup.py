@@ -15,7 +15,7 @@ import pytest
 from gem_support.waiting import wait_until
 from gem_train import cleanup_process
 from gem_train.cleanup import MARK
-from gem_train.cleanup_process import Run, Stat
+from gem_train.cleanup_process import RunProcesses, Stat
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="cleaning up needs Linux")
 
@@ -90,7 +90,7 @@ def test_a_number_of_a_session_that_is_over_is_anybody_s(monkeypatch: pytest.Mon
     table = {10: Stat("run", 1, 10, 100), 20: Stat("worker", 10, 20, 200)}
     monkeypatch.setattr(cleanup_process, "pids", lambda: [*table])
     monkeypatch.setattr(cleanup_process, "stat", table.get)
-    run = Run(10, "mark")
+    run = RunProcesses(10, "mark")
     table[21] = Stat("child", 1, 20, 210)  # of the worker's session, whose parent is gone
     assert run.look().keys() == {10, 20, 21}
     del table[20]

@@ -191,7 +191,7 @@ def rendered(tokenizer: PreTrainedTokenizerFast, *messages: tuple[str, str]) -> 
 def just_too_small(tokenizer: PreTrainedTokenizerFast, opening: str) -> int:
     """A context in which the response to the opening can be summarized, and that to the next one could not."""
     length = len(rendered(tokenizer, ("user", opening)))
-    return length + 8 + len(ChatTemplate(tokenizer).glue(REQUEST)) + 8 + 2
+    return length + 8 + len(ChatTemplate(tokenizer).bridge_tokens(REQUEST)) + 8 + 2
 
 
 def test_a_new_sequence_has_the_first_message_the_summary_and_the_newest_message(
@@ -342,7 +342,7 @@ def test_a_rule_writes_the_summary_and_no_control_token(words: PreTrainedTokeniz
     assert not any(turn.compaction for turn in made.episode.turns)
     first = made.episode.turns[[turn.sequence for turn in made.episode.turns].index(1)]
     prompt = made.episode.prompt_ids(first).tolist()
-    glue = ChatTemplate(words).glue("on")
+    glue = ChatTemplate(words).bridge_tokens("on")
     assert prompt[: len(rendered(words, ("user", "go")))] == rendered(words, ("user", "go"))
     assert prompt[-len(glue) :] == glue
     # The end of the first message, that of the summary, and that of the newest message.

@@ -74,7 +74,7 @@ def test_a_repeated_message_is_encoded_once_and_its_ids_are_the_callers_own(
     chatml: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template = ChatTemplate(chatml)
-    places = [template.opening, template.glue]
+    places = [template.initial_prompt, template.bridge_tokens]
     first = [(place(message), place(message, "user")) for place in places for message in ("left", "right")]
     expected = copy.deepcopy(first)
     assert len({tuple(ids) for ids, _ in first}) == 4
@@ -85,7 +85,7 @@ def test_a_repeated_message_is_encoded_once_and_its_ids_are_the_callers_own(
             same.clear()
         again = [(place(message), place(message)) for place in places for message in ("left", "right")]
         assert again == expected
-    assert template.opening("up") == encode(chatml, header(chatml, "up"))
+    assert template.initial_prompt("up") == encode(chatml, header(chatml, "up"))
 
 
 def test_no_more_than_a_bounded_number_of_short_messages_is_kept(
@@ -96,7 +96,7 @@ def test_no_more_than_a_bounded_number_of_short_messages_is_kept(
     long = "go left " * 500
     for message in [*"abcdefgh", long]:
         for _ in range(2):
-            assert template.opening(message) == encode(chatml, header(chatml, message))
+            assert template.initial_prompt(message) == encode(chatml, header(chatml, message))
     kept = vars(template)["_kept"]
     assert 1 <= len(kept) <= 3
     assert not any(long in key for key in kept)
@@ -108,10 +108,10 @@ def test_a_template_with_tools_keeps_messages_of_its_own(chatml: PreTrainedToken
         chatml.chat_template
     )
     plain = ChatTemplate(chatml)
-    before = plain.opening("go")
+    before = plain.initial_prompt("go")
     shown = plain.with_tools([{"type": "function", "function": {"name": "look", "parameters": {}}}])
-    assert shown.opening("go") == [*encode(chatml, "[look]"), *before]
-    assert plain.opening("go") == before
+    assert shown.initial_prompt("go") == [*encode(chatml, "[look]"), *before]
+    assert plain.initial_prompt("go") == before
 
 
 # -- what is sampled stays as it is ------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_a_list_of_tools_that_changes_starts_a_sequence_whose_prompt_shows_it(ch
 
 
 def test_template_options_reach_the_template(chatml: PreTrainedTokenizerFast) -> None:
-    opening = chatml.decode(ChatTemplate(chatml, options={"thinking": False}).opening("go"))
+    opening = chatml.decode(ChatTemplate(chatml, options={"thinking": False}).initial_prompt("go"))
     assert opening.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
 
 

@@ -21,7 +21,7 @@ from gem_support.listening import Listener, registered
 from gem_train.playing import build_collector
 from gem_train.report import RunReport
 from gem_train.rollout import BatchCollector, Completion, EpisodeRunner, Reporter, RolloutSettings, batch_metrics
-from gem_train.rollout.reporter import MOST_SAMPLES
+from gem_train.rollout.reporter import MAX_SAMPLES
 from gem_train.samples import SampleFolder, SampleWriter
 from gem_train.settings import RunSettings
 
@@ -184,11 +184,11 @@ def test_samples_come_from_all_processes_and_are_bounded(listener: Listener, tmp
     processes = [subprocess.Popen(command) for _ in range(2)]
     assert [one.wait() for one in processes] == [0, 0]
     files = [*(tmp_path / ".gem_samples").iterdir()]
-    assert len(files) == 2 * MOST_SAMPLES
+    assert len(files) == 2 * MAX_SAMPLES
     report.update(1, {"loss": 1.0})
     report.update(2, {"loss": 1.0})
     [(step, episodes)] = listener.of("samples")
-    assert (step, len(episodes)) == (1, MOST_SAMPLES)
+    assert (step, len(episodes)) == (1, MAX_SAMPLES)
     assert sorted(one.seed for one in episodes) == [0, 0, 1, 1, 2, 2, 3, 3]  # as many from each process
     assert episodes[0].turns[0].response == "\\ud800 <b>"
     play(str(tmp_path), 1)

@@ -90,6 +90,7 @@ def test_a_run_records_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_the_settings_of_every_adapter_know_its_registration(name: str) -> None:
     (adapter,) = (one.spec for one in manager.registrations("gem_adapters", name))
-    known = importlib.import_module(f"{adapter.entry_point}.settings").GemSettings.adapter
+    kinds = vars(importlib.import_module(f"{adapter.entry_point}.settings")).values()
+    (known,) = (one.adapter for one in kinds if isinstance(one, type) and RunSettings in one.__bases__)
     assert (known.id, known.distribution, known.versions) == (adapter.id, adapter.distribution, adapter.versions)
     assert {"torch", "transformers"} <= {*adapter.versions}

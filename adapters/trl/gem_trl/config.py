@@ -12,14 +12,14 @@ from trl import GRPOConfig
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_train.checks import SILENT, check_aggregation, check_rows, check_sampling
-from gem_trl.settings import GemSettings
+from gem_trl.settings import TRLSettings
 
 _LOSS_TYPES = ("dr_grpo", "dapo", "cispo")
-_DECLARED = GemSettings.declared()
+_DECLARED = TRLSettings.declared()
 
 
 @dataclass
-class TurnGRPOConfig(GRPOConfig, GemSettings):
+class TurnGRPOConfig(GRPOConfig, TRLSettings):
     """`GRPOConfig` for environments of many turns; every field of TRL keeps its meaning.
 
     Each process plays `per_device_train_batch_size * steps_per_generation` episodes for a batch, one in each
@@ -51,7 +51,7 @@ class TurnGRPOConfig(GRPOConfig, GemSettings):
     )
 
     def __post_init__(self) -> None:
-        GemSettings.__post_init__(self)
+        TRLSettings.__post_init__(self)
         if not torch.accelerator.is_available():
             self.use_cpu, self.bf16, self.gradient_checkpointing = True, bool(self.bf16), False
         if self.generation_batch_size is None and self.steps_per_generation is None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 
 from gem_core.episode import Completion, TokenIds
-from gem_train.rollout import PictureReader
-from gem_trl.pictures import prompt_fields
+from gem_train.rollout import ImageReader
+from gem_trl.images import prompt_fields
 
 if TYPE_CHECKING:
     from trl import GRPOTrainer
@@ -30,7 +30,7 @@ class TrainerPolicy:
     Args:
         trainer: the trainer whose engine samples.
         limit: token limit of a completion. A completion of that length without an end token was cut off.
-        pictures: reads the pictures of prompts; `None` for a model that reads text only.
+        images: reads the images of prompts; `None` for a model that reads text only.
         prefixes: keys and values of earlier turns, for transformers' generation from text.
     """
 
@@ -38,11 +38,11 @@ class TrainerPolicy:
         self,
         trainer: GRPOTrainer,
         limit: int,
-        pictures: PictureReader | None = None,
+        images: ImageReader | None = None,
         prefixes: KeptPrefixes | None = None,
     ) -> None:
         self._trainer = trainer
-        self._pictures = pictures
+        self._images = images
         self._limit = limit
         self._prefixes = prefixes
         self._alone = trainer.accelerator.num_processes == 1
@@ -51,7 +51,7 @@ class TrainerPolicy:
         """One completion per prompt."""
         count = self._most(len(prompts))
         own = [prompt.tolist() for prompt in prompts]
-        fields = {} if self._pictures is None else prompt_fields(self._pictures, prompts, count - len(own))
+        fields = {} if self._images is None else prompt_fields(self._images, prompts, count - len(own))
         return self._generate([*own, *self._placeholders(count - len(own))], fields)[: len(own)]
 
     def wait_for_others(self) -> None:

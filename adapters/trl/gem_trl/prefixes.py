@@ -16,7 +16,7 @@ from transformers.cache_utils import DynamicLayer
 _BYTES = 4
 """Bytes of an id in a key."""
 
-_LEAST_SHARE = 0.25
+_MIN_SHARE = 0.25
 """A common beginning that is a smaller share of the longest prompt may cost more than it saves."""
 
 
@@ -142,7 +142,7 @@ def _common_beginning(
     beginnings = np.take_along_axis(prompts, starts[:, None] + columns, axis=1)
     alike = (beginnings == beginnings[0]).all(axis=0)
     length = len(alike) if alike.all() else int(alike.argmin())
-    if len(prompts) == 1 or length < _LEAST_SHARE * prompts.shape[1]:
+    if len(prompts) == 1 or length < _MIN_SHARE * prompts.shape[1]:
         return None
     ids = prompts[:1, starts[0] : starts[0] + length]
     cache = DynamicCache(config=model.config)

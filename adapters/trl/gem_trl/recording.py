@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from gem_train.recording import harmless, report_update, wants_tokens
+from gem_train.recording import log_exceptions, needs_token_values, report_update
 from gem_train.turn_table import FloatArray, TurnTable
 
 
@@ -56,7 +56,7 @@ class LossRecorder(TrainerCallback):
             rows: int (B,), the rows of the batch.
             logprobs, entropies: float (B, tokens), of the trainer.
         """
-        tokens = wants_tokens()
+        tokens = needs_token_values()
         tables = [_array(table) if tokens and table is not None else None for table in (logprobs, entropies)]
         for place, row in enumerate(rows.tolist()):
             first, second = (None if table is None else table[place] for table in tables)
@@ -67,7 +67,7 @@ class LossRecorder(TrainerCallback):
         batch, seen, self._seen = self._batch, self._seen, {}
         if batch is None or not seen:
             return
-        with harmless():
+        with log_exceptions():
             own = np.isin(batch.turns.row, [*seen])
             numbers, counted = np.unique(batch.turns.episode[own], return_inverse=True)
             shape = tuple(batch.advantages.shape)

@@ -13,7 +13,7 @@ from gem_trl.plugin import TRL
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class TRLSettings(RunSettings):
     """`RunSettings`, with TRL's names for TRL's own settings."""
 
     adapter = TRL

@@ -29,15 +29,15 @@ from gem_train.ahead import SamplingThread
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.metrics import announcement, staleness_metrics
 from gem_train.playing import build_collector, prepare_process
-from gem_train.recording import harmless
-from gem_train.rollout import Batch, BatchCollector, Episode, PictureReader, Policy, RolloutSettings, batch_metrics
+from gem_train.recording import log_exceptions
+from gem_train.rollout import Batch, BatchCollector, Episode, ImageReader, Policy, RolloutSettings, batch_metrics
 from gem_train.rows import Row
 from gem_train.settings import Split
 from gem_train.turn_table import TurnTable
 from gem_trl.ahead import PolicyCopy
 from gem_trl.config import TurnGRPOConfig
 from gem_trl.critic import Critic
-from gem_trl.pictures import picture_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
+from gem_trl.images import image_types, reader_of, row_fields, tokenizer_and_processor, without_empty_fields
 from gem_trl.policy import TrainerPolicy
 from gem_trl.prefixes import KeptPrefixes
 from gem_trl.progress import ProgressCallback
@@ -58,7 +58,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     The trainer uses public interfaces of TRL, with these exceptions: sampling (`TrainerPolicy`), replacing the
     advantages in `_generate_and_score_completions`, because `_compute_loss` accepts one advantage per token,
-    `_get_per_token_logps_and_entropies`, for records, corrections and the pictures of the rows, and the two methods
+    `_get_per_token_logps_and_entropies`, for records, corrections and the images of the rows, and the two methods
     that write and read checkpoints, for the critic.
 
     Each process plays `args.episodes_per_process` episodes for a batch, one per environment, all with the current
@@ -69,7 +69,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         model: a model, a path or a hub id, as for `GRPOTrainer`.
         args: the settings.
         processing_class: the tokenizer, or a processor with tokenizer and image processor; by default the model's own.
-        image_processor: of a vision-language model, for environments that show pictures; see docs/pictures.md.
+        image_processor: of a vision-language model, for environments that show images; see docs/images.md.
         wrappers: applied to each environment in this order.
         value_function: gives the values for `advantage="gae"` in place of the trained `Critic`.
         kwargs: `callbacks`, `optimizers`, `peft_config`, `quantization_config` of `GRPOTrainer`.
@@ -133,7 +133,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         if advantage_spec(args.advantage).needs_values and value_function is None:
             if image_processor is not None:
                 raise SettingsError(
-                    f"advantage={args.advantage!r} has a critic that sees no pictures. Pass value_function=..., or use "
+                    f"advantage={args.advantage!r} has a critic that sees no images. Pass value_function=..., or use "
                     "an estimator such as 'rebn'."
                 )
             self._critic = Critic(self.model, args, self.accelerator, self.eos_token_ids[0])
@@ -143,9 +143,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.remove_callback(PrinterCallback)
             self.remove_callback(HuggingFaceProgressCallback)
         self._settings = self._rollout_settings()
-        self._pictures = self._picture_reader(image_processor)
+        self._images = self._image_reader(image_processor)
         # An unsuitable tokenizer fails before the first batch.
-        self._settings.template(self.processing_class, self._pictures)
+        self._settings.template(self.processing_class, self._images)
         if args.eval_strategy != "no":
             self._check_eval_batches()
 
@@ -212,15 +212,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         loss = super().compute_loss(model, inputs, *args, **kwargs)
         scored, self._scored = self._scored, (None, None)
         if self._recorder is not None and _ROWS in inputs:
-            with harmless():
+            with log_exceptions():
                 self._recorder.add(inputs[_ROWS], *scored)
         return loss
 
     # -- overrides of private methods -------------------------------------------------------------------------------
 
     def _get_per_token_logps_and_entropies(self, model: Any, input_ids: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._shown and self._pictures is not None:
-            kwargs |= {**self._shown, "mm_token_type_ids": picture_types(self._pictures, input_ids)}
+        if self._shown and self._images is not None:
+            kwargs |= {**self._shown, "mm_token_type_ids": image_types(self._images, input_ids)}
         found = super()._get_per_token_logps_and_entropies(model, input_ids, *args, **kwargs)
         if self._recorder is not None:
             self._scored = found[:2]
@@ -241,7 +241,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         self._training = self.model.training  # some of TRL's engines change it during sampling
         output = super()._generate_and_score_completions(inputs)
-        self._add_pictures(output)
+        self._add_images(output)
         completions = output["completion_ids"]
         if not self._training:
             # An evaluation needs no advantages, and its episodes form no groups.
@@ -275,9 +275,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Play `count` episodes with the present weights."""
         started = time.perf_counter()
         mode: Split = "train" if self._training else "eval"
-        # A model that reads pictures counts positions in its own way.
-        prefixes = self._prefixes if self.args.keep_prefixes and self._pictures is None else None
-        policy = TrainerPolicy(self, self.args.response_tokens, self._pictures, prefixes)
+        # A model that reads images counts positions in its own way.
+        prefixes = self._prefixes if self.args.keep_prefixes and self._images is None else None
+        policy = TrainerPolicy(self, self.args.response_tokens, self._images, prefixes)
         if mode not in self._collectors:
             self._collectors[mode] = self._new_collector(mode, count, policy, self.args.min_generation_batch)
         try:
@@ -353,27 +353,27 @@ class TurnGRPOTrainer(GRPOTrainer):
             first_episode=self._rounds_played() if train else 0,
             min_batch=min_batch,
             wrappers=self._wrappers,
-            pictures=self._pictures,
+            images=self._images,
         )
 
-    def _picture_reader(self, image_processor: Any) -> PictureReader | None:
-        """What reads pictures for the model. The model cannot say what stands for a picture, in any engine."""
+    def _image_reader(self, image_processor: Any) -> ImageReader | None:
+        """What reads images for the model. The model cannot say what stands for an image, in any engine."""
         reader = reader_of(self.accelerator.unwrap_model(self.model).config, image_processor)
         if reader is None:
-            self.args.check_pictures(
+            self.args.check_images(
                 "and no image processor was given. Use a vision-language model, and "
                 "TurnGRPOTrainer(image_processor=...)"
             )
             return None
         if self.use_vllm or self.args.use_transformers_continuous_batching:
             raise SettingsError(
-                "pictures need sampling by transformers' generate: vLLM and continuous batching would render prompts "
+                "images need sampling by transformers' generate: vLLM and continuous batching would render prompts "
                 "anew. Leave use_vllm and use_transformers_continuous_batching out"
             )
         if self._runs_ahead:
             raise SettingsError(
                 f"max_staleness={self.args.max_staleness}: the thread that samples ahead shows its copy of the model "
-                "no pictures. Leave max_staleness out"
+                "no images. Leave max_staleness out"
             )
         self.generation_config.suppress_tokens = sorted(reader.reserved)
         models: list[Any] = [self.model, self.ref_model]
@@ -381,12 +381,12 @@ class TurnGRPOTrainer(GRPOTrainer):
             model.register_forward_pre_hook(without_empty_fields, with_kwargs=True)
         return reader
 
-    def _add_pictures(self, output: dict[str, Any]) -> None:
-        """Give the loss what the rows show. From here on, it brings its pictures itself."""
+    def _add_images(self, output: dict[str, Any]) -> None:
+        """Give the loss what the rows show. From here on, it brings its images itself."""
         shown, self._shown = self._shown, {}
-        if shown and self._pictures is not None:
+        if shown and self._images is not None:
             ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
-            output |= {**shown, "mm_token_type_ids": picture_types(self._pictures, ids)}
+            output |= {**shown, "mm_token_type_ids": image_types(self._images, ids)}
 
     def _rounds_played(self) -> int:
         """Number of batches of episodes in the updates so far."""
@@ -448,8 +448,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         parts = (args.steps_per_generation or 1) if self._training else 1
         count = math.ceil(max(most, episodes) / parts) * parts
         self._rows = pad_rows(rows, count, self.eos_token_ids[0])
-        if self._pictures is not None:
-            self._shown = row_fields(self._pictures, self._rows, self.accelerator.device)
+        if self._images is not None:
+            self._shown = row_fields(self._images, self._rows, self.accelerator.device)
 
     def _values(self) -> np.ndarray | None:
         if self._critic is not None:

@@ -64,7 +64,9 @@ def test_prompts_are_those_of_training(folder: Path) -> None:
     messages = [Message("system", "1 2"), Message("user", "3"), Message("assistant", "4"), Message("user", "5")]
     sampled = [7, 7, model._tokenizer.eos_token_id]  # another encoding than the text's own
     model._own["one"] = {"4": sampled}
-    assert model._encoded(Prompt(messages), "one") == template.opening("3") + sampled + template.glue("5")
+    assert model._encoded(Prompt(messages), "one") == template.initial_prompt("3") + sampled + template.bridge_tokens(
+        "5"
+    )
 
 
 def test_an_episode_that_outgrows_the_context_has_ended(folder: Path) -> None:

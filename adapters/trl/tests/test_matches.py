@@ -111,10 +111,12 @@ def test_a_checkpoint_can_be_the_opponent(bpe_trainer: Any, tmp_path: Path) -> N
     )
     run.train()
     turns = [turn for batch in run.batches for episode in batch.episodes for turn in episode.turns]
-    assert [len(turn.info["heard"]) for turn in turns] == [2] * len(turns), (
+    assert [len(turn.info["partner_replies"]) for turn in turns] == [2] * len(turns), (
         "before the only turn of `second`, and after"
     )
-    assert len({answer for turn in turns for answer in turn.info["heard"]}) > len(turns), "sampled, not repeated"
+    assert len({answer for turn in turns for answer in turn.info["partner_replies"]}) > len(turns), (
+        "sampled, not repeated"
+    )
     assert {episode.agent for batch in run.batches for episode in batch.episodes} == {"second"}
     assert_same(run.trained_responses(), run.expected_responses("rebn", GAMMA))
     assert not [thread for thread in threading.enumerate() if thread.name == "gem-partner"]

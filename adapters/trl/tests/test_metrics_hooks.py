@@ -10,7 +10,7 @@ import pytest
 
 from gem_core.errors import PluginError
 from gem_support.listening import Listener, registered
-from gem_train.rollout.reporter import MOST_SAMPLES
+from gem_train.rollout.reporter import MAX_SAMPLES
 from gem_trl import ProgressCallback
 
 
@@ -53,7 +53,7 @@ def test_a_tracked_run_has_samples_and_keeps_its_id(trainer: Any, listener: List
     assert (first.resumed, second.resumed) == (False, True)
     samples = listener.of("samples")
     assert [step for step, _ in samples] == [1, 2, 3]
-    assert all(0 < len(episodes) <= MOST_SAMPLES for _, episodes in samples)
+    assert all(0 < len(episodes) <= MAX_SAMPLES for _, episodes in samples)
     assert all(one.turns and not one.sequences for _, episodes in samples for one in episodes)
     assert not (tmp_path / "samples").exists()
 

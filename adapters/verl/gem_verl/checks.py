@@ -19,7 +19,7 @@ from gem_train.checks import (
     check_rows,
     check_sampling,
 )
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 AGGREGATIONS = ("seq-mean-token-sum-norm", "seq-mean-token-sum", "token-sum", "token-mean")
 """Aggregations that weight all tokens of a batch equally, whatever the length of their rows."""
@@ -35,7 +35,7 @@ FIXED = {
     "data.gen_batch_size": (None, "a batch is played as a whole"),
     "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),
     "data.val_max_samples": (-1, "see gem.eval_episodes"),
-    "data.mm_processor_kwargs": ({}, "pictures have as many ids as the image processor's own configuration says"),
+    "data.mm_processor_kwargs": ({}, "images have as many ids as the image processor's own configuration says"),
     "data.filter_overlong_prompts": (False, "episodes that exceed the context end truncated"),
     "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
     "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),
@@ -66,14 +66,14 @@ AT_LEAST_ONE = (
 )
 
 
-def check(config: DictConfig) -> GemSettings:
+def check(config: DictConfig) -> VerlSettings:
     """Check a whole configuration and return its section `gem`.
 
     Raises:
         SettingsError: settings that cannot work together, or that would silently change the algorithm.
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as `gem_core.make`.
     """
-    settings = GemSettings.of(config.gem)
+    settings = VerlSettings.of(config.gem)
     settings.import_modules()
     for name, theirs in settings.owned.items():
         # Compared by value, because verl replaces our references to its settings by values before its trainer starts.
@@ -92,7 +92,7 @@ def check(config: DictConfig) -> GemSettings:
     tasks = config.data.train_batch_size
     settings.check_environments(tasks, f"data.train_batch_size={tasks}")
     if advantage_spec(settings.advantage).needs_values:
-        settings.check_pictures(
+        settings.check_images(
             f"and algorithm.adv_estimator={settings.advantage} needs a critic, which verl makes of models of text. Use "
             "an estimator without one"
         )
@@ -116,7 +116,7 @@ def _check_numbers(config: DictConfig) -> None:
         check_multiple(whole, f"data.train_batch_size={whole}", size, written, reason)
 
 
-def _check_settings(settings: GemSettings, config: DictConfig) -> None:
+def _check_settings(settings: VerlSettings, config: DictConfig) -> None:
     settings.check()
     tokens, prompt, rest = settings.max_response_tokens, config.data.max_prompt_length, config.data.max_response_length
     if tokens > rest:
@@ -128,7 +128,7 @@ def _check_settings(settings: GemSettings, config: DictConfig) -> None:
     settings.rollout(tokens, prompt + rest, limits=limits)
 
 
-def _check_groups(settings: GemSettings, config: DictConfig) -> None:
+def _check_groups(settings: VerlSettings, config: DictConfig) -> None:
     size = config.actor_rollout_ref.rollout.n
     settings.check_groups(size, f"actor_rollout_ref.rollout.n={size}")
     needs_values = advantage_spec(settings.advantage).needs_values
@@ -140,7 +140,7 @@ def _check_groups(settings: GemSettings, config: DictConfig) -> None:
         )
 
 
-def _check_ahead(settings: GemSettings, config: DictConfig) -> None:
+def _check_ahead(settings: VerlSettings, config: DictConfig) -> None:
     sampler, filters = config.trainer.v1.sampler, config.algorithm.filter_groups
     other = {
         "algorithm.filter_groups.enable=True": bool(filters and filters.enable),
@@ -172,7 +172,7 @@ def _check_separate(config: DictConfig) -> None:
         )
 
 
-def _check_loss(settings: GemSettings, config: DictConfig) -> None:
+def _check_loss(settings: VerlSettings, config: DictConfig) -> None:
     actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     mode, loss = actor.loss_agg_mode, actor.policy_loss.loss_mode
     check_aggregation(f"actor_rollout_ref.actor.loss_agg_mode={mode}", mode, AGGREGATIONS)
@@ -212,7 +212,7 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
         )
 
 
-def _turn_row_reasons(settings: GemSettings, config: DictConfig) -> Iterator[str]:
+def _turn_row_reasons(settings: VerlSettings, config: DictConfig) -> Iterator[str]:
     filters = config.algorithm.filter_groups
     several = settings.row == "turn" or settings.compaction is not None
     if several and filters and filters.enable and filters.metric == "reward":

@@ -21,11 +21,11 @@ from gem_train.cleanup import clean_up_after_this_process
 from gem_train.ray_errors import own_errors
 from gem_train.report import curve_at_the_end
 from gem_verl.checks import check
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 CONFIG = "gem"
 """Name of the primary configuration."""
-ConfigStore.instance().store("gem_settings", GemSettings.defaults())
+ConfigStore.instance().store("gem_settings", VerlSettings.defaults())
 
 
 def compose(overrides: Sequence[str] = ()) -> DictConfig:

@@ -17,7 +17,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from gem_core.errors import GemError
 from gem_core.vector import Task
 from gem_train.results import EpisodeResult
-from gem_verl.pictures import reader_of
+from gem_verl.images import reader_of
 from gem_verl.policy import ServerPolicy
 from gem_verl.rows import episode_rows, report_row
 from gem_verl.runner import end_tokens, shared_runner
@@ -46,7 +46,7 @@ class EnvironmentLoop(AgentLoopBase):
         self.config = trainer_config.config
         self._client = server_manager
         self._tokenizer = tokenizer
-        self._pictures = reader_of(processor)
+        self._images = reader_of(processor)
 
     # verl accepts a list as well, although its signature does not show it.
     async def run(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -61,7 +61,7 @@ class EnvironmentLoop(AgentLoopBase):
             return [report_row(EpisodeResult(fatal=_reason(error)), _versions([version]))]
 
     async def _play(self, sampling: dict[str, Any], row: dict[str, Any], version: int) -> list[AgentLoopOutput]:
-        runner = await shared_runner(self.config, row["split"], self._tokenizer, self._pictures)
+        runner = await shared_runner(self.config, row["split"], self._tokenizer, self._images)
         rollout = self.config.actor_rollout_ref.rollout
         policy = ServerPolicy(
             self._client,
@@ -70,7 +70,7 @@ class EnvironmentLoop(AgentLoopBase):
             ends=end_tokens(self.config.actor_rollout_ref.model.path, self._tokenizer.eos_token_id),
             episode=f"{row['split']}-{row['task_id']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
-            never=() if self._pictures is None else self._pictures.reserved,
+            never=() if self._images is None else self._images.reserved,
         )
         episodes = await runner.play(policy, Task(int(row["task_id"]), row["env_id"], int(row["data_index"])))
         if not any(episode.turns for episode in episodes):

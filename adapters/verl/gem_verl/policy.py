@@ -11,8 +11,8 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_core.episode import TokenIds
 from gem_core.seeding import derive_seed
-from gem_train.pictures import bias_against, images_of
-from gem_train.rollout import Completion, pictures_in
+from gem_train.images import bias_against, pil_images
+from gem_train.rollout import Completion, images_in
 
 ABORTED = ("aborted", "abort")
 """What servers of verl report if a weight update ended a request."""
@@ -34,7 +34,7 @@ class ServerPolicy:
         ends: token ids that end a turn.
         episode: name of the episode.
         seed: seed for engines that take a seed per request; `None` for no seed.
-        never: token ids that are never sampled, such as one that stands for a picture.
+        never: token ids that are never sampled, such as one that stands for an image.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ServerPolicy:
 
     async def __call__(self, prompt: TokenIds) -> Completion:
         """The completion of one prompt."""
-        before, images = prompt.tolist(), images_of(pictures_in(prompt))
+        before, images = prompt.tolist(), pil_images(images_in(prompt))
         shown: dict[str, Any] = {"image_data": images} if images else {}
         limit = self._sampling["max_tokens"]
         ids: list[int] = []

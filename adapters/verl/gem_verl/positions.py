@@ -12,10 +12,10 @@ from verl.workers import engine_workers
 from verl.workers.engine import base
 
 AXES = 4
-"""Of verl's positions: the place in the text, and three axes of a picture."""
+"""Of verl's positions: the place in the text, and three axes of an image."""
 
 
-def told_apart(data: TensorDict) -> None:
+def make_position_ids_ragged(data: TensorDict) -> None:
     """Make the positions of rows ragged along the ids; verl's `maybe_fix_3d_position_ids` does so unless all rows have
     one length.
 
@@ -35,8 +35,8 @@ def told_apart(data: TensorDict) -> None:
         data["position_ids"] = nested_tensor_from_tensor_list([*rows], ragged_idx=2)
 
 
-def tell_apart_in(workers: Iterable[Any]) -> None:
-    """Let these workers of verl, Ray actors, use `told_apart`."""
+def patch_workers(workers: Iterable[Any]) -> None:
+    """Let these workers of verl, Ray actors, use `make_position_ids_ragged`."""
     ray.get([one.__ray_call__.remote(_replace) for one in workers])
 
 
@@ -44,4 +44,4 @@ def _replace(worker: Any) -> None:
     """Runs in a worker."""
     modules: list[Any] = [base, engine_workers]
     for module in modules:
-        module.maybe_fix_3d_position_ids = told_apart
+        module.maybe_fix_3d_position_ids = make_position_ids_ragged

@@ -10,12 +10,12 @@ import torch
 from transfer_queue import KVBatchMeta
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from gem_train.pictures import images_of
+from gem_train.images import pil_images
 from gem_train.results import EpisodeResult, episode_ids
 from gem_train.rollout import Episode
 from gem_train.rows import Row, RowKind, rows_of
 from gem_train.turn_table import TurnTable
-from gem_verl.pictures import NO_TEXT
+from gem_verl.images import NO_TEXT
 
 RESULT = "gem"
 """Key of the encoded `EpisodeResult` in `reward_extra_info`, which verl keeps in training and validation."""
@@ -68,7 +68,7 @@ def episode_rows(
             token_rewards=_token_rewards(row),
             reward_score=summary.total_reward,
             num_turns=summary.turns,
-            multi_modal_data={"images": images_of(one.uri for one in row.pictures)} if row.pictures else {},
+            multi_modal_data={"images": pil_images(one.uri for one in row.images)} if row.images else {},
             mm_processor_kwargs=NO_TEXT,
             metrics=metrics,
             extra_fields={**fields, TURNS: row.turns, AGENT: agent, "reward_extra_info": info},

@@ -12,17 +12,17 @@ from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
 from gem_train.playing import build_runner
-from gem_train.rollout import EpisodeRunner, PictureReader
+from gem_train.rollout import EpisodeRunner, ImageReader
 from gem_train.settings import Split
 from gem_train.shared_runners import SharedRunners
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 RUNNERS = SharedRunners()
 """The runners of this process."""
 
 
 async def shared_runner(
-    config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None
+    config: DictConfig, split: Split, tokenizer: Any, images: ImageReader | None = None
 ) -> EpisodeRunner:
     """The runner of this process for training or for validation.
 
@@ -30,25 +30,25 @@ async def shared_runner(
         config: verl's whole configuration.
         split: `train` or `eval`.
         tokenizer: the tokenizer of the policy.
-        pictures: reads pictures for the policy; `None` for a model that reads text only.
+        images: reads images for the policy; `None` for a model that reads text only.
 
     Raises:
         NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError: as `gem_core.make_vec`.
         TemplateError: the tokenizer cannot carry a conversation.
     """
-    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, pictures))
+    return await RUNNERS.runner(split, functools.partial(build, config, split, tokenizer, images))
 
 
-def build(config: DictConfig, split: Split, tokenizer: Any, pictures: PictureReader | None = None) -> EpisodeRunner:
+def build(config: DictConfig, split: Split, tokenizer: Any, images: ImageReader | None = None) -> EpisodeRunner:
     """A new runner; arguments and errors as `shared_runner`."""
-    settings = GemSettings.of(config.gem)
+    settings = VerlSettings.of(config.gem)
     return build_runner(
         settings,
         split,
         tokenizer,
         settings.rollout(settings.max_response_tokens, _context_limit(config)),
         settings.concurrent(split, _share_of_batch(config, settings, split)),
-        pictures,
+        images,
     )
 
 
@@ -65,7 +65,7 @@ def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
     return frozenset(one for one in found if one is not None)
 
 
-def _share_of_batch(config: DictConfig, settings: GemSettings, split: Split) -> int:
+def _share_of_batch(config: DictConfig, settings: VerlSettings, split: Split) -> int:
     rollout = config.actor_rollout_ref.rollout
     tasks, episodes = (
         (config.data.train_batch_size * (1 + settings.max_staleness), rollout.n)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class GemSettings(RunSettings):
+class VerlSettings(RunSettings):
     """`RunSettings`, with verl's names for verl's own settings."""
 
     adapter = VERL
@@ -49,7 +49,7 @@ class GemSettings(RunSettings):
         return super().described() | ({"verl": self.verl} if self.verl else {})
 
     @classmethod
-    def of(cls, section: DictConfig) -> GemSettings:
+    def of(cls, section: DictConfig) -> VerlSettings:
         """The settings in a configuration.
 
         Raises:

@@ -13,7 +13,7 @@ from gem_core.vector import TaskTable
 
 # verl imports this module in every process that plays, before it looks the agent loop up by its name.
 from gem_verl.loop import NAME
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 ENDLESS = 1 << 40
 """Number of training rows, more than any run reads. Rows are made on access."""
@@ -33,7 +33,7 @@ class EnvTasks(Dataset[dict[str, Any]]):
     """
 
     def __init__(self, data_files: str, config: DictConfig, **kwargs: Any) -> None:
-        settings = GemSettings.of(config.gem)
+        settings = VerlSettings.of(config.gem)
         if data_files not in ("train", "eval"):
             raise SettingsError(f"no tasks {data_files!r}: rows come from environments, not from files")
         self.split = data_files

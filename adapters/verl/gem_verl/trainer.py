@@ -20,20 +20,20 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec
 from gem_train.metrics import announcement
-from gem_train.recording import harmless, record, report_update, wants_tokens
+from gem_train.recording import log_exceptions, needs_token_values, record, report_update
 from gem_train.report import RunReport
 from gem_train.results import EpisodeResult, result_metrics
 from gem_train.turn_table import TurnTable
 from gem_verl.ahead import BatchesAhead
 from gem_verl.checks import check
 from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
+from gem_verl.images import check_images
 from gem_verl.liveness import Liveness
 from gem_verl.order import even_order
-from gem_verl.pictures import check_pictures
-from gem_verl.positions import tell_apart_in
+from gem_verl.positions import patch_workers
 from gem_verl.rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
 from gem_verl.runner import RUNNERS
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 from gem_verl.storage import extra_fields, nested, padded, read, write
 
 CLOSE_SECONDS = 30.0
@@ -89,7 +89,7 @@ class TurnTrainer(PPOTrainerSync):
         super().init()
         if hasattr(self.processor, "get_rope_index"):
             groups = [self.actor_rollout_wg, *([self.ref_policy_wg] if self.use_reference_policy else [])]
-            tell_apart_in({one for group in groups for one in group.workers})
+            patch_workers({one for group in groups for one in group.workers})
         self.actor_rollout_wg.update_actor = self._split_evenly(self.actor_rollout_wg.update_actor, "actor")
         if self.use_critic:
             self.critic_wg.train_mini_batch = self._split_evenly(self.critic_wg.train_mini_batch, "critic")
@@ -142,7 +142,7 @@ class TurnTrainer(PPOTrainerSync):
     def _init_tokenizer(self) -> None:
         super()._init_tokenizer()
         # Here, because verl has loaded the model's processor, and nothing large yet.
-        check_pictures(self._settings, self.processor, self.config.actor_rollout_ref.model.path)
+        check_images(self._settings, self.processor, self.config.actor_rollout_ref.model.path)
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         self._liveness.check()
@@ -221,7 +221,7 @@ class TurnTrainer(PPOTrainerSync):
         if not len(self._table):  # without sampled tokens, a mean over tokens is NaN
             return batch
         if manager.listens("gem_update"):
-            with harmless():
+            with log_exceptions():
                 self._record_update(batch)
         return super()._update_actor(batch, metrics)
 
@@ -263,7 +263,7 @@ class TurnTrainer(PPOTrainerSync):
 
     def _record_update(self, batch: KVBatchMeta) -> None:
         """Report what the actor is about to train on."""
-        per_token = ["old_log_probs", "entropy"] if wants_tokens() else []
+        per_token = ["old_log_probs", "entropy"] if needs_token_values() else []
         found = read(batch, "advantages", "returns", *per_token)
         # In verl's bypass mode, it takes the sampler's log-probabilities for the trainer's, and computes no entropy.
         own = "entropy" in found
@@ -301,7 +301,7 @@ class TurnTrainer(PPOTrainerSync):
         print(announcement(self._advantage, gamma, self._settings.row, metrics), flush=True)
 
 
-def _with_verls_own(settings: GemSettings, config: DictConfig) -> GemSettings:
+def _with_verls_own(settings: VerlSettings, config: DictConfig) -> VerlSettings:
     whole: Any = OmegaConf.to_container(config, resolve=True)
     return replace(settings, verl={name: section for name, section in whole.items() if name != "gem"})
 

@@ -39,8 +39,8 @@ from verl.workers.rollout.replica import TokenOutput
 from verl.workers.utils import losses
 
 from gem_support.sources import parameters, says, source
+from gem_verl.images import NO_TEXT
 from gem_verl.loop import EnvironmentLoop
-from gem_verl.pictures import NO_TEXT
 from gem_verl.tasks import EnvTasks
 from gem_verl.trainer import TurnTrainer
 
@@ -151,7 +151,7 @@ def test_a_processor_knows_the_configuration_of_its_model():
     says(PPOTrainer._init_tokenizer, "self.processor = model_config.processor")
 
 
-def test_pictures_of_a_row_are_cut_by_the_processor_and_its_ids_stay():
+def test_images_of_a_row_are_cut_by_the_processor_and_its_ids_stay():
     says(WORKER._agent_loop_postprocess, "self._compute_multi_modal_inputs(output, input_ids)", "output.as_dict()")
     cut = AgentLoopWorker._compute_multi_modal_inputs
     says(cut, 'images = multi_modal_data.get("images")', "text=[current_text]", "if output.mm_processor_kwargs is not")
@@ -170,7 +170,7 @@ def test_workers_have_a_function_for_positions_on_several_axes():
     assert isinstance(RayWorkerGroup.workers, property)
 
 
-def test_servers_take_pictures_and_biases():
+def test_servers_take_images_and_biases():
     assert inspect.signature(LLMServerClient.generate).parameters["image_data"].default is None
     path = Path(inspect.getfile(LLMServerClient)).with_name("vllm_rollout") / "vllm_async_server.py"
     text = path.read_text()  # without vLLM it cannot be imported

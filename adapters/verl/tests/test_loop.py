@@ -31,7 +31,7 @@ from gem_train.rollout import StopReason
 from gem_verl.loop import EnvironmentLoop
 from gem_verl.rows import RESULT, TURNS
 from gem_verl.runner import RUNNERS, _share_of_batch, build, end_tokens
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 from gem_verl.tasks import EnvTasks
 
 MAX_TOKENS = 8
@@ -450,7 +450,7 @@ def test_several_environments_share_a_worker(play):
 )
 def test_a_worker_plays_its_whole_share_of_a_batch_at_a_time(configure, flags, split, wanted):
     config = configure(*flags)
-    settings = GemSettings.of(config.gem)
+    settings = VerlSettings.of(config.gem)
     assert _share_of_batch(config, settings, split) == wanted
 
 

@@ -18,7 +18,7 @@ from gem_train.results import EpisodeResult
 from gem_train.rollout import Episode
 from gem_train.rollout.secrets import HIDDEN, without_secrets
 from gem_verl.rows import TURNS, episode_rows, report_row
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 from gem_verl.trainer import _with_verls_own
 
 VERSIONS = {"min_global_steps": 0, "max_global_steps": 0}
@@ -122,7 +122,7 @@ def test_nothing_is_read_if_nobody_listens(
 
 def test_settings_have_verls_own_without_secrets(configure: Callable[..., DictConfig]):
     config = configure("gem.row=turn", "data.train_batch_size=8", "+trainer.wandb_api_key=abc")
-    settings = GemSettings.of(config.gem)
+    settings = VerlSettings.of(config.gem)
     described = without_secrets(_with_verls_own(settings, config).described())
     assert described["row"] == "turn"
     assert described["verl"]["data"]["train_batch_size"] == 8

@@ -27,7 +27,7 @@ from gem_core.failures import ErrorAction
 from gem_core.installation import install_line
 from gem_support.scripts import answer_of
 from gem_verl.checks import check
-from gem_verl.settings import GemSettings
+from gem_verl.settings import VerlSettings
 
 TURN = "gem.row=turn"
 SEPARATE = "actor_rollout_ref.hybrid_engine=False"
@@ -136,8 +136,8 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         ([TWO, "gem.eval_episodes=1"], "gem.eval_episodes=1: 2 environment ids for 1 slots"),
         (["gem.eval_episodes=0"], "gem.eval_episodes=0"),
         (["gem.env=[]"], "no environment id"),
-        (["gem.env=visual:Count-v0-easy", GAE], "shows pictures, and algorithm.adv_estimator=gae needs a critic"),
-        (["gem.eval_env=visual:Count-v0-easy", GAE], "visual:Count-v0-easy shows pictures"),
+        (["gem.env=visual:Count-v0-easy", GAE], "shows images, and algorithm.adv_estimator=gae needs a critic"),
+        (["gem.eval_env=visual:Count-v0-easy", GAE], "visual:Count-v0-easy shows images"),
         (["+data.mm_processor_kwargs.max_pixels=784"], "data.mm_processor_kwargs"),
         ([TWO, "gem.env_weights=[inf,1]"], "above 0"),
         # wrappers and modules
@@ -229,7 +229,7 @@ def test_arguments_of_an_environment_on_the_command_line():
     assert done.returncode == 0, done.stderr
     section = yaml.safe_load(done.stdout)
     assert section["env_kwargs"] == {"max_turns": 3}
-    assert GemSettings.of(gem_verl.compose(flags[:4]).gem).env_kwargs == {"max_turns": 3}
+    assert VerlSettings.of(gem_verl.compose(flags[:4]).gem).env_kwargs == {"max_turns": 3}
 
 
 def test_the_program_names_an_unknown_setting():

@@ -23,7 +23,7 @@ class Test(NamedTuple):
     """Its standard output, up to white space at both ends."""
 
 
-class Outcome(NamedTuple):
+class ProgramResult(NamedTuple):
     """How a program did."""
 
     passed: bool
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
 def run_tests(
     sandbox: Sandbox, program: str, tests: Sequence[Test], *, limits: Limits, tolerance: float | None = None
-) -> Outcome:
+) -> ProgramResult:
     """Run a Python program on one test after another, up to the first that it fails.
 
     What is wanted never comes near the program: the output is compared here. Where a program misses a well-known
@@ -64,27 +64,27 @@ def run_tests(
 
 def _attempt(
     sandbox: Sandbox, program: str, tests: Sequence[Test], limits: Limits, tolerance: float | None
-) -> tuple[int, Outcome, Execution | None]:
+) -> tuple[int, ProgramResult, Execution | None]:
     """How many tests it passed, how it did, and the run that did not end well."""
     with closing(sandbox.runs(program, (test.given for test in tests), limits=limits)) as executions:
         for passed, (test, execution) in enumerate(zip(tests, executions, strict=False)):
             if not execution.succeeded:
                 return passed, _failed(execution), execution
             if execution.stdout_truncated:
-                return passed, Outcome(False, "output limit: it prints more than is kept", graded=False), None
+                return passed, ProgramResult(False, "output limit: it prints more than is kept", graded=False), None
             if not same_output(execution.stdout, test.wanted, tolerance):
-                return passed, Outcome(False, "wrong output"), None
-    return len(tests), Outcome(True), None
+                return passed, ProgramResult(False, "wrong output"), None
+    return len(tests), ProgramResult(True), None
 
 
-def _failed(execution: Execution) -> Outcome:
+def _failed(execution: Execution) -> ProgramResult:
     if execution.exceeded_memory:
-        return Outcome(False, "memory: its processes together used more than they may", graded=False)
+        return ProgramResult(False, "memory: its processes together used more than they may", graded=False)
     last_line = execution.stderr.rstrip().rpartition("\n")[2]
     why = last_line or f"exit code {execution.exit_code}"
     if execution.ending == "exit":
-        return Outcome(False, why[:_ERROR_CHARACTERS])
-    return Outcome(False, f"{execution.ending}: {why}"[:_ERROR_CHARACTERS], graded=False)
+        return ProgramResult(False, why[:_ERROR_CHARACTERS])
+    return ProgramResult(False, f"{execution.ending}: {why}"[:_ERROR_CHARACTERS], graded=False)
 
 
 def same_output(printed: str, wanted: str, tolerance: float | None) -> bool:

@@ -9,7 +9,7 @@ import sys
 import gem_compat
 
 
-def answer_to(name: str) -> None:
+def install_alias(name: str) -> None:
     """Have `import name` and `from name.tools import ...` mean this package, in this process.
 
     Raises:

@@ -13,7 +13,7 @@ import pytest
 
 import gem_compat as compat
 import gem_core
-from gem_compat.alias import answer_to
+from gem_compat.alias import install_alias
 from gem_compat.core import Env, EnvWrapper
 from gem_compat.envs.math_env import MathEnv
 from gem_compat.envs.reasoning_gym import ReasoningGymEnv
@@ -87,7 +87,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 def test_another_package_of_that_name_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gem", random)
     with pytest.raises(ImportError, match="'gem' is loaded already"):
-        answer_to("gem")
+        install_alias("gem")
 
 
 def test_every_id_of_the_page_exists() -> None:

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, EnvKwargsError
-from gem_core.partner import Heard, Partner, PartnerSetting
+from gem_core.partner import Partner, PartnerLog, PartnerSetting
 from gem_core.registry import find_partner
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call, Form, find_call
+from gem_core.tools.calls import Form, ParsedCall, find_call
 from gem_core.tools.env import listed
 from gem_desk.customer import GOODBYE, Customer
 from gem_desk.model_customer import ModelCustomer
@@ -77,11 +77,11 @@ class Desk(Env):
         """The role of a model as the customer, and the first words of one that has none."""
 
     @abstractmethod
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         """Carry out a call."""
 
     @abstractmethod
-    def ends(self, call: Call) -> bool:
+    def ends(self, call: ParsedCall) -> bool:
         """Whether a call that succeeded ends the conversation."""
 
     @abstractmethod
@@ -89,14 +89,19 @@ class Desk(Env):
         """`success`, and the parts of the reward, once the conversation has ended."""
 
     def reset(
-        self, seed: int | None = None, *, data_index: int | None = None, heard: Sequence[str] = (), **options: Any
+        self,
+        seed: int | None = None,
+        *,
+        data_index: int | None = None,
+        partner_replies: Sequence[str] = (),
+        **options: Any,
     ) -> ResetResult:
         """Open the desk, and let a customer in.
 
         Args:
             seed: draws the task if no `data_index` is given.
             data_index: task `data_index % data_size` of the split.
-            heard: what a model as the customer said, for a replay; see `gem_core.partner`.
+            partner_replies: what a model as the customer said, for a replay; see `gem_core.partner`.
 
         Raises:
             EnvKwargsError: a number below 0.
@@ -108,11 +113,11 @@ class Desk(Env):
         self.place = self.rng.randrange(self.data_size) if data_index is None else data_index % self.data_size
         self.turn = 0
         self.open()
-        self._heard = Heard(heard)
+        self._partner_log = PartnerLog(partner_replies)
         self.customer = self._customer()
         self.replies: list[str] = []
         self.messages = [f"customer: {self.customer.opening}"]
-        info: Info = {"task_name": self.task_name, **self._heard.shown()}
+        info: Info = {"task_name": self.task_name, **self._partner_log.shown()}
         if self.form == "native":
             info["tools"] = [function.schema for function in self.functions]
         return f"{self._rules()}\nThe customer says: {self.customer.opening}\n", info
@@ -120,7 +125,7 @@ class Desk(Env):
     def step(self, action: str) -> StepResult:
         """Make a call, or reply. Raises `EnvError` where a model as the customer gave no answer."""
         observation, reward, terminated, truncated, info = self._played(action)
-        return observation, reward, terminated, truncated, {**info, **self._heard.taken()}
+        return observation, reward, terminated, truncated, {**info, **self._partner_log.taken()}
 
     def close(self) -> None:
         """Part from the model, if it was the customer."""
@@ -135,7 +140,7 @@ class Desk(Env):
         if self._partner is None:
             return self.scripted()
         role, opening = self.role()
-        return ModelCustomer(role, opening, self._partner, f"{self.rng.getrandbits(64):016x}", self._heard)
+        return ModelCustomer(role, opening, self._partner, f"{self.rng.getrandbits(64):016x}", self._partner_log)
 
     def _rules(self) -> str:
         if self.form == "native":
@@ -151,7 +156,7 @@ class Desk(Env):
             return self._result("The customer waits.\n", {"invalid_action": True})
         return self._reply(action)
 
-    def _call(self, call: Call, action: str) -> StepResult:
+    def _call(self, call: ParsedCall, action: str) -> StepResult:
         result = self.call(call)
         self.messages += [f"agent calls {call.function}", f"desk: {result.text}"]
         info: Info = {"use_tool": True, "tool_type": call.function, "parsed_action": action[: call.end]}

@@ -12,7 +12,7 @@ from typing import Any
 from gem_core.errors import EnvError
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call, Form, written
+from gem_core.tools.calls import Form, ParsedCall, written
 from gem_desk.customer import Customer
 from gem_desk.desk import SCRIPT, Desk
 from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called
@@ -24,7 +24,7 @@ SPLITS = ("train", "test", "hard")
 
 
 @dataclass(frozen=True)
-class Task:
+class RetailTask:
     """A customer with a wish, and what has to come of it."""
 
     name: str
@@ -39,21 +39,21 @@ class Task:
         """The database as it has to be in the end."""
         shop = Shop()
         for name, arguments in self.actions:
-            result = called(shop, Call(name, 0, dict(arguments)))
+            result = called(shop, ParsedCall(name, 0, dict(arguments)))
             if result.error:
                 raise EnvError(f"the reference of the task {self.name} fails at {name}: {result.text}")
         return shop.data
 
 
 @functools.lru_cache(maxsize=1)
-def tasks() -> Mapping[str, tuple[Task, ...]]:
+def tasks() -> Mapping[str, tuple[RetailTask, ...]]:
     """All tasks by split."""
     text = importlib.resources.files("gem_desk").joinpath("tasks.jsonl").read_text(encoding="utf-8")
-    found: dict[str, list[Task]] = {split: [] for split in SPLITS}
+    found: dict[str, list[RetailTask]] = {split: [] for split in SPLITS}
     for row in map(json.loads, text.splitlines()):
         facts = Facts(tuple(row.get("said", ())), tuple(row.get("amounts", ())), row.get("rule"))
         actions = [(name, arguments) for name, arguments in row["actions"]]
-        found[row["split"]].append(Task(row["name"], row["customer_id"], row["customer"], actions, facts))
+        found[row["split"]].append(RetailTask(row["name"], row["customer_id"], row["customer"], actions, facts))
     return {split: tuple(rows) for split, rows in found.items()}
 
 
@@ -90,7 +90,7 @@ class Retail(Desk):
     | `database_right`, `facts_told`, `identified` | bool | at the end: the parts of the reward |
     | `task_name` | str | on a reset: the name of the task |
     | `tools` | list of dict | on a reset, in the native form |
-    | `heard` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
+    | `partner_replies` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
 
     Args:
         split: `train`, `test` or `hard`. Hard tasks have several wishes, or wishes that a rule forbids.
@@ -122,7 +122,7 @@ class Retail(Desk):
         return len(tasks()[self.split])
 
     @property
-    def task(self) -> Task:
+    def task(self) -> RetailTask:
         """The task of this episode."""
         return tasks()[self.split][self.place]
 
@@ -154,14 +154,14 @@ class Retail(Desk):
         """The script as a role."""
         return role_of(self.task.customer), self.task.customer["opening"]
 
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         """Carry out a call, and note whom it found."""
         result = called(self.shop, call)
         if call.function == FIND and not result.error:
             self.identified |= json.loads(result.text)["id"] == self.task.customer_id
         return result
 
-    def ends(self, call: Call) -> bool:
+    def ends(self, call: ParsedCall) -> bool:
         """Handing over ends the conversation."""
         return call.function == TRANSFER
 

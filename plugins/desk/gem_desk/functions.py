@@ -8,7 +8,7 @@ from typing import Any
 
 from gem_core.errors import ToolError
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_desk.shop import REASONS, TO_CARD, TO_GIFT_CARD, Shop
 
 FIND, TRANSFER = "find_customer", "transfer_to_human"
@@ -53,7 +53,7 @@ FUNCTIONS = (
 """What an agent may call."""
 
 
-def called(shop: Shop, call: Call) -> ToolResult:
+def called(shop: Shop, call: ParsedCall) -> ToolResult:
     """The result of a call, as JSON text. A call that is impossible changes nothing."""
     if call.problem is not None:
         return ToolResult(f"Error: {call.problem}", error=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gem_core.partner import Conversation, Heard, Partner
+from gem_core.partner import Partner, PartnerConversation, PartnerLog
 
 END = "[END]"
 """What the model writes once it has nothing left to say."""
@@ -37,14 +37,14 @@ class ModelCustomer:
         role: the wish and how to behave. It says that `END` ends the conversation.
         opening: the first words where the model has none.
         partner: the model.
-        episode, heard: as for `Conversation`.
+        episode, log: as for `PartnerConversation`.
 
     Raises:
         EnvError: the model gave no answer.
     """
 
-    def __init__(self, role: str, opening: str, partner: Partner, episode: str, heard: Heard) -> None:
-        self._conversation = Conversation(partner, episode, heard, role)
+    def __init__(self, role: str, opening: str, partner: Partner, episode: str, log: PartnerLog) -> None:
+        self._conversation = PartnerConversation(partner, episode, log, role)
         self.opening = self._conversation.ask(GREETING).replace(END, "").strip() or opening
 
     def answer(self, reply: str) -> str | None:

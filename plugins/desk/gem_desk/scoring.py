@@ -9,7 +9,7 @@ from decimal import Decimal
 
 READ = 600
 """Characters of a reply in which facts count."""
-MOST_NUMBERS = 12
+MAX_NUMBERS = 12
 """Numbers of a reply in which facts count. A reply that lists everything tells nothing."""
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?:,\d{3})*(?:\.\d{1,2})?(?![\w]|\.\d)")
 _RULE = re.compile(r"\brules?\W{0,3}(\d{1,3})\b")
@@ -32,7 +32,7 @@ class Facts:
         rules = {int(number) for reply in read for number in _RULE.findall(reply)}
         if self.rule is not None and rules != {self.rule}:
             return False
-        clear = [reply for reply in read if len(_NUMBER.findall(reply)) <= MOST_NUMBERS]
+        clear = [reply for reply in read if len(_NUMBER.findall(reply)) <= MAX_NUMBERS]
         numbers = {Decimal(one.replace(",", "")) for reply in clear for one in _NUMBER.findall(reply)}
         amounts = all(Decimal(f"{amount:.2f}") in numbers for amount in self.amounts)
         return amounts and all(any(_occurs(text, reply) for reply in clear) for text in self.said)

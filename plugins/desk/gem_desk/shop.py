@@ -19,7 +19,7 @@ Record: TypeAlias = "dict[str, Any]"
 
 REASONS = ("no longer needed", "ordered by mistake")
 TO_CARD, TO_GIFT_CARD = "original payment", "gift card"
-_LONGEST = 200
+_MAX_LENGTH = 200
 """Characters of a text that the database takes."""
 
 
@@ -174,6 +174,6 @@ class Shop:
 
 def _address(street: str, city: str, zip_code: str) -> Mapping[str, str]:
     address = {"street": street.strip(), "city": city.strip(), "zip_code": zip_code.strip()}
-    if not all(0 < len(part) <= _LONGEST for part in address.values()):
-        raise ToolError(f"street, city and zip_code are texts of 1 to {_LONGEST} characters")
+    if not all(0 < len(part) <= _MAX_LENGTH for part in address.values()):
+        raise ToolError(f"street, city and zip_code are texts of 1 to {_MAX_LENGTH} characters")
     return address

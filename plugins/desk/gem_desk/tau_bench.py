@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call, Form, written
+from gem_core.tools.calls import Form, ParsedCall, written
 from gem_desk.clone import Domain, Reference, domain, folder_of
 from gem_desk.customer import Customer
 from gem_desk.desk import SCRIPT, Desk
@@ -15,7 +15,7 @@ from gem_desk.model_customer import END
 TRANSFER = "transfer_to_human_agents"
 """The call that ends a conversation, in both domains."""
 CALCULATE = "calculate"
-_LONGEST_EXPRESSION = 1000
+_MAX_EXPRESSION_LENGTH = 1000
 """Characters. tau-bench has Python evaluate an expression, and a power or a deep nesting would stop the process."""
 
 _ROLE = f"""You are a customer and write to a service desk. Stay in this role.
@@ -55,7 +55,7 @@ class TauBench(Desk):
     | `database_right`, `outputs_told` | bool | at the end: the parts of the reward |
     | `task_name` | str | on a reset: the split and the number of the task |
     | `tools` | list of dict | on a reset, in the native form |
-    | `heard` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
+    | `partner_replies` | list of str | with a model as the customer: what it said; see `gem_core.partner` |
 
     Args:
         domain: a folder of the clone's `tau_bench/envs`.
@@ -125,17 +125,17 @@ class TauBench(Desk):
         """The instruction as a role."""
         return _ROLE + self.task.instruction, "Hello."
 
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         """Carry out a call by the clone's code."""
         if call.problem is not None:
             return ToolResult(f"Error: {call.problem}", error=True)
         expression = str(call.arguments.get("expression", ""))
-        if call.function == CALCULATE and ("**" in expression or len(expression) > _LONGEST_EXPRESSION):
-            return ToolResult(f"Error: no powers, and at most {_LONGEST_EXPRESSION} characters", error=True)
+        if call.function == CALCULATE and ("**" in expression or len(expression) > _MAX_EXPRESSION_LENGTH):
+            return ToolResult(f"Error: no powers, and at most {_MAX_EXPRESSION_LENGTH} characters", error=True)
         text = self._domain.invoke(self.data, call.function, call.arguments)
         return ToolResult(text, error=text.startswith("Error"))
 
-    def ends(self, call: Call) -> bool:
+    def ends(self, call: ParsedCall) -> bool:
         """Handing over ends the conversation."""
         return call.function == TRANSFER
 

@@ -13,7 +13,7 @@ import pytest
 import gem_core
 from gem_core.env import StepResult
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
-from gem_desk.env import SPLITS, Retail, Task, tasks
+from gem_desk.env import SPLITS, Retail, RetailTask, tasks
 from gem_desk.functions import FIND, FUNCTIONS
 from gem_desk.shop import Shop
 from gem_testing import check_env
@@ -37,27 +37,27 @@ def opened(split: str, number: int) -> Retail:
     return env
 
 
-def identity(task: Task) -> str:
+def identity(task: RetailTask) -> str:
     return written(FIND, email=Shop().data["customers"][task.customer_id]["email"])
 
 
-def speech(task: Task) -> str:
+def speech(task: RetailTask) -> str:
     """A reply that tells all facts and asks nothing."""
     facts = [*task.facts.said, *(f"{amount:.2f}" for amount in task.facts.amounts)]
     facts += [f"rule {task.facts.rule} forbids a part of it"] if task.facts.rule is not None else []
     return f"It is done: {'; '.join(facts)}."
 
 
-def listened(task: Task) -> list[str]:
+def listened(task: RetailTask) -> list[str]:
     return [ASK] * len(task.customer["details"])
 
 
-def calls(task: Task) -> list[str]:
+def calls(task: RetailTask) -> list[str]:
     """The reference calls; what ends the conversation comes after the speech."""
     return [written(name, **arguments) for name, arguments in task.actions if name != "transfer_to_human"]
 
 
-def goodbye(task: Task) -> list[str]:
+def goodbye(task: RetailTask) -> list[str]:
     if any(name == "transfer_to_human" for name, _ in task.actions):
         return [f"{speech(task)} Shall I hand you over?", written("transfer_to_human")]
     return [speech(task)]
@@ -81,7 +81,7 @@ def test_the_reference_solution_earns_one(split: str, number: int) -> None:
     assert result[4]["success"]
 
 
-def lazy(task: Task) -> dict[str, list[str]]:
+def lazy(task: RetailTask) -> dict[str, list[str]]:
     """Ten ways to do it wrong."""
     hear, who, work, bye = listened(task), identity(task), calls(task), goodbye(task)
     everything = " ".join(f"{item['price']:.2f}" for item in Shop().data["items"].values())
@@ -104,7 +104,7 @@ def lazy(task: Task) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def other(task: Task) -> str:
+def other(task: RetailTask) -> str:
     return next(one["email"] for one in Shop().data["customers"].values() if one["id"] != task.customer_id)
 
 
@@ -305,10 +305,10 @@ def test_a_model_can_be_the_customer(asked: list[Any]) -> None:
         "mina.okafor@post.example",
         "No longer needed.",
     ]
-    heard = [answer for *_, shown in played for answer in shown.get("heard", [])]
-    assert heard == [*info["heard"], "mina.okafor@post.example", "No longer needed.", "[END]"]
+    partner_replies = [answer for *_, shown in played for answer in shown.get("partner_replies", [])]
+    assert partner_replies == [*info["partner_replies"], "mina.okafor@post.example", "No longer needed.", "[END]"]
     count = len(asked)
-    assert env.reset(seed=0, data_index=0, heard=heard) == (observation, info)
+    assert env.reset(seed=0, data_index=0, partner_replies=partner_replies) == (observation, info)
     actions = ["Who are you?", identity(env.task), "Why?", *calls(env.task), speech(env.task)]
     assert [env.step(action) for action in actions] == played
     assert len(asked) == count, "nobody is asked a second time"

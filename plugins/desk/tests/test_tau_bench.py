@@ -252,8 +252,8 @@ def test_a_model_can_be_the_customer(home: str, monkeypatch: pytest.MonkeyPatch)
     assert "1250" not in asked[0][0]["content"]
     steps = [env.step(action) for action in ("Who are you?", TAKE, LEND_B1, TOLD)]
     assert [step[1:4] for step in steps] == [(0.0, False, False)] * 3 + [(1.0, True, False)]
-    heard = [text for *_, info in steps for text in info.get("heard", [])]
-    assert heard == ["Hi, I have a book of yours.", "I am Ada.", "[END]"]
+    partner_replies = [text for *_, info in steps for text in info.get("partner_replies", [])]
+    assert partner_replies == ["Hi, I have a book of yours.", "I am Ada.", "[END]"]
     env.close()
 
 

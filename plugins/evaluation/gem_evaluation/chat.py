@@ -26,10 +26,10 @@ from gem_train.rollout.recorder import as_utf8
 
 ATTEMPTS = 6
 """Requests for one response. Those that were refused because there were too many do not count."""
-MOST_REFUSALS = 100
-FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+MAX_REFUSALS = 100
+FIRST_WAIT, MAX_WAIT = 0.5, 30.0
 """Seconds between two attempts, the first and the longest, unless the endpoint asks for another pause."""
-LONGEST_ASKED = 3600.0
+MAX_ASKED_WAIT = 3600.0
 """An endpoint that asks to wait for more seconds ends the evaluation."""
 _OVERLOADED = {408, 500, 502, 503, 504, 529}
 _FULL = ("maximum context length", "context length", "context_length_exceeded", "context window", "too many tokens")
@@ -174,7 +174,7 @@ class ChatModel:
         """What an error of the endpoint means. Raises unless the prompt does not fit."""
         status, said, limiter = error.status_code, self._without_key(_said(error)), replica.limiter
         wait = _retry_after(error)
-        if wait is not None and wait > LONGEST_ASKED:
+        if wait is not None and wait > MAX_ASKED_WAIT:
             limiter.failed()
             raise ModelSetupError(
                 f"{replica.url} asks to wait {wait:.0f} seconds ({status}: {said}). Run the same "
@@ -203,7 +203,7 @@ class ChatModel:
 
     def _wait(self, state: RetryCallState) -> float:
         error = _failure(state)
-        backoff = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(state.attempt_number, 10)) * self._rng.uniform(0.5, 1.0)
+        backoff = min(MAX_WAIT, FIRST_WAIT * 2 ** min(state.attempt_number, 10)) * self._rng.uniform(0.5, 1.0)
         return error.wait if error.wait is not None else backoff
 
     @asynccontextmanager
@@ -271,7 +271,7 @@ class _Patience:
         refused = _failure(state).refused
         self._refusals += refused
         self._failures += not refused
-        return self._failures >= ATTEMPTS or self._refusals >= MOST_REFUSALS
+        return self._failures >= ATTEMPTS or self._refusals >= MAX_REFUSALS
 
 
 def _failure(state: RetryCallState) -> _Retriable:

@@ -16,7 +16,7 @@ from gem_evaluation.report import number
 from gem_evaluation.statistics import Estimate, difference, success_difference
 from gem_evaluation.store import Difference, differences, read_identity, read_results
 
-MOST_FLIPPED = 20
+MAX_FLIPPED = 20
 TASK_SETTINGS = ("id", "env_kwargs", "provenance")
 """Settings of an entry that decide what its tasks are. Others, such as tools, may differ in a comparison."""
 
@@ -62,7 +62,7 @@ class Comparison(msgspec.Struct, frozen=True):
     together: Compared
     """Over the tasks of all environments."""
     flipped: list[Flipped]
-    """The tasks whose mean success differs most, at most `MOST_FLIPPED` of them."""
+    """The tasks whose mean success differs most, at most `MAX_FLIPPED` of them."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ def tables(comparison: Comparison) -> Iterator[tuple[str, list[dict[str, str]]]]
     rows = [*comparison.environments, *([comparison.together] if several else [])]
     yield f"A: {comparison.first}\nB: {comparison.second}", [_row(one) for one in rows]
     count = comparison.together.better + comparison.together.worse
-    shown = f"the {MOST_FLIPPED} that differ most of {count}" if count > MOST_FLIPPED else f"{count}"
+    shown = f"the {MAX_FLIPPED} that differ most of {count}" if count > MAX_FLIPPED else f"{count}"
     yield (
         f"Tasks with another success: {shown}",
         [
@@ -222,7 +222,7 @@ def _compared(label: str, pairs: Sequence[Pair]) -> Compared:
 
 def _most_flipped(pairs: Sequence[Pair]) -> list[Flipped]:
     differing = [one for one in (pair.flipped for pair in pairs) if one.first != one.second]
-    return sorted(differing, key=lambda one: (-abs(one.second - one.first), one.label, one.task_id))[:MOST_FLIPPED]
+    return sorted(differing, key=lambda one: (-abs(one.second - one.first), one.label, one.task_id))[:MAX_FLIPPED]
 
 
 def _warnings(

@@ -11,7 +11,7 @@ import msgspec
 
 from gem_core.env import Info, shown_text
 from gem_core.episode import Episode, StopReason, Turn
-from gem_core.picture import pictures_of
+from gem_core.image import images_of
 from gem_core.vector.calls import Transition
 from gem_train.rollout import BaseEpisodeBuilder
 from gem_train.rollout.recorder import as_utf8
@@ -62,7 +62,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an assistant."""
     call_id: str | None = None
     """Of a tool: which call it answers."""
-    pictures: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
     """That it shows, as data URIs."""
 
 
@@ -184,8 +184,8 @@ class MessageBuilder(BaseEpisodeBuilder):
             self._tools = info["tools"]
         call = self._unplayed.current
         role: Literal["tool", "user"] = "tool" if call is not None or info.get("use_tool") else "user"
-        shown = tuple(one.uri for one in pictures_of(info))
-        message = Message(role, text, call_id=None if call is None else call.id, pictures=shown)
+        shown = tuple(one.uri for one in images_of(info))
+        message = Message(role, text, call_id=None if call is None else call.id, images=shown)
         if self._exchanges and self._exchanges[-1].reply is None:  # another answer to the same reply
             self._exchanges[-1].observations.append(message)
         else:

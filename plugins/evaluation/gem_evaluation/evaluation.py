@@ -23,7 +23,7 @@ from gem_evaluation.report import write_report
 from gem_evaluation.results import Results, is_planned, summarized
 from gem_evaluation.settings import Entry, check_entries, identity
 from gem_evaluation.store import Store
-from gem_evaluation.told import Told
+from gem_evaluation.told import EvaluationReporter
 
 RUNS = Path("evals")
 """Where folders go that no `--output` names."""
@@ -113,16 +113,16 @@ async def evaluate_async(
         def summary() -> Results:
             return summarized(model.name, played, planned, store.finished, failures())
 
-        told = Told(summary, folder=kept, resumed=bool(store.finished or store.failures), track=track)
-        evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, told.show)
-        await stack.enter_async_context(told.meanwhile())
+        reporter = EvaluationReporter(summary, folder=kept, resumed=bool(store.finished or store.failures), track=track)
+        evaluation = Evaluation(chosen, counts, model, store, seed, retry_failed, reporter.show)
+        await stack.enter_async_context(reporter.meanwhile())
         if progress:
             await stack.enter_async_context(Progress(store, model, planned).shown())
         try:
             await evaluation.play()
         finally:
             results = summary()
-            told.report(results)
+            reporter.report(results)
             try:
                 results.save(store.folder)
                 write_report(results, failures(), store.folder)

@@ -17,7 +17,7 @@ from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_evaluation.errors import EvaluationError
-from gem_evaluation.records import Played, Result
+from gem_evaluation.records import EvaluatedEpisode, Result
 from gem_evaluation.results import RESULTS, Episodes, Summary, summary_of
 from gem_evaluation.statistics import Estimate
 from gem_evaluation.store import EPISODES, RUN, read_episodes, read_identity
@@ -116,7 +116,7 @@ def _spec(saved: _Saved, identity: dict[str, Any], samples: Sequence[Any], creat
     )
 
 
-def _sample(played: Played, settings: Mapping[str, Any], model_name: str, several: bool) -> Any:
+def _sample(played: EvaluatedEpisode, settings: Mapping[str, Any], model_name: str, several: bool) -> Any:
     key, episode = played.key, played.episode
     usage = _usage(
         sum(one.prompt_tokens for one in played.usage), sum(one.completion_tokens for one in played.usage), played.cost

@@ -21,7 +21,7 @@ PATIENCE = 20
 """Windows without a gain after which a higher limit is tried again."""
 IN_A_ROW = 4
 """Refusals without anything accepted between them after which an endpoint counts as closed."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0
 """Seconds between the requests that a closed endpoint gets."""
 
 
@@ -101,8 +101,8 @@ class Limiter:
             self._slow_down(now, sent, CAUTION * accepted / WINDOW)
         if self._closed_since is not None:
             if sent >= self._closed_since:  # the request that was to find out
-                asked = LONGEST_PAUSE if retry_after is None else max(retry_after, FIRST_PAUSE)
-                self._pause = min(2 * self._pause, asked, LONGEST_PAUSE)
+                asked = MAX_PAUSE if retry_after is None else max(retry_after, FIRST_PAUSE)
+                self._pause = min(2 * self._pause, asked, MAX_PAUSE)
                 self._next = now + self._pause
         elif self._refused_in_a_row >= IN_A_ROW or accepted <= 0:
             self._closed_since, self._next = now, now + self._pause

@@ -124,10 +124,10 @@ class LocalModel:
     def _encoded(self, prompt: Prompt, episode: str) -> list[int]:
         """The prompt as tokens. Raises `TemplateError` where the tokenizer cannot carry it."""
         messages = [*prompt.messages]
-        if any(message.pictures for message in messages):
+        if any(message.images for message in messages):
             raise TemplateError(
-                "an observation shows pictures, and local weights are asked in text only. Serve the model behind an "
-                "endpoint that takes image parts (docs/pictures.md)"
+                "an observation shows images, and local weights are asked in text only. Serve the model behind an "
+                "endpoint that takes image parts (docs/images.md)"
             )
         system = messages.pop(0).content if messages[0].role == "system" else None
         template = self._templates.get(system)
@@ -135,9 +135,9 @@ class LocalModel:
             template = self._templates[system] = ChatTemplate(self._tokenizer, system_prompt=system)
         if prompt.tools:
             template = template.with_tools(prompt.tools)
-        ids = template.opening(messages[0].content, messages[0].role)
+        ids = template.initial_prompt(messages[0].content, messages[0].role)
         for response, message in zip(messages[1::2], messages[2::2], strict=True):
-            ids += self._ids_of(response.content, episode) + template.glue(message.content, message.role)
+            ids += self._ids_of(response.content, episode) + template.bridge_tokens(message.content, message.role)
         return ids
 
     def _ids_of(self, response: str, episode: str) -> list[int]:

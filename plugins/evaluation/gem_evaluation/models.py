@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from gem_core.env import Env
 from gem_core.errors import described
-from gem_core.picture import texts_around
+from gem_core.image import texts_around
 from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
 from gem_train.rollout.recorder import as_utf8
@@ -151,12 +151,12 @@ class FunctionModel(LocalPlayer):
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
-    """The text of a message, or parts where it shows pictures."""
-    if not message.pictures:
+    """The text of a message, or parts where it shows images."""
+    if not message.images:
         return as_utf8(message.content)
-    before, *after = texts_around(message.content, len(message.pictures))
+    before, *after = texts_around(message.content, len(message.images))
     parts: list[dict[str, Any]] = [{"type": "text", "text": as_utf8(before)}]
-    for uri, text in zip(message.pictures, after, strict=True):
+    for uri, text in zip(message.images, after, strict=True):
         parts.append({"type": "image_url", "image_url": {"url": uri}})
         parts.append({"type": "text", "text": as_utf8(text)})
     return [part for part in parts if part.get("text") != ""]

@@ -38,7 +38,7 @@ class ModelPartner:
             raise EnvKwargsError(f"the options {self._options!r} of model:{name} are not JSON: {error}") from error
         _model(name, self._options)  # what cannot answer is refused before the first question
         self._joining = threading.Lock()
-        self._line: _Line | None = None
+        self._line: SharedSession | None = None
 
     def answer(self, messages: Sequence[Mapping[str, str]], episode: str) -> str:
         """Ask the model; see `gem_core.partner.Partner`.
@@ -65,10 +65,10 @@ class ModelPartner:
         if line is not None and line.owner == os.getpid():
             line.leave()
 
-    def _joined(self) -> _Line:
+    def _joined(self) -> SharedSession:
         with self._joining:
             if self._line is None or self._line.owner != os.getpid():  # a fork has none of its parent's threads
-                self._line = _Line.joined(self._settings, self._name, self._options)
+                self._line = SharedSession.joined(self._settings, self._name, self._options)
             return self._line
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,10 +80,10 @@ class ModelPartner:
         return self
 
 
-class _Line:
+class SharedSession:
     """A model with its session, which a thread holds open from the first question to the last user's leaving."""
 
-    _lines: ClassVar[dict[tuple[int, str], _Line]] = {}
+    _lines: ClassVar[dict[tuple[int, str], SharedSession]] = {}
     _lock = threading.Lock()
 
     def __init__(self, key: tuple[int, str], model: Model) -> None:
@@ -92,10 +92,10 @@ class _Line:
         """The process whose thread holds the session."""
         self._model = model
         self._users = 0
-        self._session: _Session | None = None
+        self._session: _PartnerSession | None = None
 
     @classmethod
-    def joined(cls, settings: str, name: str, options: Mapping[str, Any]) -> _Line:
+    def joined(cls, settings: str, name: str, options: Mapping[str, Any]) -> SharedSession:
         """The line of these settings in this process, with one more user."""
         key = os.getpid(), settings
         with cls._lock:
@@ -120,7 +120,7 @@ class _Line:
         """The model's response. Raises as `Model.session` and `Model.respond`."""
         with self._lock:
             if self._session is None:
-                self._session = _Session(self._model)
+                self._session = _PartnerSession(self._model)
             session = self._session
         try:
             session.opened.result()
@@ -132,7 +132,7 @@ class _Line:
         return session.ask(prompt, episode)
 
 
-class _Session:
+class _PartnerSession:
     """A model's session, open in an event loop of its own."""
 
     def __init__(self, model: Model) -> None:

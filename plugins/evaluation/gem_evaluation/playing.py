@@ -19,12 +19,12 @@ from gem_core.failures import FailurePolicy
 from gem_evaluation.conversation import ConversationSettings, MessageBuilder, Prompt, Reply, Usage
 from gem_evaluation.errors import EvaluationError, ModelError
 from gem_evaluation.models import Model
-from gem_evaluation.records import Failure, Fault, Key, Played
+from gem_evaluation.records import EvaluatedEpisode, Failure, Fault, Key
 from gem_evaluation.settings import Entry
 from gem_evaluation.store import Store
 from gem_train.rollout import BaseEpisodeRunner
 
-MOST_FAILURES_IN_A_ROW = 20
+MAX_FAILURES_IN_A_ROW = 20
 """Episodes without a response of the model, one after another, after which an evaluation stops."""
 
 Responder: TypeAlias = Callable[[Prompt], Awaitable[Reply]]
@@ -56,7 +56,7 @@ class MessageRunner(BaseEpisodeRunner[Responder]):
         return MessageBuilder(episode, self._conversation, observation, info)
 
 
-class Asker:
+class UsageTracker:
     """Asks a model for one episode, and keeps what that took."""
 
     def __init__(self, model: Model, key: Key) -> None:
@@ -151,7 +151,7 @@ class Evaluation:
             await self._play(key)
 
     async def _play(self, key: Key) -> None:
-        asker, began = Asker(self._model, key), time.monotonic()
+        asker, began = UsageTracker(self._model, key), time.monotonic()
         try:
             episode = await self._runners[key.entry].run(asker, key.task_id)
         except ModelError as error:
@@ -163,16 +163,16 @@ class Evaluation:
             return
         self._failed_in_a_row = 0
         cost = sum(map(self._model.cost, asker.usage))
-        self._store.add(Played(key, episode, asker.usage, cost, time.monotonic() - began, asker.opening))
+        self._store.add(EvaluatedEpisode(key, episode, asker.usage, cost, time.monotonic() - began, asker.opening))
         self._show(episode)
 
     def _fail(self, key: Key, fault: Fault, error: str, turns: int) -> None:
         self._store.fail(Failure(key, fault, error, turns))
         if fault == "endpoint":
             self._failed_in_a_row += 1
-            if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+            if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:
                 raise EvaluationError(
-                    f"the model failed in {MOST_FAILURES_IN_A_ROW} episodes in a row, the last time with: {error}. Run "
+                    f"the model failed in {MAX_FAILURES_IN_A_ROW} episodes in a row, the last time with: {error}. Run "
                     "the same command with --retry-failed once it answers"
                 )
 

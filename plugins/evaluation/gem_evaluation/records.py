@@ -71,7 +71,7 @@ class Failure(msgspec.Struct, frozen=True):
     """Turns before it failed."""
 
 
-class Played(msgspec.Struct, frozen=True):
+class EvaluatedEpisode(msgspec.Struct, frozen=True):
     """A finished episode, whole."""
 
     key: Key
@@ -117,7 +117,7 @@ def _policy_fault(episode: Episode) -> PolicyFault | None:
     return "cut_off" if last.truncated else "unusable" if last.invalid else None
 
 
-def played_record(played: Played) -> dict[str, Any]:
+def played_record(played: EvaluatedEpisode) -> dict[str, Any]:
     """A finished episode as plain data."""
     return {
         "version": VERSION,
@@ -128,7 +128,7 @@ def played_record(played: Played) -> dict[str, Any]:
     }
 
 
-def read_played(record: dict[str, Any]) -> Played:
+def read_played(record: dict[str, Any]) -> EvaluatedEpisode:
     """The episode of a record.
 
     Raises:
@@ -136,7 +136,7 @@ def read_played(record: dict[str, Any]) -> Played:
     """
     check_version(record)
     result = msgspec.convert(record["result"], Result)
-    return Played(
+    return EvaluatedEpisode(
         key=result.key,
         episode=restored(record["episode"]),
         usage=msgspec.convert(record["usage"], list[Usage]),

@@ -30,10 +30,10 @@ from gem_evaluation.results import Summary
 
 REGRADED = "regraded.json"
 VERSION = 2
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Rows of a table of episodes."""
 
-Outcome = Literal["same", "changed", "diverged", "not_deterministic", "failed", "not_built"]
+ReplayOutcome = Literal["same", "changed", "diverged", "not_deterministic", "failed", "not_built"]
 """What a replay showed.
 
 | outcome | meaning |
@@ -65,7 +65,7 @@ class Regraded(msgspec.Struct, frozen=True):
     """An episode and its replay."""
 
     key: Key
-    outcome: Outcome
+    outcome: ReplayOutcome
     reason: str
     """What changed, or why the episode cannot be graded again; empty where all is the same."""
     before: Grade
@@ -159,12 +159,12 @@ def not_graded(regrading: Regrading) -> list[dict[str, str]]:
             "not graded": outcome.replace("_", " "),
             "reason": first_line(reason),
         }
-        for (label, outcome, reason), count in reasons.most_common(MOST_SHOWN)
+        for (label, outcome, reason), count in reasons.most_common(MAX_SHOWN)
     ]
 
 
 def _first(rows: Iterable[Any]) -> Iterator[Any]:
-    return islice(rows, MOST_SHOWN)
+    return islice(rows, MAX_SHOWN)
 
 
 def _yes(success: bool) -> str:

@@ -19,14 +19,14 @@ import msgspec
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.errors import GemError
 from gem_core.failures import FailurePolicy
-from gem_core.partner import HEARD
+from gem_core.partner import PARTNER_REPLIES
 from gem_core.registry import provenance
 from gem_evaluation.conversation import Prompt, Reply
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.evaluation import versions
 from gem_evaluation.playing import MessageRunner
-from gem_evaluation.records import Played, Result
-from gem_evaluation.regraded import Comparison, Grade, Outcome, Regraded, Regrading
+from gem_evaluation.records import EvaluatedEpisode, Result
+from gem_evaluation.regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
 from gem_evaluation.results import summary_of
 from gem_evaluation.settings import Entry
 from gem_evaluation.store import read_episodes, read_identity, read_results
@@ -79,7 +79,7 @@ class _Replays:
         compared = [self._comparison(label) for label in self._entries if self._counts[label]]
         return Regrading(self._identity, versions(), compared, episodes)
 
-    async def _play_from(self, waiting: Iterator[Played], stack: ExitStack) -> None:
+    async def _play_from(self, waiting: Iterator[EvaluatedEpisode], stack: ExitStack) -> None:
         for played in waiting:
             before = _grade(played.episode)
             outcome, reason, episode = await self._regraded(played, stack)
@@ -87,10 +87,10 @@ class _Replays:
                 Regraded(played.key, outcome, reason, before, None if episode is None else _grade(episode))
             )
             if episode is not None:
-                now = Played(played.key, episode, played.usage, played.cost, played.seconds, played.opening)
+                now = EvaluatedEpisode(played.key, episode, played.usage, played.cost, played.seconds, played.opening)
                 self._results[played.key.entry].append((played.result, now.result))
 
-    async def _regraded(self, played: Played, stack: ExitStack) -> tuple[Outcome, str, Episode | None]:
+    async def _regraded(self, played: EvaluatedEpisode, stack: ExitStack) -> tuple[ReplayOutcome, str, Episode | None]:
         runner = self._runner(played.key.entry, stack)
         if isinstance(runner, str):
             return "not_built", runner, None
@@ -185,12 +185,12 @@ class _Replayed:
         return self.seen == other.seen and not [*_differences(self.episode, other.episode)]
 
 
-async def _replayed(runner: MessageRunner, played: Played) -> _Replayed:
+async def _replayed(runner: MessageRunner, played: EvaluatedEpisode) -> _Replayed:
     episode = played.episode
     actions = _Actions(episode.turns, episode.stop_reason is StopReason.CONTEXT_FULL)
     try:
-        heard = [answer for turn in episode.turns for answer in turn.info.get(HEARD, [])]
-        replay = await runner.run(actions, played.key.task_id, heard)
+        partner_replies = [answer for turn in episode.turns for answer in turn.info.get(PARTNER_REPLIES, [])]
+        replay = await runner.run(actions, played.key.task_id, partner_replies)
     except _Stopped as stopped:
         return _Replayed(actions.seen, None, stopped=str(stopped))
     if replay is None:

@@ -12,7 +12,7 @@ from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate
 
 REPORT = "report.md"
-MOST_FAILURES = 20
+MAX_FAILURES = 20
 _FAULTS: Mapping[PolicyFault, str] = {
     "context_full": "with a full context",
     "cut_off": "with a response that was cut off",
@@ -78,11 +78,11 @@ def _lines(results: Results, failures: Sequence[Failure]) -> Iterator[str]:
                     "fault of": one.fault,
                     "error": one.error.splitlines()[0][:200] if one.error else "",
                 }
-                for one in failures[:MOST_FAILURES]
+                for one in failures[:MAX_FAILURES]
             ]
         )
-        if len(failures) > MOST_FAILURES:
-            yield f"\n... and {len(failures) - MOST_FAILURES} more in failures.jsonl"
+        if len(failures) > MAX_FAILURES:
+            yield f"\n... and {len(failures) - MAX_FAILURES} more in failures.jsonl"
     yield "\n## Settings\n"
     yield "```json"
     yield json.dumps(results.identity, indent=2)

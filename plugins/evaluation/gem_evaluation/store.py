@@ -25,7 +25,16 @@ import msgspec
 from gem_core.specs import RecordSource
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.finished import Finished
-from gem_evaluation.records import VERSION, Failure, Key, Played, Result, check_version, played_record, read_played
+from gem_evaluation.records import (
+    VERSION,
+    EvaluatedEpisode,
+    Failure,
+    Key,
+    Result,
+    check_version,
+    played_record,
+    read_played,
+)
 from gem_train.rollout.recorder import as_utf8, drop_partial_line, encoded
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
@@ -64,7 +73,7 @@ class Store:
             """The last failure of each episode that is not finished."""
             self._opened = opened.pop_all()
 
-    def add(self, played: Played) -> None:
+    def add(self, played: EvaluatedEpisode) -> None:
         """Write a finished episode. Raises `EvaluationError` if it cannot be written."""
         self._append(self._episodes, encoded(played_record(played), played.episode))
         self.finished.add(played.result)
@@ -149,7 +158,7 @@ def read_results(folder: Path) -> Iterator[Result]:
         yield record.result
 
 
-def read_episodes(folder: Path) -> Iterator[Played]:
+def read_episodes(folder: Path) -> Iterator[EvaluatedEpisode]:
     """The finished episodes of a folder, whole. Raises `EvaluationError` for a damaged file."""
     for record in _records(folder / EPISODES, dict[str, Any]):
         try:

@@ -11,13 +11,13 @@ from pathlib import Path
 from gem_core.episode import Episode
 from gem_evaluation.results import Results, Summary
 from gem_train.rollout import Reporter
-from gem_train.rollout.reporter import MOST_SAMPLES
+from gem_train.rollout.reporter import MAX_SAMPLES
 
 SECONDS = 10.0
 """Between two reports."""
 
 
-class Told:
+class EvaluationReporter:
     """Tells the statistics so far, with some of the episodes that ended since the last time.
 
     Args:
@@ -45,12 +45,12 @@ class Told:
 
     def show(self, episode: Episode) -> None:
         """Keep a finished episode for the next report, if there is room."""
-        if self._reporter.source.track and len(self._samples) < MOST_SAMPLES:
+        if self._reporter.source.track and len(self._samples) < MAX_SAMPLES:
             self._samples.append(episode)
 
     def report(self, results: Results) -> None:
         """Tell these statistics, unless nothing has changed."""
-        if self._reporter.heard and results != self._told:
+        if self._reporter.has_listeners and results != self._told:
             self._told, samples, self._samples = results, self._samples, []
             self._reporter.report(results.together.episodes.finished, metrics_of(results), samples)
 
@@ -68,7 +68,7 @@ class Told:
 
     async def _report_again(self) -> None:
         pause = SECONDS
-        while self._reporter.heard:
+        while self._reporter.has_listeners:
             await asyncio.sleep(pause)
             began = time.monotonic()
             self.report(self._summary())

@@ -17,7 +17,7 @@ import gem_core
 from gem_core import Env
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, read_saved
 from gem_evaluation.commands import app
-from gem_evaluation.comparing import MOST_FLIPPED, compare
+from gem_evaluation.comparing import MAX_FLIPPED, compare
 from gem_evaluation.statistics import success_difference
 from gem_evaluation.store import RUN, read_results
 
@@ -107,8 +107,8 @@ def test_tasks_that_differ_most_come_first(tmp_path: Path) -> None:
     before, after = outcomes(a, FIRST), outcomes(b, FIRST)
     gaps = {task: fmean(r.success for r in after[task]) - fmean(r.success for r in before[task]) for task in range(60)}
     expected = sorted((task for task in gaps if gaps[task]), key=lambda task: (-abs(gaps[task]), task))
-    assert len(expected) > MOST_FLIPPED
-    assert [one.task_id for one in found.flipped] == expected[:MOST_FLIPPED]
+    assert len(expected) > MAX_FLIPPED
+    assert [one.task_id for one in found.flipped] == expected[:MAX_FLIPPED]
     assert [one.second - one.first for one in found.flipped] == [gaps[one.task_id] for one in found.flipped]
 
 

@@ -70,7 +70,7 @@ def test_a_model_sees_what_its_agent_sees(spoken: list[Any]) -> None:
     env.step(f"first {ASK}")
     observation, *_, info = env.step(f"second {ASK}")
     assert "player 1 says: answer 1" in observation
-    assert info["heard"] == [f"answer 1: {ASK}"]
+    assert info["partner_replies"] == [f"answer 1: {ASK}"]
     assert [message["role"] for message in spoken[1]] == ["user", "assistant", "user"]
     assert spoken[1][0]["content"].startswith("You are player 1")
     assert "player 0 says: first" in spoken[0][0]["content"]
@@ -83,10 +83,10 @@ def test_a_model_sees_what_its_agent_sees(spoken: list[Any]) -> None:
 def test_the_first_step_has_the_answers_of_the_reset_too(spoken: list[Any]) -> None:
     env = gem_core.make(NEGOTIATION, opponents={"player 0": "model:spoken:say"})
     observation, info = env.reset(seed=0)
-    assert info["heard"] == [f"answer 0: {ASK}"]
+    assert info["partner_replies"] == [f"answer 0: {ASK}"]
     shown = env.step(ASK)
-    assert shown[4]["heard"] == [f"answer 0: {ASK}", f"answer 1: {ASK}"]
-    assert env.reset(seed=0, heard=shown[4]["heard"])[0] == observation
+    assert shown[4]["partner_replies"] == [f"answer 0: {ASK}", f"answer 1: {ASK}"]
+    assert env.reset(seed=0, partner_replies=shown[4]["partner_replies"])[0] == observation
     assert env.step(ASK) == shown
     assert len(spoken) == 2
     env.close()
@@ -183,12 +183,12 @@ def test_the_last_user_may_leave_while_the_session_opens(spoken: list[Any], monk
 def test_a_replay_after_a_turn_that_no_partner_heard_of_repeats_the_opening() -> None:
     """For example a tool call, which no environment plays."""
     state = SlotState("x", Reset(0, Task(0, "x", 0), 0, (1, 1)))
-    state.opened(("hello", {"heard": ["opening"]}))
+    state.opened(("hello", {"partner_replies": ["opening"]}))
     state.played("call", Transition("result", 0.0, False, False, {}))
     state.lose()
     replay = state.step("reply")
     assert isinstance(replay, Replay)
-    assert replay.start.heard == ("opening",)
+    assert replay.start.partner_replies == ("opening",)
 
 
 def test_an_evaluation_is_graded_again_without_the_model(spoken: list[Any], tmp_path: Path) -> None:

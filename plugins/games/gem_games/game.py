@@ -14,7 +14,7 @@ FORMAT_ERROR_REWARD = -0.1
 """Reward of an action that has no box of the game's form; it ends the episode."""
 
 
-class Outcome(Enum):
+class MoveEffect(Enum):
     """The effect of a move on the game."""
 
     GOES_ON = auto()
@@ -24,10 +24,10 @@ class Outcome(Enum):
     LOST = auto()
 
 
-Move: TypeAlias = tuple[str, float, Outcome]
+Move: TypeAlias = tuple[str, float, MoveEffect]
 """The observation, the reward and the outcome."""
 
-GOES_ON, INVALID, SOLVED, LOST = Outcome
+GOES_ON, INVALID, SOLVED, LOST = MoveEffect
 
 
 class Game(Env):

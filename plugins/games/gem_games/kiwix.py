@@ -16,7 +16,7 @@ from gem_games.page_text import PageText
 
 _TRIES = 1000
 """Entries that are drawn until one is a page."""
-_MOST_REDIRECTS = 10
+_MAX_REDIRECTS = 10
 
 
 class KiwixFile:
@@ -88,7 +88,7 @@ class KiwixFile:
 
 def _followed(entry: Any) -> Any:
     """The entry that a redirect leads to. Raises `EnvError` where redirects lead in a circle."""
-    for _ in range(_MOST_REDIRECTS):
+    for _ in range(_MAX_REDIRECTS):
         if not entry.is_redirect:
             return entry
         entry = entry.get_redirect_entry()

@@ -22,9 +22,9 @@ from gem_games.page_text import PageText
 SECONDS = 20.0
 """Seconds that a wiki may send nothing."""
 ATTEMPTS = 4
-_LONGEST_WAIT = 30.0
+_MAX_WAIT = 30.0
 """Seconds between two attempts, whatever the wiki asks for."""
-_MOST = 16 << 20
+_MAX_BYTES = 16 << 20
 """Bytes of an answer."""
 _PARTS = 200
 """Answers that the links of a page may come in."""
@@ -104,7 +104,7 @@ class MediaWiki:
             answer, problem, asked = self._once(f"{self.name}?{query}")
             if answer is not None:
                 return answer
-            pause = min(_LONGEST_WAIT, asked if asked is not None else 2.0**attempt)
+            pause = min(_MAX_WAIT, asked if asked is not None else 2.0**attempt)
         raise EnvError(f"the wiki {self.name} gave no answer in {ATTEMPTS} attempts: {problem}")
 
     def _once(self, url: str) -> tuple[dict[str, Any] | None, str, float | None]:
@@ -112,7 +112,7 @@ class MediaWiki:
         request = urllib.request.Request(url, headers={"User-Agent": "gem-core (WikiGame)"})
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as response:
-                text, pause = response.read(_MOST + 1), _seconds(response.headers)
+                text, pause = response.read(_MAX_BYTES + 1), _seconds(response.headers)
         except urllib.error.HTTPError as error:
             with error:
                 if error.code not in _BUSY_STATUS:
@@ -120,8 +120,8 @@ class MediaWiki:
                 return None, f"{error.code} {error.reason}", _seconds(error.headers)
         except (OSError, http.client.HTTPException) as error:
             return None, repr(error), None
-        if len(text) > _MOST:
-            raise EnvError(f"an answer of {self.name} has more than {_MOST >> 20} MiB")
+        if len(text) > _MAX_BYTES:
+            raise EnvError(f"an answer of {self.name} has more than {_MAX_BYTES >> 20} MiB")
         answer = self._read(text)
         error = answer.get("error")
         if error is None:

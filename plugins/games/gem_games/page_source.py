@@ -11,7 +11,7 @@ from gem_games.encyclopedia import Page, encyclopedia
 from gem_games.kiwix import KiwixFile
 from gem_games.mediawiki import MediaWiki
 
-LONGEST_WALK = 5
+MAX_WALK_LENGTH = 5
 """Links between a start and its target, where nobody knows the distances."""
 _TRIES = 20
 
@@ -61,7 +61,7 @@ class _Walks:
     def drawn(self, rng: random.Random, most: int) -> tuple[str, str]:
         for _ in range(_TRIES):
             way = [self.page(self._library.title(rng)).title]
-            for _ in range(min(most, LONGEST_WALK)):
+            for _ in range(min(most, MAX_WALK_LENGTH)):
                 links = [title for title in self.page(way[-1]).links if title not in way]
                 after = self.page(rng.choice(links)).title if links else way[-1]
                 if after in way:  # a redirect may lead back

@@ -12,7 +12,7 @@ from gem_games.sudoku_boards import SCALES, puzzle
 _DRAWN = ((4, 10, 15), (9, 50, 50))
 _DRAWN_V1 = ((4, 7, 15), (9, 34, 50))
 """Rows, clues and turns to draw from."""
-_FEWEST_CLUES = {4: 4, 9: 24}
+_MIN_CLUES = {4: 4, 9: 24}
 """With fewer clues, nearly every grid has more than one solution."""
 
 
@@ -151,7 +151,7 @@ class SudokuV1(Sudoku):
 
     def _set_limits(self, scale: int, clues: int, turns: int) -> None:
         super()._set_limits(scale, clues, turns)
-        fewest, cells = _FEWEST_CLUES[scale], scale * scale
+        fewest, cells = _MIN_CLUES[scale], scale * scale
         if not fewest <= clues < cells:
             raise EnvError(f"cannot deal {clues} clues at scale {scale}: it needs {fewest} <= clues < {cells}")
         if turns < cells - clues:

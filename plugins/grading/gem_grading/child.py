@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from gem_grading.confinement import RULES
-from gem_grading.messages import Call, framed, receive, send
+from gem_grading.messages import GradingRequest, framed, receive, send
 from gem_sandbox.messages import BROKEN, Report
 from gem_sandbox.serving import FILES, address_space
 
@@ -42,7 +42,7 @@ class Duty(NamedTuple):
     """They confine it."""
 
 
-def limits(call: Call) -> dict[int, int]:
+def limits(call: GradingRequest) -> dict[int, int]:
     """See `Duty`."""
     return {
         resource.RLIMIT_CPU: call.cpu,

@@ -16,7 +16,7 @@ import time
 from typing import Any, NamedTuple
 
 from gem_core.errors import EnvError
-from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, Call, framed, send
+from gem_grading.messages import HEADER, MAX_RESULT, UNKNOWN, GradingRequest, framed, send
 from gem_sandbox.forkserver import THREADS, CannotStart, ForkServer, Keeper, ServerLost, keeper, known_keeper
 from gem_sandbox.messages import ASK, BROKEN, MESSAGE_BYTES, Age, Ended, Report
 
@@ -25,9 +25,9 @@ _KEY = __name__
 _DAY = 86_400
 _STALLS = 10
 """How many times its CPU time a call may take in all, beside what it waits for a core."""
-_MOST_MEMORY = 1 << 44
+_MAX_MEMORY = 1 << 44
 _CHUNK = 1 << 16
-_LEAST_PAUSE = 0.05
+_MIN_PAUSE = 0.05
 """Seconds between two looks at the clock of a process, which may wait with little of its time left."""
 _NAMESPACES = True
 """Whether the server makes use of them where there are any; tests try without."""
@@ -81,9 +81,9 @@ def grade(function: str, *arguments: Any, timeout: float = 2.0, memory: int = 1 
         GradingError: no such function, arguments that cannot be pickled, or no process to grade in. Whatever an answer
             does is `Grade.error`.
     """
-    if not _is_limit(timeout, _DAY) or type(memory) is not int or not _is_limit(memory, _MOST_MEMORY):
+    if not _is_limit(timeout, _DAY) or type(memory) is not int or not _is_limit(memory, _MAX_MEMORY):
         raise GradingError(
-            f"a call needs seconds (up to {_DAY}) and a whole number of bytes (up to {_MOST_MEMORY}), not "
+            f"a call needs seconds (up to {_DAY}) and a whole number of bytes (up to {_MAX_MEMORY}), not "
             f"timeout={timeout!r} and memory={memory!r}"
         )
     given: list[Any] = []
@@ -187,7 +187,7 @@ class _Conversation:
                     waited = age.cpu < self._timeout
                     spent = f"{_STALLS * self._timeout:g} s" if waited else f"{self._timeout:g} s of CPU time"
                     return Grade(None, f"time limit: no result within {spent}")
-                deadline = time.monotonic() + max(left, _LEAST_PAUSE)
+                deadline = time.monotonic() + max(left, _MIN_PAUSE)
             elif not ready:
                 # The server knows how much CPU time its process had, and answers once it is done with importing. A
                 # machine that is busy, or stands still for a second, makes no answer wrong.
@@ -249,7 +249,7 @@ def _is_limit(value: object, most: int) -> bool:
 @functools.lru_cache(maxsize=64)
 def _request(function: str, cpu: int, memory: int, folder: str, *path: str) -> bytes:
     """A call, encoded. `folder` and `path`, the working directory and `sys.path`, are what its search path goes by."""
-    return Call(function, cpu, memory, _search_path()).encoded()
+    return GradingRequest(function, cpu, memory, _search_path()).encoded()
 
 
 def _search_path() -> list[str]:

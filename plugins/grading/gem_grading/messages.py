@@ -1,6 +1,6 @@
 """What the caller, the server and a grading process tell each other, beside what `gem_sandbox.messages` has.
 
-    caller ── Call, with the call's socket and ends of two pipes ──> server ── fork ──> process
+    caller ── GradingRequest, with the call's socket and ends of two pipes ──> server ── fork ──> process
     caller <── Report(UNKNOWN) ──────────────────────────────────── server
     caller ── the arguments, pickled, through one pipe ───────────────────────────────> process
     caller <── JSON through the other pipe ──────────────────────────────────────────── process
@@ -24,7 +24,7 @@ UNKNOWN = b"U"
 """Kind of a report: the function could not be imported; why."""
 
 
-class Call(NamedTuple):
+class GradingRequest(NamedTuple):
     """The request for a grading process."""
 
     function: str
@@ -41,7 +41,7 @@ class Call(NamedTuple):
         return json.dumps(self).encode()
 
     @classmethod
-    def decoded(cls, message: bytes) -> Call:
+    def decoded(cls, message: bytes) -> GradingRequest:
         """The other way."""
         return cls(*json.loads(message))
 

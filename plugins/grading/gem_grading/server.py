@@ -20,7 +20,7 @@ from typing import Any
 
 from gem_grading import child
 from gem_grading.confinement import RULES, enter_namespaces, steps
-from gem_grading.messages import UNKNOWN, Call
+from gem_grading.messages import UNKNOWN, GradingRequest
 from gem_sandbox import kernel, seccomp
 from gem_sandbox.messages import MESSAGE_BYTES, READY, Report
 from gem_sandbox.serving import Group, Job, Refused, Server, limit_files
@@ -35,18 +35,18 @@ class Functions:
         self._known_duty = functools.lru_cache(maxsize=64)(self._duty)
 
     def job(self, request: bytes) -> Job:
-        """What a process does for a `Call`. Raises `OSError`, and `Refused` where the function cannot be imported."""
+        """What a process does for a `GradingRequest`. Raises `OSError`, and `Refused` if it cannot be imported."""
         return Job(Group(), functools.partial(child.run, self._known_duty(request)))
 
     def _duty(self, request: bytes) -> child.Duty:
-        call = Call.decoded(request)
+        call = GradingRequest.decoded(request)
         try:
             function = self._function(call)
         except (Exception, SystemExit) as error:  # a module that is a script exits
             raise Refused(Report(UNKNOWN, f"{type(error).__name__}: {error}")) from None
         return child.Duty(function, child.limits(call), self._steps)
 
-    def _function(self, call: Call) -> Callable[..., Any]:
+    def _function(self, call: GradingRequest) -> Callable[..., Any]:
         if call.function not in self._functions:
             sys.path[:] = call.path
             importlib.invalidate_caches()

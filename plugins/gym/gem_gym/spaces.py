@@ -169,10 +169,10 @@ def _numbers(array: Any, digits: int | None = None) -> Any:
     if not np.issubdtype(array.dtype, np.floating):
         return int(array)
     number = float(str(array) if digits is None else f"{float(array):.{digits}g}")
-    return int(number) if number.is_integer() and abs(number) < _LARGEST_WHOLE else number
+    return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
 
 
-_LARGEST_WHOLE = 1e6
+_MAX_WHOLE = 1e6
 """Larger numbers keep their exponent: `1e+20`."""
 
 

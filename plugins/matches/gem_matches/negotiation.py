@@ -16,7 +16,7 @@ _ACCEPT = "accept"
 _OFFER = re.compile(r"(\d{1,2})\s+(\d{1,2})\s+(\d{1,2})")
 _TOTAL = 10
 """What all items together are worth to each player."""
-_MOST_WORDS = 500
+_MAX_WORDS = 500
 """Characters of a message that the other player sees."""
 
 Offer = tuple[int, ...]
@@ -78,7 +78,7 @@ class Negotiation(Match):
         if self._turn == self.max_turns:
             nothing = dict.fromkeys(self.agents, (0, 0, 0))
             return self._end(nothing, "No turns are left, and there is no agreement.", cut_off=True)
-        words = actions[agent].strip()[-_MOST_WORDS:].encode("utf-8", "replace").decode()
+        words = actions[agent].strip()[-_MAX_WORDS:].encode("utf-8", "replace").decode()
         told = f"{agent} says: {words}\n{agent} wants {_named(move)}."
         return MatchStep(observations={other: told}, infos={agent: {"success": False}})
 

@@ -31,7 +31,7 @@ _ROUGH, _FINE = 256, 3072
 _RATIONAL_BITS, _REAL_BITS = 30_000, 1000
 """No number is larger or closer to zero than a power of two with this exponent, so the second round tells any two
 apart that an answer can hold."""
-_LARGEST_FACTORIAL = 1000
+_MAX_FACTORIAL = 1000
 _MAX_CALLS = 24
 """Roots, functions and powers that are not whole, which take most of the time."""
 
@@ -299,13 +299,13 @@ class _Evaluation:
         return self._digits.context.root(radicand, degree)
 
     def _factorial(self, number: Value) -> Value:
-        if isinstance(number, Fraction) and number.denominator == 1 and 0 <= number <= _LARGEST_FACTORIAL:
+        if isinstance(number, Fraction) and number.denominator == 1 and 0 <= number <= _MAX_FACTORIAL:
             return Fraction(math.factorial(int(number)))
         return self._drawn("factorial", number)
 
     def _binomial(self, above: Value, below: Value) -> Value:
         if all(isinstance(each, Fraction) and each.denominator == 1 for each in (above, below)):
-            if 0 <= below <= above <= _LARGEST_FACTORIAL:
+            if 0 <= below <= above <= _MAX_FACTORIAL:
                 return Fraction(math.comb(int(above), int(below)))
             raise Unread("a binomial coefficient is too large")
         return self._drawn("binomial", above, below)

@@ -47,7 +47,7 @@ def _is_square_root(node: Node) -> bool:
 def _is_large(radicand: Node) -> bool:
     if radicand.kind != "number":
         return bool(radicand.parts) and all(part.kind == "number" for part in radicand.parts)
-    return any(not radicand.value % square**2 for square in range(2, _LARGEST) if square**2 <= radicand.value)
+    return any(not radicand.value % square**2 for square in range(2, _MAX_ROOT) if square**2 <= radicand.value)
 
 
 def _has_root_below(tree: Node) -> bool:
@@ -67,7 +67,7 @@ def _nodes(tree: Node) -> Iterator[Node]:
         yield from _nodes(part)
 
 
-_LARGEST = 100
+_MAX_ROOT = 100
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[Node], bool]], ...] = (
     (re.compile(r"\bexpand|\bmultiply(?:ing)? out", re.IGNORECASE), _has_sum_in_product),
     (re.compile(r"\bfactor(?!s of|ial)", re.IGNORECASE), _is_sum),

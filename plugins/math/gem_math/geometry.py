@@ -1,4 +1,4 @@
-"""Mathematical questions with pictures."""
+"""Mathematical questions with images."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from gem_core.env import Info
 from gem_core.errors import EnvError
-from gem_core.picture import Picture
+from gem_core.image import PngImage
 from gem_math.env import MathEnv
 from gem_questions.env import as_list
 from gem_questions.rows import Row
 
 
 class GeometryEnv(MathEnv):
-    """As `MathEnv`, with the pictures of a question in `info["images"]`; see `gem_core.picture`.
+    """As `MathEnv`, with the images of a question in `info["images"]`; see `gem_core.image`.
 
     Args:
-        images: the column of the pictures, as `datasets` reads them.
+        images: the column of the images, as `datasets` reads them.
 
     The others, and the errors: see `MathEnv`.
     """
@@ -57,15 +57,15 @@ class GeometryEnv(MathEnv):
         self.images = images
 
     def begin(self, row: Row) -> Info:
-        """Read the pictures too."""
+        """Read the images too."""
         info = super().begin(row)
-        pictures = self.column(row, self.images)
-        return {**info, "images": [self._picture(one).uri for one in as_list(pictures)]}
+        images = self.column(row, self.images)
+        return {**info, "images": [self._image(one).uri for one in as_list(images)]}
 
-    def _picture(self, picture: Any) -> Picture:
-        if not hasattr(picture, "save"):
+    def _image(self, image: Any) -> PngImage:
+        if not hasattr(image, "save"):
             raise EnvError(
-                f"{self.questions.source}: column {self.images!r} must hold pictures, and one is {picture!r:.80}. "
+                f"{self.questions.source}: column {self.images!r} must hold images, and one is {image!r:.80}. "
                 "Store it with datasets.Image()"
             )
-        return Picture.of(picture)
+        return PngImage.of(image)

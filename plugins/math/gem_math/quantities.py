@@ -11,7 +11,7 @@ from gem_math import evaluation, units
 from gem_math.expressions import Node, number
 from gem_math.tokens import Unread
 
-_LEAST_DIGITS, _LEAST_SCIENTIFIC = 3, 2
+_MIN_DIGITS, _MIN_SCIENTIFIC = 3, 2
 """Numbers of digits from which a decimal may be rounded: without a power of ten, and with one."""
 _LONG = 8
 """Number of digits from which a decimal stands for the number that it approximates."""
@@ -144,7 +144,7 @@ def _rounds_to(given: Node, reference: Node) -> bool:
     if literal is None or "." not in literal.text:
         return False
     scientific = literal is not _unsigned(without_unit(reference)[0])
-    if _digits(literal) < (_LEAST_SCIENTIFIC if scientific else _LEAST_DIGITS):
+    if _digits(literal) < (_MIN_SCIENTIFIC if scientific else _MIN_DIGITS):
         return False
     if not is_plain(given) and evaluation.exact(without_unit(given)[0]) is not None:
         return False

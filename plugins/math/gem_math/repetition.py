@@ -13,7 +13,7 @@ from gem_math.expressions import Node
 from gem_math.tokens import Token, Unread, tokens
 
 _FORMULA = re.compile(r"\$+([^$]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
-_MOST_FORMULAS = 40
+_MAX_FORMULAS = 40
 _UNMARKED = re.compile(r"\\(?:left|right|[,;!:]|displaystyle)(?![a-z])|[{}]")
 _GAP = re.compile(r"\s+(?=\W)|(?<=\W)\s+")
 _NUMBER_OR_NAME = re.compile(r"-?[\d,]+|\w")
@@ -47,7 +47,7 @@ def has_value(given: Node, question: str) -> bool:
 
 def formulas(question: str) -> Iterator[Answer]:
     """The formulas of a question, read as answers are: equations among them."""
-    for match, _ in zip(_FORMULA.finditer(question), range(_MOST_FORMULAS), strict=False):
+    for match, _ in zip(_FORMULA.finditer(question), range(_MAX_FORMULAS), strict=False):
         try:
             yield from answers.read("".join(match.groups(default="")))
         except Unread:
@@ -61,7 +61,7 @@ def _squeezed(text: str) -> str:
 
 
 def _formulas(question: str) -> Iterator[Node]:
-    for match, _ in zip(_FORMULA.finditer(question), range(_MOST_FORMULAS), strict=False):
+    for match, _ in zip(_FORMULA.finditer(question), range(_MAX_FORMULAS), strict=False):
         try:
             found = tokens("".join(match.groups(default="")))
         except Unread:

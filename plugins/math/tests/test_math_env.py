@@ -265,17 +265,17 @@ def test_an_evaluation_split_is_read_from_a_folder_laid_out_like_the_hub(tmp_pat
     assert [env.reset()[0] for _ in range(4)] == ["amc 0?", "amc 1?", "amc 2?", "amc 0?"]
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- images ----------------------------------------------------------------------------------------------------------
 
 
-def geometry(tmp_path: Path, pictures: Any) -> Env:
+def geometry(tmp_path: Path, images: Any) -> Env:
     datasets = pytest.importorskip("datasets")
-    table = datasets.Dataset.from_list([{"problem": "<image> Find x.", "answer": "3", "images": pictures}])
+    table = datasets.Dataset.from_list([{"problem": "<image> Find x.", "answer": "3", "images": images}])
     table.to_parquet(str(tmp_path / "q.parquet"))
     return gem_core.make("math:Geometry3K", dataset=str(tmp_path / "q.parquet"))
 
 
-def test_pictures_are_in_the_info_and_the_text_in_the_observation(tmp_path: Path) -> None:
+def test_images_are_in_the_info_and_the_text_in_the_observation(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     env = geometry(tmp_path, [image.new("RGB", (3, 2), (255, 0, 0)), image.new("L", (5, 5))])
     observation, info = env.reset(data_index=0)
@@ -285,12 +285,12 @@ def test_pictures_are_in_the_info_and_the_text_in_the_observation(tmp_path: Path
     assert start == "data:image/png;base64"
     import io
 
-    picture = image.open(io.BytesIO(base64.b64decode(data)))
-    assert (picture.format, picture.size, picture.getpixel((0, 0))) == ("PNG", (3, 2), (255, 0, 0))
+    shown = image.open(io.BytesIO(base64.b64decode(data)))
+    assert (shown.format, shown.size, shown.getpixel((0, 0))) == ("PNG", (3, 2), (255, 0, 0))
     assert env.step("\\boxed{3}")[1] == 1.0
     json.dumps(info)
 
 
-def test_what_is_no_picture_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EnvError, match=r"datasets\.Image"):
-        geometry(tmp_path, ["picture.png"]).reset()
+        geometry(tmp_path, ["image.png"]).reset()

@@ -17,14 +17,14 @@ from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from gem_core.errors import ToolError
 from gem_mcp.config import HttpServer
-from gem_mcp.traffic import MOST_BYTES, Traffic, too_long
+from gem_mcp.traffic import MAX_BYTES, Traffic, too_long
 
 _CONNECT_SECONDS = 30.0
 _DAY = 86400.0
 """No limit on a silent stream: each exchange has its own limit."""
 _LEAVE_SECONDS = 2.0
 """Seconds that a server may take to hear that its session is over."""
-_MOST_COOKIES = 100
+_MAX_COOKIES = 100
 _until: ContextVar[float] = ContextVar("gem_mcp_until", default=math.inf)
 """When the server must have answered the message that this task sent."""
 
@@ -70,7 +70,7 @@ async def http_transport(
             yield streams
         return
     http = client()
-    async with http, streamable_http_client(server.url, http_client=http, max_sse_event_size=MOST_BYTES) as streams:
+    async with http, streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_BYTES) as streams:
         yield streams
 
 
@@ -88,7 +88,7 @@ class TimedClient(httpx2.AsyncClient):
         """Send a request. The SDK asks for the rest of a broken stream in the same task, so within the same time."""
         if request.method != "GET":
             _until.set(time.monotonic() + (_LEAVE_SECONDS if request.method == "DELETE" else self._seconds))
-        if len(self.cookies) > _MOST_COOKIES:  # a server could send new ones for ever
+        if len(self.cookies) > _MAX_COOKIES:  # a server could send new ones for ever
             self.cookies.clear()
         with anyio.move_on_after(_until.get() - time.monotonic()):
             return await super().send(request, **settings)
@@ -118,13 +118,13 @@ class Checked(httpx2.AsyncByteStream):
             raise ToolError("sent a compressed message, which it was asked not to")
         unread = bytearray()
         async for chunk in self._chunks():
-            searched = max(0, len(unread) - _LONGEST_END)
+            searched = max(0, len(unread) - _MAX_END_LENGTH)
             unread += chunk
             while self._events and (end := _EVENT_END.search(unread, searched)):
                 yield self._event(bytes(unread[: end.end()]))
                 del unread[: end.end()]
                 searched = 0
-            if len(unread) > MOST_BYTES:
+            if len(unread) > MAX_BYTES:
                 raise too_long()
         if unread and not self._events:  # an event without an end is none
             self._traffic.arrives(bytes(unread))
@@ -156,4 +156,4 @@ class Checked(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-_EVENT_END, _LONGEST_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}"), 4
+_EVENT_END, _MAX_END_LENGTH = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}"), 4

@@ -20,9 +20,9 @@ from gem_mcp.http import http_transport
 from gem_mcp.stdio import stdio_transport
 from gem_mcp.traffic import Traffic
 
-MOST_STARTS, WITHIN_SECONDS = 10, 60.0
+MAX_STARTS, WITHIN_SECONDS = 10, 60.0
 """The most starts of one server, and the seconds that they are counted over."""
-_MOST_TOOLS, _MOST_LISTED = 10_000, 32 << 20
+_MAX_TOOLS, _MAX_LISTED_BYTES = 10_000, 32 << 20
 """Tools of a server, and bytes of all that it sends until it has listed them."""
 _CLIENT = types.Implementation(name="gem-core", version=__version__)
 
@@ -46,9 +46,9 @@ class Server:
         self._config = config
         self._timeout = timeout
         self._start_timeout = start_timeout
-        self._sessions: list[Session] = []
+        self._sessions: list[McpSession] = []
         """The current session, and earlier ones that have not closed yet."""
-        self._starts: deque[float] = deque(maxlen=MOST_STARTS)
+        self._starts: deque[float] = deque(maxlen=MAX_STARTS)
         self._doubt: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -76,7 +76,7 @@ class Server:
             self._doubt.cancel()
         await asyncio.gather(*(session.close() for session in self._sessions))
 
-    async def _called(self, session: Session, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    async def _called(self, session: McpSession, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
         try:
             return await session.client.call_tool(tool, arguments)
         except asyncio.CancelledError:
@@ -95,7 +95,7 @@ class Server:
         except (RuntimeError, ValueError) as error:  # the server breaks the protocol, or the schema of its own tool
             raise ToolError(f"MCP server {self._name!r}: {error}") from error
 
-    async def _check(self, session: Session) -> None:
+    async def _check(self, session: McpSession) -> None:
         """After a failed call, find out whether the call or the server is at fault."""
         if session.lost:
             return
@@ -109,7 +109,7 @@ class Server:
         except Exception:  # any answer shows that the server is alive
             pass
 
-    async def _live(self) -> Session:
+    async def _live(self) -> McpSession:
         session = self._sessions[-1] if self._sessions else None
         if session is None or session.lost:
             session = self._started()
@@ -117,20 +117,20 @@ class Server:
             raise ToolError(f"MCP server {self._name!r} {session.cause}")
         return session
 
-    def _started(self) -> Session:
+    def _started(self) -> McpSession:
         now = time.monotonic()
         if self._closed:
             raise ToolError(f"MCP server {self._name!r} was closed")
-        if len(self._starts) == MOST_STARTS and (wait := self._starts[0] + WITHIN_SECONDS - now) > 0:
-            often = f"was started {MOST_STARTS} times in {WITHIN_SECONDS:g} seconds and lost each time"
+        if len(self._starts) == MAX_STARTS and (wait := self._starts[0] + WITHIN_SECONDS - now) > 0:
+            often = f"was started {MAX_STARTS} times in {WITHIN_SECONDS:g} seconds and lost each time"
             raise ToolError(f"MCP server {self._name!r} {often}; the next start is in {wait:.0f} seconds")
         self._starts.append(now)
         self._sessions = [session for session in self._sessions if not session.ended]
-        self._sessions.append(Session(self._name, self._config, self._timeout, self._start_timeout))
+        self._sessions.append(McpSession(self._name, self._config, self._timeout, self._start_timeout))
         return self._sessions[-1]
 
 
-class Session:
+class McpSession:
     """One session. The SDK demands that one task opens, keeps and closes it; any task may call tools."""
 
     def __init__(self, name: str, config: ServerConfig, timeout: float, start_timeout: float) -> None:
@@ -219,10 +219,10 @@ async def _all_tools(client: Client, traffic: Traffic) -> list[types.Tool]:
     while True:
         page = await client.list_tools(cursor=cursor)
         tools += page.tools
-        if len(tools) > _MOST_TOOLS:
-            raise ToolError(f"has more than {_MOST_TOOLS:,} tools")
-        if traffic.bytes > _MOST_LISTED:
-            raise ToolError(f"describes its tools in more than {_MOST_LISTED >> 20} MiB")
+        if len(tools) > _MAX_TOOLS:
+            raise ToolError(f"has more than {_MAX_TOOLS:,} tools")
+        if traffic.bytes > _MAX_LISTED_BYTES:
+            raise ToolError(f"describes its tools in more than {_MAX_LISTED_BYTES >> 20} MiB")
         if page.next_cursor is None or page.next_cursor == cursor:
             return tools
         cursor = page.next_cursor

@@ -25,7 +25,7 @@ from mcp.types import jsonrpc_message_adapter
 from gem_core.errors import ToolError
 from gem_mcp import guard
 from gem_mcp.config import StdioServer
-from gem_mcp.traffic import MOST_BYTES, Traffic, too_long
+from gem_mcp.traffic import MAX_BYTES, Traffic, too_long
 
 _LOGGED_LINES, _LOGGED_CHARACTERS = 1000, 500
 """Lines of one process, and characters of one line, that are logged."""
@@ -91,7 +91,7 @@ async def _started(server: StdioServer) -> asyncio.subprocess.Process:  # pyrigh
                 env=environment,
                 cwd=server.cwd,
                 start_new_session=True,
-                limit=MOST_BYTES,
+                limit=MAX_BYTES,
             )
     except OSError as error:
         raise ToolError(f"cannot be started: {error}") from error

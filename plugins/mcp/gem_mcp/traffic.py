@@ -12,13 +12,13 @@ import msgspec
 
 from gem_core.errors import ToolError
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 """Limit on one message of a server. A model is shown a few thousand characters of it."""
-MOST_VALUES = 50_000
+MAX_VALUES = 50_000
 """Limit on the numbers, texts, lists and mappings in one message."""
-MOST_UNASKED, UNASKED_PER_SECOND = 2_000, 100
+MAX_UNASKED, UNASKED_PER_SECOND = 2_000, 100
 """Messages that answer no request of ours: how many may come at once, and how many each second."""
-MOST_UNASKED_BYTES, UNASKED_BYTES_PER_SECOND = 8 << 20, 256 << 10
+MAX_UNASKED_BYTES, UNASKED_BYTES_PER_SECOND = 8 << 20, 256 << 10
 """The same in bytes."""
 
 
@@ -34,8 +34,8 @@ class Traffic:
         self.bytes = 0
         """That have arrived."""
         self._awaited: set[int | float | str] = set()
-        self._messages = _Allowance(MOST_UNASKED, UNASKED_PER_SECOND)
-        self._unasked_bytes = _Allowance(MOST_UNASKED_BYTES, UNASKED_BYTES_PER_SECOND)
+        self._messages = _Allowance(MAX_UNASKED, UNASKED_PER_SECOND)
+        self._unasked_bytes = _Allowance(MAX_UNASKED_BYTES, UNASKED_BYTES_PER_SECOND)
 
     def leaves(self, message: bytes) -> None:
         """Note a message to the server; a request may be answered once."""
@@ -54,10 +54,10 @@ class Traffic:
             ToolError: it is too large, or one too many that nobody asked for.
         """
         self.bytes += len(message) + beside
-        if len(message) > MOST_BYTES:
+        if len(message) > MAX_BYTES:
             raise too_long()
         if _has_many_values(message):
-            raise ToolError(f"sent a message of more than {MOST_VALUES:,} values")
+            raise ToolError(f"sent a message of more than {MAX_VALUES:,} values")
         head = _head(message)
         answered = None if head is None or head.method is not None else head.id
         awaited = answered is not None and answered in self._awaited
@@ -66,15 +66,15 @@ class Traffic:
         unasked = (0, beside) if awaited else (1, len(message) + beside)
         if not (self._messages.takes(unasked[0]) and self._unasked_bytes.takes(unasked[1])):
             raise ToolError(
-                f"sent too much that nobody asked for: more than {MOST_UNASKED:,} messages or "
-                f"{MOST_UNASKED_BYTES >> 20} MiB at once, or {UNASKED_PER_SECOND} messages or "
+                f"sent too much that nobody asked for: more than {MAX_UNASKED:,} messages or "
+                f"{MAX_UNASKED_BYTES >> 20} MiB at once, or {UNASKED_PER_SECOND} messages or "
                 f"{UNASKED_BYTES_PER_SECOND >> 10} KiB a second"
             )
 
 
 def too_long() -> ToolError:
     """The error for a message of which only the beginning was read."""
-    return ToolError(f"sent a message of more than {MOST_BYTES >> 20} MiB")
+    return ToolError(f"sent a message of more than {MAX_BYTES >> 20} MiB")
 
 
 class _Allowance:
@@ -100,12 +100,12 @@ def _head(message: bytes) -> _Head | None:
 
 def _has_many_values(message: bytes) -> bool:
     """Each value but the first of a container follows a comma, so the signs outside of texts count them."""
-    if _signs(message) <= MOST_VALUES:
+    if _signs(message) <= MAX_VALUES:
         return False
     bare = message.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if bare.count(b'"') > 4 * MOST_VALUES:  # a key and a value have two each
+    if bare.count(b'"') > 4 * MAX_VALUES:  # a key and a value have two each
         return True
-    return sum(map(_signs, bare.split(b'"')[::2])) > MOST_VALUES
+    return sum(map(_signs, bare.split(b'"')[::2])) > MAX_VALUES
 
 
 def _signs(text: bytes) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.tools import Toolbox, ToolResult, ToolSession
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 
 
 class Question(Env):
@@ -44,4 +44,4 @@ class User:
         return result.text
 
     def result(self, function: str, **arguments: Any) -> ToolResult:
-        return self.session.call(Call(function, 0, arguments))
+        return self.session.call(ParsedCall(function, 0, arguments))

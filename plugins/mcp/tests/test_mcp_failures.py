@@ -99,7 +99,7 @@ def test_an_endless_list_of_tools(use: Any, raw: Any) -> None:
 
 
 def test_no_crash_loop(use: Any, raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "MOST_STARTS", 3)
+    monkeypatch.setattr(session, "MAX_STARTS", 3)
     call = use(MCPTool({"raw": raw("leaves")}))
     errors = [call.error("ping") for _ in range(5)]
     assert [("ended with code 5" in error) for error in errors] == [True, True, True, False, False]

@@ -200,7 +200,7 @@ def message(**fields: Any) -> bytes:
 
 def test_each_request_has_one_answer() -> None:
     one = Traffic()
-    for number in range(3 * traffic.MOST_UNASKED):
+    for number in range(3 * traffic.MAX_UNASKED):
         one.leaves(message(id=number, method="tools/call"))
         one.arrives(message(id=number, result={}))
     with pytest.raises(ToolError, match="sent too much that nobody asked for"):
@@ -218,9 +218,9 @@ def test_an_allowance_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     one = Traffic()
     for _ in range(20):
-        for _ in range(traffic.MOST_UNASKED):
+        for _ in range(traffic.MAX_UNASKED):
             one.arrives(b"noise")
-        now[0] += traffic.MOST_UNASKED / traffic.UNASKED_PER_SECOND
+        now[0] += traffic.MAX_UNASKED / traffic.UNASKED_PER_SECOND
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from gem_postgres.programs import postgresql
 
 ADMIN = "gem"
 """The role that may do everything. No MCP server and no query of a task ever gets it."""
-_LONGEST_SOCKET = 100
+_MAX_SOCKET_LENGTH = 100
 """Bytes of a socket's path that the kernel takes, less some for the name of the file."""
-_MOST_CONNECTIONS = 8
+_MAX_CONNECTIONS = 8
 """Connections of the one who may do everything: a new one takes as long as ten short statements."""
 _MEMORY, _ROOM = "/dev/shm", 4 << 30
 """A file system in memory, and the bytes that have to be free there. A database is 8 MB in 300 files, and 64 episodes
@@ -66,11 +66,11 @@ class Cluster:
         self._user = _unprivileged()
         self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
         """Connections of the one who may do everything, which no thread uses now."""
-        self._turns = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._turns = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self.folder = Path(tempfile.mkdtemp(prefix="gempg-", dir=_roomy()))
         try:
             self.socket = self.folder / "s"
-            if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
+            if len(os.fsencode(self.socket)) > _MAX_SOCKET_LENGTH:
                 raise EnvError(
                     f"the path of the socket {self.socket} is too long. Next: set TMPDIR to a shorter folder"
                 )

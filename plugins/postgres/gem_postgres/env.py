@@ -13,11 +13,11 @@ from typing import Any, ClassVar, get_args
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Call, Form, find_call, written
+from gem_core.tools.calls import Form, ParsedCall, find_call, written
 from gem_core.tools.env import listed
 from gem_postgres import host
 from gem_postgres.slot import Slot
-from gem_postgres.tasks import Task, own_tasks
+from gem_postgres.tasks import PostgresTask, own_tasks
 
 FINISH = Function("finish", "Says that the task is done. The database is then checked, once.")
 _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -26,7 +26,7 @@ _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("query", {"sql": "SELECT 1 AS one"}),
     ("execute", {"sql": "CREATE TABLE IF NOT EXISTS notes (note text)"}),
 )
-_SHORTEST, _LONGEST = 0.001, 2_000_000
+_MIN_SECONDS, _MAX_SECONDS = 0.001, 2_000_000
 """Seconds, as PostgreSQL counts them: in whole milliseconds below 2**31."""
 
 
@@ -85,19 +85,21 @@ class PostgresEnv(Env):
             raise EnvError(f"database must be one of {', '.join(names)}, not {database!r}")
         self._begin(chosen(known, only), form, max_turns, timeout)
 
-    def _begin(self, tasks: Sequence[Task], form: Form, max_turns: int, timeout: float) -> None:
+    def _begin(self, tasks: Sequence[PostgresTask], form: Form, max_turns: int, timeout: float) -> None:
         if form not in get_args(Form):
             raise EnvError(f"form must be one of {[*get_args(Form)]}, not {form!r}")
         if type(max_turns) is not int or max_turns < 1:
             raise EnvError(f"max_turns must be a number of turns, at least 1, not {max_turns!r}")
-        if not _SHORTEST <= timeout <= _LONGEST:
-            raise EnvError(f"timeout must be a number of seconds from {_SHORTEST} to {_LONGEST}, not {timeout!r}")
+        if not _MIN_SECONDS <= timeout <= _MAX_SECONDS:
+            raise EnvError(
+                f"timeout must be a number of seconds from {_MIN_SECONDS} to {_MAX_SECONDS}, not {timeout!r}"
+            )
         self.tasks = tuple(tasks)
         self.form: Form = form
         self.max_turns, self.timeout = max_turns, timeout
         self._place = _Place(timeout)
         self._next = 0
-        self._calls: list[Call] = []
+        self._calls: list[ParsedCall] = []
         """The calls of this episode, from which a copy gets its database."""
         self._turns = 0
 
@@ -187,7 +189,7 @@ class PostgresEnv(Env):
         self._next += 1
         return (self._next - 1) % len(self.tasks)
 
-    def _called(self, call: Call) -> ToolResult:
+    def _called(self, call: ParsedCall) -> ToolResult:
         self._restored()
         return self._place.call(call)
 
@@ -233,7 +235,7 @@ class _Place:
         self._own()
         return self._attached().functions
 
-    def enter(self, task: Task) -> bool:
+    def enter(self, task: PostgresTask) -> bool:
         """Get a database, unless there is one; whether there was none."""
         self._own()
         if self._slot is not None:
@@ -250,7 +252,7 @@ class _Place:
             raise
         return True
 
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         attached, slot = self._now()
         result = slot.call(call)
         if result.error and not attached.cluster.alive:
@@ -259,7 +261,7 @@ class _Place:
             raise EnvError("the database server has ended during the episode. The next reset starts another one.")
         return result
 
-    def problem(self, task: Task) -> str | None:
+    def problem(self, task: PostgresTask) -> str | None:
         """End the episode; what is wrong with what it has left."""
         attached, slot = self._now()
         try:
@@ -331,7 +333,7 @@ def _detached(user: str) -> None:
         host.detach(user)
 
 
-def chosen(known: Mapping[str, Task], only: Sequence[str] | None) -> list[Task]:
+def chosen(known: Mapping[str, PostgresTask], only: Sequence[str] | None) -> list[PostgresTask]:
     """Tasks by their names, in this order; all by default. Raises `EnvError`."""
     if isinstance(only, str):
         raise EnvError(f"only is a list of names of tasks, not {only!r}")

@@ -24,7 +24,7 @@ from gem_postgres.cluster import ADMIN, Cluster
 from gem_postgres.env import PostgresEnv, chosen
 from gem_postgres.host import Host
 from gem_postgres.slot import Slot
-from gem_postgres.tasks import Task
+from gem_postgres.tasks import PostgresTask
 
 _NOTE = "\n\nNote: Use PostgreSQL MCP tools to complete this task. The database connection is already configured."
 """What MCPMark adds to an instruction."""
@@ -34,7 +34,7 @@ _LAST_WORDS = 500
 
 
 @dataclass(frozen=True)
-class FolderTask(Task):
+class FolderTask(PostgresTask):
     """A task of MCPMark."""
 
     name: str

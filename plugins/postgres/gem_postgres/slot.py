@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from gem_core.errors import EnvError, ToolError
 from gem_core.tool import Function, ToolResult
 from gem_core.tools import Toolbox
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_mcp.tool import MCPTool
 from gem_postgres.programs import mcp_server
 
-_PROBE = Call("list_schemas", 0)
+_PROBE = ParsedCall("list_schemas", 0)
 """A call that every version of the server has and that needs the database."""
 
 _START_SECONDS = 120.0
@@ -51,7 +51,7 @@ class Slot:
         except ToolError as error:
             raise EnvError(f"the MCP server of a database does not start: {error}") from error
 
-    def call(self, call: Call) -> ToolResult:
+    def call(self, call: ParsedCall) -> ToolResult:
         """Carry out a call of an episode. A server that was lost is started again for the next one."""
         self.open()
         return self._toolbox.call(call, self.name)

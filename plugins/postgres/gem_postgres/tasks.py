@@ -19,7 +19,7 @@ DATABASES = ("library", "warehouse", "school")
 """Our own databases."""
 
 
-class Task(ABC):
+class PostgresTask(ABC):
     """What is to be done in a database."""
 
     name: str
@@ -39,7 +39,7 @@ class Task(ABC):
 
 
 @dataclass(frozen=True)
-class OwnTask(Task):
+class OwnTask(PostgresTask):
     """A task with a reference solution. Queries must find in the final database what they find after the solution."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
-from gem_core.specs import Ability, Boundary, ToolSpec
+from gem_core.specs import Capability, Isolation, ToolSpec
 
 GEM_PLUGIN_API = ">=1,<2"
 
@@ -17,9 +17,9 @@ def gem_tools() -> Iterable[ToolSpec]:
 
 
 @hookimpl
-def gem_doctor(abilities: list[Ability], boundaries: list[Boundary]) -> None:
+def gem_doctor(capabilities: list[Capability], isolations: list[Isolation]) -> None:
     """What can confine programs here, and what does."""
     from gem_sandbox import abilities as found
 
-    abilities.extend(found.abilities())
-    boundaries.append(found.boundary())
+    capabilities.extend(found.capabilities())
+    isolations.append(found.isolation())

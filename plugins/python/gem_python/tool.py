@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, SandboxError, Session
+from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, SandboxError, SandboxSession
 from gem_sandbox.imports import Imports
 
 _RESTARTED = "The interpreter was lost, and what was defined before is gone."
@@ -65,7 +65,7 @@ class PythonTool(Tool):
         self.keeps_state = keep_state
         self._sandbox = sandbox or LocalSandbox(backend=backend, preload=preload, allow_unsafe=allow_unsafe)
         self._last_error_line = last_error_line
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, SandboxSession] = {}
 
     def functions(self) -> Sequence[Function]:
         """`python`, which takes a program. Starts the sandbox, so that one that cannot be had shows before training."""

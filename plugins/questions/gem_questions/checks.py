@@ -8,7 +8,7 @@ from typing import Any
 
 from gem_core.errors import EnvError
 
-LONGEST = 3600.0
+MAX_SECONDS = 3600.0
 """Seconds that one answer may take at most."""
 
 
@@ -21,8 +21,8 @@ def finite(name: str, value: Any) -> float:
 
 def seconds(name: str, value: Any) -> float:
     """A time limit. Raises `EnvError`."""
-    if not 0 < finite(name, value) <= LONGEST:
-        raise EnvError(f"{name} must be above 0 and {LONGEST:g} seconds at most, and is {value!r:.80}")
+    if not 0 < finite(name, value) <= MAX_SECONDS:
+        raise EnvError(f"{name} must be above 0 and {MAX_SECONDS:g} seconds at most, and is {value!r:.80}")
     return value
 
 

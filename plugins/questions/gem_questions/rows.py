@@ -145,7 +145,7 @@ _FORM = (
 )
 
 
-_LONGEST_FIELD = (1 << 31) - 1
+_MAX_FIELD_LENGTH = (1 << 31) - 1
 
 
 def _read_jsonl(path: Path) -> Any:
@@ -180,7 +180,7 @@ def _read_json(path: Path) -> Any:
 
 def _read_csv(path: Path) -> Any:
     # Not through datasets, which would read 007 as 7 and an empty answer as nothing.
-    csv.field_size_limit(_LONGEST_FIELD)  # of this process, whose other readers can do with longer fields
+    csv.field_size_limit(_MAX_FIELD_LENGTH)  # of this process, whose other readers can do with longer fields
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 

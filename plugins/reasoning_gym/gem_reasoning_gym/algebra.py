@@ -16,7 +16,7 @@ _HIGHEST = 64
 """A power that is a number; reasoning-gym's are below 20."""
 _DIGITS = 50
 """Of a number."""
-_LARGEST_BASE = 10**_DIGITS
+_MAX_BASE = 10**_DIGITS
 """Of a number that is raised to a power."""
 _FUNCTIONS = (
     "exp log ln sqrt sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh"
@@ -54,7 +54,7 @@ def _number(token: str) -> Any:
 def _power(base: Any, exponent: Any) -> Any:
     if exponent.is_number and not (exponent.is_Rational and abs(exponent) <= _HIGHEST and exponent.q <= _HIGHEST):
         raise OverflowError
-    if base.is_Rational and exponent.is_Rational and max(abs(base.p), base.q) > _LARGEST_BASE:
+    if base.is_Rational and exponent.is_Rational and max(abs(base.p), base.q) > _MAX_BASE:
         raise OverflowError
     return base**exponent
 

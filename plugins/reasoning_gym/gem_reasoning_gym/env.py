@@ -12,7 +12,7 @@ from gem_questions.extraction import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
-LONGEST = 32_768
+MAX_ANSWER_LENGTH = 32_768
 """Characters of an answer; those of reasoning-gym's own answers stay below 5,000."""
 _RIGHT = 1.0 - 1e-9
 
@@ -152,8 +152,8 @@ class ReasoningGym(Env):
         return entry(self._definition, self._data_seed, number if self._size is None else number % self._size)
 
     def _score(self, answer: str) -> tuple[float, str | None]:
-        if len(answer) > LONGEST:
-            return 0.0, f"the answer has {len(answer)} characters, and {LONGEST} are graded"
+        if len(answer) > MAX_ANSWER_LENGTH:
+            return 0.0, f"the answer has {len(answer)} characters, and {MAX_ANSWER_LENGTH} are graded"
         if self._compares:
             return compared(answer, self._entry), None
         value, error = grade(self._grader, answer, self._entry)

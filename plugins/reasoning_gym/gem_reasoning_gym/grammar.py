@@ -16,9 +16,9 @@ T = TypeVar("T")
 Table: TypeAlias = "list[Table] | str"
 """Lists of lists, numbers and texts; numbers as they were written."""
 
-LONGEST_NUMBER = 400
+MAX_NUMBER_LENGTH = 400
 """Characters."""
-LONGEST_EXPRESSION = 2_000
+MAX_EXPRESSION_LENGTH = 2_000
 """Characters."""
 DEEPEST = 40
 """Operators and brackets of an expression that may stand in one another."""
@@ -34,7 +34,7 @@ _PAIRS = {"[": "]", "(": ")"}
 def number(text: str) -> Fraction | None:
     """A decimal number, with or without an exponent, or a ratio of whole numbers. No nan, no infinity."""
     text = text.strip()
-    if len(text) > LONGEST_NUMBER or not (_NUMBER.fullmatch(text) or _RATIO.fullmatch(text)):
+    if len(text) > MAX_NUMBER_LENGTH or not (_NUMBER.fullmatch(text) or _RATIO.fullmatch(text)):
         return None
     return Fraction(text)
 
@@ -106,7 +106,7 @@ class Language(Generic[T]):
 
     def read(self, text: str) -> T | None:
         """The meaning of an expression."""
-        if len(text) > LONGEST_EXPRESSION:
+        if len(text) > MAX_EXPRESSION_LENGTH:
             return None
         tokens, place = list[str](), 0
         while place < len(text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
-from gem_core.specs import Boundary, EnvSpec
+from gem_core.specs import EnvSpec, Isolation
 from gem_reasoning_gym.names import VERSIONED, names
 
 GEM_PLUGIN_API = ">=1,<2"
@@ -28,8 +28,8 @@ def gem_envs() -> Iterable[EnvSpec]:
 
 
 @hookimpl
-def gem_doctor(boundaries: list[Boundary]) -> None:
+def gem_doctor(isolations: list[Isolation]) -> None:
     """What confines answers here."""
-    from gem_grading.boundary import boundary
+    from gem_grading.boundary import isolation
 
-    boundaries.append(boundary())
+    isolations.append(isolation())

@@ -15,7 +15,7 @@ import typer
 from gem_core.cli.listening import bound_socket
 from gem_core.cli.play import parse_settings
 from gem_core.cli.terminal import plugins_at_work, printable, say
-from gem_core.errors import EnvError, MissingExtraError, boundary, described
+from gem_core.errors import EnvError, MissingExtraError, convert_errors, described
 from gem_core.installation import install_line, missing_from
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
@@ -90,7 +90,7 @@ def _playable(env_id: str, kwargs: dict[str, Any]) -> EnvSpec:
     """The spec, once an environment was built from it: a mistake shows before the first client comes."""
     env_spec = spec(env_id)
     env = build(env_spec, kwargs)
-    with boundary(lambda error: EnvError(f"{env_id} could not be closed: {described(error)}")):
+    with convert_errors(lambda error: EnvError(f"{env_id} could not be closed: {described(error)}")):
         env.close()
     return env_spec
 

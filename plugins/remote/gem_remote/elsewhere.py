@@ -9,18 +9,18 @@ from typing import Any, Protocol, cast
 
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_core.picture import IMAGES
-from gem_remote.messages import Call, Played, Reset, Step
+from gem_core.image import IMAGES
+from gem_remote.messages import PlayedCall, RemoteCall, Reset, Step
 from gem_remote.sockets import Lost
 
 _EPISODE = ("_rng", "_played", "_shown", "_lost", "_unplayable")
 """The attributes that a snapshot keeps."""
 
 
-class Session(Protocol):
+class EnvConnection(Protocol):
     """A connection to an environment elsewhere."""
 
-    def ask(self, call: Call, /) -> Any:
+    def ask(self, call: RemoteCall, /) -> Any:
         """What the environment returns. Raises `Lost` if the session is over, else as `EnvElsewhere.reset`."""
         ...
 
@@ -40,13 +40,13 @@ class EnvElsewhere(Env):
 
     def __init__(self) -> None:
         self._session: Any = None
-        self._played: list[Played] = []
+        self._played: list[PlayedCall] = []
         self._shown = 0
         self._behind = False
         self._lost = ""
 
     @abstractmethod
-    def _opened(self) -> Session:
+    def _opened(self) -> EnvConnection:
         """A new session. Raises `EnvError` if none can be had."""
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
@@ -103,14 +103,14 @@ class EnvElsewhere(Env):
             self._session = self._opened()
         return self._session
 
-    def _ask(self, call: Call) -> Any:
+    def _ask(self, call: RemoteCall) -> Any:
         if self._lost:
             raise EnvError(f"{self!r}: this episode is lost: {self._lost}. Call reset()")
         if self._behind:
             self._catch_up()
         return self._asked(call)
 
-    def _asked(self, call: Call) -> Any:
+    def _asked(self, call: RemoteCall) -> Any:
         try:
             return self._connected().ask(call)
         except Lost as error:
@@ -134,7 +134,7 @@ class EnvElsewhere(Env):
 
 
 def _digest(previous: int, result: Any) -> int:
-    """A checksum over what an episode has shown, pictures included and other infos aside, one turn at a time."""
+    """A checksum over what an episode has shown, images included and other infos aside, one turn at a time."""
     shown = repr((*cast("Any", result)[:-1], _images(cast("Any", result)[-1])) if isinstance(result, tuple) else result)
     return zlib.crc32(shown.encode("utf-8", "surrogatepass"), previous)
 

@@ -10,7 +10,7 @@ from typing import Any
 from gem_core.errors import EnvError
 from gem_remote.connection import Connection
 from gem_remote.elsewhere import EnvElsewhere
-from gem_remote.messages import Draw, NumTasks, Render, Sample
+from gem_remote.messages import DataSize, Draw, Render, Sample
 
 URL = "GEM_REMOTE_URL"
 """Environment variable with the address of the server or servers, for environments that are given none."""
@@ -53,7 +53,7 @@ class RemoteEnv(EnvElsewhere):
     @property
     def data_size(self) -> int | None:
         """The number of tasks of the server's environment. Connects."""
-        return self._ask(NumTasks())
+        return self._ask(DataSize())
 
     def sample_random_action(self) -> str:
         """A valid action, drawn by the server's environment from its own generator."""

@@ -58,7 +58,7 @@ class Render(_Message, tag="render"):
     """`Env.render`."""
 
 
-class NumTasks(_Message, tag="data_size"):
+class DataSize(_Message, tag="data_size"):
     """`Env.data_size`."""
 
 
@@ -79,10 +79,10 @@ class Failed(_Message, tag="failed"):
     """The session is over: the server closes the connection."""
 
 
-Call: TypeAlias = Reset | Step | Sample | Draw | Render | NumTasks
-Request: TypeAlias = Open | Call
+RemoteCall: TypeAlias = Reset | Step | Sample | Draw | Render | DataSize
+Request: TypeAlias = Open | RemoteCall
 Reply: TypeAlias = Answer | Failed
-Played: TypeAlias = Reset | Step | Sample
+PlayedCall: TypeAlias = Reset | Step | Sample
 """What determines an episode."""
 
 

@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gem_core.env import Env
 from gem_remote.messages import KEEPALIVE, TOKEN, Failed, encoded
-from gem_remote.session import Session
+from gem_remote.session import EnvSession
 
 _END_SECONDS = 2
 
@@ -114,7 +114,7 @@ class EnvServer:
             await client.send_denial_response(refusal)
             return
         self.sessions += 1
-        session = Session(self._builders, self._limits.message)
+        session = EnvSession(self._builders, self._limits.message)
         try:
             await client.accept()
             await self._play(client, session)
@@ -126,7 +126,7 @@ class EnvServer:
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
-    async def _play(self, client: WebSocket, session: Session) -> None:
+    async def _play(self, client: WebSocket, session: EnvSession) -> None:
         """Answer one call after another, until the client leaves or the session is over."""
         loop, limits = asyncio.get_running_loop(), self._limits
         while not session.over:
@@ -146,7 +146,7 @@ class EnvServer:
             await client.send_bytes(reply)
         await client.close()
 
-    async def _leave(self, session: Session) -> None:
+    async def _leave(self, session: EnvSession) -> None:
         """Close the environment, once its last call has returned; then others may have its place."""
         await asyncio.get_running_loop().run_in_executor(self._pool, session.close)
         self.sessions -= 1

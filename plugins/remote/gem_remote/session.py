@@ -10,15 +10,15 @@ from typing import Any, cast
 
 from gem_core.env import Env
 from gem_core.errors import near_matches
-from gem_core.picture import IMAGES, as_uris
+from gem_core.image import IMAGES, as_uris
 from gem_core.vector.calls import failure_of
 from gem_remote.messages import (
     PROTOCOL,
     Answer,
-    Call,
     Draw,
     Failed,
     Open,
+    RemoteCall,
     Render,
     Request,
     Reset,
@@ -31,7 +31,7 @@ from gem_remote.messages import (
 _log = logging.getLogger("gem_remote")
 
 
-class Session:
+class EnvSession:
     """Plays one environment. Its methods run in threads, and wait for one another.
 
     Args:
@@ -83,7 +83,7 @@ class Session:
         self._env = build()
         return [bool(self._env.takes_data_index)]
 
-    def _called(self, call: Call) -> Any:
+    def _called(self, call: RemoteCall) -> Any:
         env = self._env
         if env is None:
             raise _Refused("the session has no environment; its first message says which")
@@ -111,7 +111,7 @@ class Session:
 
 
 def _shown(result: Any) -> Any:
-    """What a reset or a step returned, with its pictures as data URIs, as vectors make them."""
+    """What a reset or a step returned, with its images as data URIs, as vectors make them."""
     if isinstance(result, tuple) and isinstance(info := cast("Any", result)[-1], dict) and IMAGES in info:
         return (*cast("Any", result)[:-1], {**info, IMAGES: as_uris(info[IMAGES])})
     return cast("Any", result)

@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 from gem_core.errors import EnvError
 from gem_remote.messages import KEEPALIVE
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Of one reply; more is no answer of an environment."""
 _BUSY = 503
 _CLOSE_SECONDS = 2.0
@@ -112,7 +112,7 @@ def _connected(url: str, headers: Mapping[str, str]) -> ClientConnection:
             additional_headers=headers,
             compression=None,  # costs more than it saves on texts of this size
             proxy=None,
-            max_size=MOST_BYTES,
+            max_size=MAX_BYTES,
             ping_interval=KEEPALIVE,
             ping_timeout=KEEPALIVE,
             close_timeout=_CLOSE_SECONDS,

@@ -38,7 +38,7 @@ class Odd(Env):
             return "", 0.0, False, False, {"object": object()}
         if action == "garbage":
             return "three", 1, True  # type: ignore[return-value]
-        if action == "picture":
+        if action == "image":
             from PIL import Image
 
             return "", 0.0, False, False, {"images": [Image.new("RGB", (28, 14))]}

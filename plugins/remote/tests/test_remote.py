@@ -12,7 +12,7 @@ from env_servers import Server, serving
 
 from gem_core import make, make_vec
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
-from gem_core.picture import Picture, pictures_of
+from gem_core.image import PngImage, images_of
 from gem_core.tools import Function, Tool, ToolEnv
 from gem_testing import check_env
 
@@ -55,13 +55,13 @@ def test_a_seed_gives_the_same_transitions_as_it_does_there(server: Server, env_
                     break
 
 
-def test_pictures_arrive_as_they_were_drawn() -> None:
+def test_images_arrive_as_they_were_drawn() -> None:
     pytest.importorskip("PIL")
     with serving(MAZE) as maze, make(MAZE) as here, remote(maze, MAZE) as there:
         for seed in range(3):
             opening = here.reset(seed=seed)
             assert there.reset(seed=seed) == opening
-            assert [picture.size for picture in pictures_of(opening[1])] == [(56, 56)]
+            assert [image.size for image in images_of(opening[1])] == [(56, 56)]
             ended = False
             while not ended:
                 action = here.sample_random_action()
@@ -70,12 +70,12 @@ def test_pictures_arrive_as_they_were_drawn() -> None:
                 ended = transition[2] or transition[3]
 
 
-def test_a_picture_of_any_kind_arrives_as_data(server: Server) -> None:
+def test_a_image_of_any_kind_arrives_as_data(server: Server) -> None:
     pytest.importorskip("PIL")
     with remote(server, "demo:Odd-v0") as env:
         env.reset(seed=1)
-        images = env.step("picture")[4]["images"]
-        assert [(type(one), Picture.of(one).size) for one in images] == [(str, (28, 14))]
+        images = env.step("image")[4]["images"]
+        assert [(type(one), PngImage.of(one).size) for one in images] == [(str, (28, 14))]
 
 
 def test_it_keeps_the_contract(server: Server) -> None:

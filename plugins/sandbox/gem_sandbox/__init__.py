@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gem_sandbox.limits import Limits as Limits
     from gem_sandbox.local import LocalSandbox as LocalSandbox
     from gem_sandbox.sandbox import Sandbox as Sandbox
-    from gem_sandbox.sandbox import Session as Session
+    from gem_sandbox.sandbox import SandboxSession as SandboxSession
     from gem_sandbox.shell import LocalShell as LocalShell
     from gem_sandbox.shell import Ran as Ran
 
@@ -36,13 +36,13 @@ _HOME = {
     "Ran": "shell",
     "Sandbox": "sandbox",
     "SandboxError": "errors",
-    "Session": "sandbox",
+    "SandboxSession": "sandbox",
     "ShellError": "errors",
 }
 
 __all__ = [
-    "Ending", "Entry", "Execution", "Limits", "LocalSandbox", "LocalShell", "Ran", "Sandbox", "SandboxError", "Session",
-    "ShellError",
+    "Ending", "Entry", "Execution", "Limits", "LocalSandbox", "LocalShell", "Ran", "Sandbox", "SandboxError",
+    "SandboxSession", "ShellError",
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from gem_sandbox.source import reread
 _KILL_SECONDS = 60.0
 """A busy machine is not taken for a dead server, with which all sessions end."""
 _GATHER_MILLISECONDS = 2
-_LEAST_SECONDS = 0.01
+_MIN_SECONDS = 0.01
 """Between two questions for a process's age."""
 
 
@@ -43,7 +43,7 @@ class Turn(NamedTuple):
     """Whether its time was up."""
 
 
-class Call:
+class RunningProcess:
     """A process that a server has started, and all ways to it. They are closed once nobody has this object any more:
     `close` in one thread takes no file descriptor away from another one that waits.
 
@@ -125,7 +125,7 @@ class Call:
             self._read(ready)
             if self._left is not None:
                 late, asked = self._left <= 0, False
-                deadline = time.monotonic() + (0.0 if late else max(self._left, _LEAST_SECONDS))
+                deadline = time.monotonic() + (0.0 if late else max(self._left, _MIN_SECONDS))
                 self._left = None
             if time.monotonic() >= deadline:
                 if killed or asked:

@@ -13,12 +13,12 @@ import threading
 from gem_core.errors import OUT_OF_ROOM
 from gem_sandbox import seccomp
 from gem_sandbox.backends import BACKENDS, SAFE
-from gem_sandbox.call import Call, NotStarted
+from gem_sandbox.call import NotStarted, RunningProcess
 from gem_sandbox.errors import SandboxError
 from gem_sandbox.forkserver import ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.pool import ProgramServer, Settings
-from gem_sandbox.serving import LEAST_FILES
+from gem_sandbox.serving import MIN_FILES
 from gem_sandbox.source import sealed
 
 _TRIAL_SECONDS = 30.0
@@ -79,8 +79,8 @@ def _needs(backend: str) -> str | None:
     if sys.platform != "linux":
         return "needs Linux"
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard != resource.RLIM_INFINITY and hard < LEAST_FILES:
-        return f"needs {LEAST_FILES} file descriptors, and this process may have {hard}: raise its limit (ulimit -Hn)"
+    if hard != resource.RLIM_INFINITY and hard < MIN_FILES:
+        return f"needs {MIN_FILES} file descriptors, and this process may have {hard}: raise its limit (ulimit -Hn)"
     if problem := seccomp.unavailable():
         return problem
     if backend in SAFE and _kernel_version() < _OLDEST_KERNEL:
@@ -100,7 +100,7 @@ def _try(backend: str) -> str | None:
     try:
         with (
             sealed("") as nothing,
-            contextlib.closing(Call(server, Limits(wall=_TRIAL_SECONDS), session=False)) as call,
+            contextlib.closing(RunningProcess(server, Limits(wall=_TRIAL_SECONDS), session=False)) as call,
         ):
             call.give(nothing, nothing)
             turn = call.wait()

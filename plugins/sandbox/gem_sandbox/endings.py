@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 
-from gem_sandbox.call import Call, Turn
+from gem_sandbox.call import RunningProcess, Turn
 from gem_sandbox.execution import Ending, Execution
 from gem_sandbox.limits import Limits
 from gem_sandbox.messages import OUT_OF_MEMORY
 
 
-def execution(call: Call, turn: Turn, limits: Limits) -> Execution:
+def execution(call: RunningProcess, turn: Turn, limits: Limits) -> Execution:
     """What a program wrote, and how it ended."""
     cut = call.stdout.truncated, call.stderr.truncated
     stdout, stderr = call.stdout.take(), call.stderr.take()

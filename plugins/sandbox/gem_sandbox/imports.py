@@ -13,7 +13,7 @@ _MODULES = frozenset({
     "math", "numpy", "operator", "os", "pandas", "random", "re", "statistics", "string", "sympy", "sys", "time",
     "typing",
 })  # fmt: skip
-_LEAST_SECONDS = 0.01
+_MIN_SECONDS = 0.01
 _ALIASES = {"np": "numpy", "pd": "pandas", "sp": "sympy"}
 _OPEN = ("typing", "collections", "itertools", "functools", "math", "heapq", "bisect", "string", "copy")
 """Modules whose names programs use without saying where they come from."""
@@ -43,7 +43,7 @@ class Imports:
         self.seconds -= failed.seconds
         missing = _NAME.search(failed.stderr.rstrip().rpartition("\n")[2])
         statement = _import_of(missing[1]) if missing and not failed.succeeded else None
-        if statement is None or statement in self._added or self.seconds <= _LEAST_SECONDS:
+        if statement is None or statement in self._added or self.seconds <= _MIN_SECONDS:
             return False
         self._added.append(statement)
         return True

@@ -11,7 +11,7 @@ _DAY = 86_400
 _MIB = 1 << 20
 _TIB = 1 << 40
 # A program file, three folders and a page or two: less disk than this starts nothing.
-_LEAST_DISK = 1 << 16
+_MIN_DISK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Limits:
             _check("cpu", self.cpu, "seconds", 0.001, _DAY)
         _check("memory", self.memory, "bytes", _MIB, 16 * _TIB)
         _check("processes", self.processes, "processes", 1, 1 << 16)
-        _check("disk", self.disk, "bytes", _LEAST_DISK, _TIB)
+        _check("disk", self.disk, "bytes", _MIN_DISK, _TIB)
         _check("output", self.output, "bytes", 0, 1 << 30)
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gem_sandbox import choice, pool
-from gem_sandbox.call import Call, NotStarted
+from gem_sandbox.call import NotStarted, RunningProcess
 from gem_sandbox.endings import execution
 from gem_sandbox.errors import SandboxError, machine_trouble
 from gem_sandbox.execution import Execution
@@ -18,7 +18,7 @@ from gem_sandbox.forkserver import ForkServer, Keeper, ServerLost
 from gem_sandbox.limits import Limits
 from gem_sandbox.pool import Settings
 from gem_sandbox.root import WORK
-from gem_sandbox.sandbox import Sandbox, Session
+from gem_sandbox.sandbox import Sandbox, SandboxSession
 from gem_sandbox.shell import LocalShell
 from gem_sandbox.source import sealed
 
@@ -83,7 +83,7 @@ class LocalSandbox(Sandbox):
                     done = self._run(source, text, limits or self._limits)
                 yield done
 
-    def session(self, *, limits: Limits | None = None) -> Session:
+    def session(self, *, limits: Limits | None = None) -> SandboxSession:
         return LocalSession(self, limits or self._limits)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class LocalSandbox(Sandbox):
 
     def _run(self, code: int, stdin: int, limits: Limits) -> Execution:
         def talk(server: ForkServer) -> Execution:
-            with contextlib.closing(Call(server, limits, session=False)) as call:
+            with contextlib.closing(RunningProcess(server, limits, session=False)) as call:
                 call.give(code, stdin)
                 return execution(call, call.wait(), limits)
 
@@ -157,13 +157,13 @@ class LocalSandbox(Sandbox):
         return self._settings
 
 
-class LocalSession(Session):
+class LocalSession(SandboxSession):
     """An interpreter in a process of `LocalSandbox`."""
 
     def __init__(self, sandbox: LocalSandbox, limits: Limits) -> None:
         self._sandbox = sandbox
         self._limits = limits
-        self._call: Call | None = None
+        self._call: RunningProcess | None = None
         self._owner = os.getpid()
         self._ended = False
         self._has_state = False
@@ -197,7 +197,7 @@ class LocalSession(Session):
             self._end()
         return done
 
-    def _continued(self, code: int, stdin: int) -> Call | None:
+    def _continued(self, code: int, stdin: int) -> RunningProcess | None:
         """The call of the runs before, with this one, if it is still there."""
         call = self._call
         if call is None:
@@ -212,12 +212,12 @@ class LocalSession(Session):
             self._end()
         return self._call
 
-    def _begun(self, server: ForkServer, code: int, stdin: int) -> Call:
-        self._call = call = Call(server, self._limits, session=True)
+    def _begun(self, server: ForkServer, code: int, stdin: int) -> RunningProcess:
+        self._call = call = RunningProcess(server, self._limits, session=True)
         call.give(code, stdin)
         return call
 
-    def _check_open(self, call: Call) -> None:
+    def _check_open(self, call: RunningProcess) -> None:
         """Raises `SandboxError` if another thread has closed the session meanwhile: it must not begin once more."""
         if call is not self._call:
             raise SandboxError("the session was closed while it ran a program")

@@ -13,7 +13,7 @@ _DEFAULT_SOCKET_BYTES = 212_992
 _OF_A_STATUS = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s*(\d+)", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s*(\d+)", re.MULTILINE)
 _FILE_BYTES = 1 << 14
-_MOST_FILES = 256
+_MAX_FILES = 256
 """Of a process, where this one may not look."""
 _OF_A_ROLLUP = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s*(\d+)", re.MULTILINE)
 
@@ -141,7 +141,7 @@ def _number_of_files(pid: int) -> int:
         if size := os.stat(f"/proc/{pid}/fd").st_size:
             return size
         files = _files(pid)
-        return _MOST_FILES if files is None else len(files)
+        return _MAX_FILES if files is None else len(files)
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 _ERRORS = "surrogateescape"  # as Python has it where LANG is C.UTF-8
 
 
-class Outcome(NamedTuple):
+class ProgramExit(NamedTuple):
     """How a program ended by itself."""
 
     code: int
@@ -41,18 +41,18 @@ def new_main() -> dict[str, Any]:
     return names
 
 
-def execute(source: bytes, path: str, names: dict[str, Any]) -> Outcome:
+def execute(source: bytes, path: str, names: dict[str, Any]) -> ProgramExit:
     """Run it in a module's names, as the file at this path."""
     names["__file__"] = path
     try:
         # Without the flags of this module's own `from __future__`.
         exec(compile(source, path, "exec", dont_inherit=True), names)
     except SystemExit as error:
-        return Outcome(_exit_code(error.code))
+        return ProgramExit(_exit_code(error.code))
     except BaseException as error:
         _show(error)
-        return Outcome(1, error)
-    return Outcome(0)
+        return ProgramExit(1, error)
+    return ProgramExit(0)
 
 
 def finish(names: dict[str, Any]) -> bool:

@@ -10,11 +10,11 @@ from typing import TypeVar
 from gem_sandbox.execution import Execution
 from gem_sandbox.limits import Limits
 
-_Session = TypeVar("_Session", bound="Session")
+_Session = TypeVar("_Session", bound="SandboxSession")
 _Sandbox = TypeVar("_Sandbox", bound="Sandbox")
 
 
-class Session(ABC):
+class SandboxSession(ABC):
     """One interpreter that runs one piece of code after the other, and keeps what they leave. For one thread."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Sandbox(ABC):
             yield self.run(code, stdin=stdin, limits=limits)
 
     @abstractmethod
-    def session(self, *, limits: Limits | None = None) -> Session:
+    def session(self, *, limits: Limits | None = None) -> SandboxSession:
         """An interpreter that keeps its state from run to run. It starts with the first `run`, which raises as here."""
 
     @abstractmethod

@@ -21,9 +21,9 @@ from gem_sandbox.messages import ASK, BROKEN, HANDED, MESSAGE_BYTES, REQUEST_BYT
 
 FILES = 4096
 """No file descriptor of a server is higher."""
-LEAST_FILES = 128
+MIN_FILES = 128
 """A server with fewer file descriptors than this is of no use."""
-_MOST_FILES = 8
+_MAX_FILES = 8
 """File descriptors of a request, at most."""
 _FILES_PER_PROCESS = 3
 _OTHER_FILES = 64
@@ -274,7 +274,7 @@ class Server:
             process.look(len(self._processes))
 
     def _accept(self) -> None:
-        request, files, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, _MOST_FILES)
+        request, files, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, _MAX_FILES)
         if not request:
             raise EOFError
         number, *theirs = files

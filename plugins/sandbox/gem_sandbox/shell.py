@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from gem_sandbox import files
-from gem_sandbox.call import Call, NotStarted, Turn
+from gem_sandbox.call import NotStarted, RunningProcess, Turn
 from gem_sandbox.endings import ending_of
 from gem_sandbox.errors import SandboxError, ShellError, machine_trouble
 from gem_sandbox.execution import Ending
@@ -81,7 +81,7 @@ class LocalShell:
         self._limits = limits
         self._folder = folder
         self._variables = dict(variables)
-        self._call: Call | None = None
+        self._call: RunningProcess | None = None
         self._owner = os.getpid()
         self.ended: str | None = None
         """Why the shell has no process any more; `None` while it has one, or is yet to start."""
@@ -199,11 +199,11 @@ class LocalShell:
         if self._owner != os.getpid():
             raise SandboxError("this shell belongs to another process, which was forked. Open one of its own.")
 
-    def _talk(self, server: ForkServer, request: int, data: int, seconds: float) -> tuple[Turn, Call]:
+    def _talk(self, server: ForkServer, request: int, data: int, seconds: float) -> tuple[Turn, RunningProcess]:
         call = self._call
         begun = call is not None
         if call is None:
-            self._call = call = Call(server, self._limits, session=True, shell=True)
+            self._call = call = RunningProcess(server, self._limits, session=True, shell=True)
         try:
             call.send(request, data)  # if its process has ended, waiting tells how
             return call.wait(seconds), call

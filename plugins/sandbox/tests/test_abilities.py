@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gem_sandbox import backends, choice
-from gem_sandbox.abilities import abilities, cgroup_v2, seccomp
+from gem_sandbox.abilities import capabilities, cgroup_v2, seccomp
 
 
 def test_abilities_are_read_from_the_system(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_backend_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     def bubblewrap() -> tuple[bool, str]:
         monkeypatch.setattr(choice, "_found", {})
-        row = next(row for row in abilities() if row.name == "bubblewrap")
+        row = next(row for row in capabilities() if row.name == "bubblewrap")
         return row.available, row.detail
 
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -41,7 +41,7 @@ def test_a_backend_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_all_that_there_is() -> None:
-    rows = {row.name: row for row in abilities()}
+    rows = {row.name: row for row in capabilities()}
     assert set(rows) == {
         *backends.SAFE,
         backends.UNSAFE,

@@ -19,7 +19,7 @@ from sandbox_processes import children, descendants, is_alive
 
 import gem_core
 import gem_sandbox
-from gem_sandbox import Limits, LocalSandbox, SandboxError, Session, backends, priority, serving
+from gem_sandbox import Limits, LocalSandbox, SandboxError, SandboxSession, backends, priority, serving
 from gem_sandbox.memory import Memory, id_in_proc
 from gem_sandbox.serving import Group, Job, Process
 from gem_support.waiting import wait_until
@@ -195,7 +195,7 @@ def test_a_template_that_runs_out_of_file_descriptors(sandbox: LocalSandbox, mon
         assert sandbox.run("print(1)").stdout == "1\n"
 
 
-def _begun(sessions: list[Session]) -> tuple[int, str]:
+def _begun(sessions: list[SandboxSession]) -> tuple[int, str]:
     """How many sessions ran a program, each its own number, and why the next one did not."""
     for number, session in enumerate(sessions):
         try:

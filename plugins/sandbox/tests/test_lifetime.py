@@ -19,7 +19,7 @@ from sandbox_processes import LIMITS, children, descendants, is_alive
 import gem_sandbox
 from gem_sandbox import Limits, LocalSandbox, SandboxError
 from gem_sandbox.backends import SAFE
-from gem_sandbox.call import Call
+from gem_sandbox.call import RunningProcess
 from gem_sandbox.choice import chosen, problems
 from gem_support.waiting import wait_until
 
@@ -147,15 +147,15 @@ def test_a_session_that_is_closed_as_a_program_begins(best: LocalSandbox, monkey
     """The program ran once more, in a process that nobody had asked for."""
     session = best.session()
     session.run("")
-    give = Call.give
+    give = RunningProcess.give
 
-    def closed_meanwhile(call: Call, code: int, stdin: int) -> bool:
+    def closed_meanwhile(call: RunningProcess, code: int, stdin: int) -> bool:
         session.close()
         wait_until(lambda: select.select([call._call], [], [], 0)[0])
         return give(call, code, stdin)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Call, "give", closed_meanwhile)
+        patch.setattr(RunningProcess, "give", closed_meanwhile)
         with pytest.raises(SandboxError, match="the session was closed while it ran a program"):
             session.run("print(1)")
     assert session.run("print(2)").stdout == "2\n"
@@ -191,7 +191,7 @@ def test_forked(sandbox: LocalSandbox) -> None:
     process.close()
 
 
-def _in_the_fork(sandbox: LocalSandbox, session: gem_sandbox.Session) -> None:
+def _in_the_fork(sandbox: LocalSandbox, session: gem_sandbox.SandboxSession) -> None:
     assert sandbox.run("print(2)").stdout == "2\n"
     assert session.run("print('x' in globals())").restarted
     session.close()

@@ -14,7 +14,7 @@ from string import Template
 from gem_core.errors import GemError
 from gem_core.plugins import manager
 
-_LONGEST = 30
+_MAX_LENGTH = 30
 """Characters of a name: with more, lines of the files would be longer than their own linter allows."""
 
 
@@ -136,10 +136,10 @@ def _template(name: str) -> str:
 
 
 def _check_name(name: str) -> None:
-    if len(name) > _LONGEST or not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
+    if len(name) > _MAX_LENGTH or not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise GemError(
-            f"{name!r} cannot be the name of a plugin. Give at most {_LONGEST} lower-case letters, digits and single "
-            "hyphens, starting with a letter, for example word-maze"
+            f"{name!r} cannot be the name of a plugin. Give at most {_MAX_LENGTH} lower-case letters, digits and "
+            "single hyphens, starting with a letter, for example word-maze"
         )
 
 

@@ -14,7 +14,7 @@ from gem_core.errors import EnvKwargsError, near_matches
 from gem_scienceworld.simulator import World, simulator
 from gem_scienceworld.tasks import SIMPLIFICATIONS, SPLITS, TASKS, is_electrical, variations
 
-LONGEST = 200
+MAX_COMMAND_LENGTH = 200
 """Characters of a command; ScienceWorld's names of things stay below 80."""
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -190,7 +190,7 @@ def _command(action: str) -> str:
     """The content of the last brackets, or the action if it has none; nothing where it cannot be a command."""
     brackets = _BRACKETS.findall(action)
     command = (brackets[-1] if brackets else action).strip()
-    return command if len(command) <= LONGEST and command.isascii() and command.isprintable() else ""
+    return command if len(command) <= MAX_COMMAND_LENGTH and command.isascii() and command.isprintable() else ""
 
 
 def _tidy(text: str) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-LONGEST_QUERY = 4096
+MAX_QUERY_LENGTH = 4096
 """Characters."""
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 """Passages for one query."""
 MSGPACK, JSON = "application/msgpack", "application/json"
 

@@ -23,14 +23,14 @@ from starlette.routing import Route
 from gem_core.errors import ToolError
 from gem_search.batcher import Batcher, Busy
 from gem_search.index import Index
-from gem_search.messages import JSON, LONGEST_QUERY, MOST_RESULTS, MSGPACK, Found, Hit, Refusal, Request
+from gem_search.messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Found, Hit, Refusal, Request
 
 PATHS = ("/retrieve", "/", "/search", "/inference")
 """Equivalent paths; gem-llm and Search-R1 use the first."""
-_MOST_QUERIES, _MOST_WAITING = 1000, 10_000
-_MOST_BYTES = 16 * 2**20
+_MAX_QUERIES, _MAX_WAITING = 1000, 10_000
+_MAX_BYTES = 16 * 2**20
 _END_SECONDS = 5
-_LONGEST_REQUEST = 30.0
+_MAX_REQUEST_SECONDS = 30.0
 """Seconds within which a request has to arrive."""
 _CODECS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
     MSGPACK: (msgspec.msgpack.decode, msgspec.msgpack.encode),
@@ -57,7 +57,7 @@ class SearchServer:
 
     def __init__(self, index: Index, *, topk: int = 3, batch_size: int = 64) -> None:
         self._topk = topk
-        self._batcher = Batcher(index, batch_size, _MOST_WAITING)
+        self._batcher = Batcher(index, batch_size, _MAX_WAITING)
         told = {"status": "ready", "passages": len(index.corpus), **index.retriever.settings}
         self._told = {**told, "version": version("gem-core")}
         routes = [Route(path, self._answer, methods=["POST"]) for path in PATHS]
@@ -147,17 +147,17 @@ def _reply(request: Request, hits: list[list[Hit]]) -> Any:
 
 async def _body(http: HttpRequest) -> bytes:
     try:
-        return await asyncio.wait_for(_read(http), _LONGEST_REQUEST)
+        return await asyncio.wait_for(_read(http), _MAX_REQUEST_SECONDS)
     except asyncio.TimeoutError:
-        raise _Refused(408, f"the request was not here after {_LONGEST_REQUEST:g} seconds") from None
+        raise _Refused(408, f"the request was not here after {_MAX_REQUEST_SECONDS:g} seconds") from None
 
 
 async def _read(http: HttpRequest) -> bytes:
     body = bytearray()
     async for piece in http.stream():
         body += piece
-        if len(body) > _MOST_BYTES:
-            raise _Refused(413, f"the request has more than {_MOST_BYTES} bytes")
+        if len(body) > _MAX_BYTES:
+            raise _Refused(413, f"the request has more than {_MAX_BYTES} bytes")
     return bytes(body)
 
 
@@ -186,20 +186,20 @@ def _queries(request: Request) -> list[str]:
     if (request.query is None) == (request.queries is None):
         raise _Refused(400, "a request has either 'query', a text, or 'queries', a list of texts")
     queries = [request.query] if request.query is not None else request.queries or []
-    if not 1 <= len(queries) <= _MOST_QUERIES:
-        raise _Refused(400, f"'queries' must have from 1 to {_MOST_QUERIES} texts, not {len(queries)}")
+    if not 1 <= len(queries) <= _MAX_QUERIES:
+        raise _Refused(400, f"'queries' must have from 1 to {_MAX_QUERIES} texts, not {len(queries)}")
     for query in queries:
         if not query.strip():
             raise _Refused(400, "a query is empty")
-        if len(query) > LONGEST_QUERY:
-            raise _Refused(400, f"a query has {len(query)} characters, and may have {LONGEST_QUERY}")
+        if len(query) > MAX_QUERY_LENGTH:
+            raise _Refused(400, f"a query has {len(query)} characters, and may have {MAX_QUERY_LENGTH}")
     return queries
 
 
 def _topk(request: Request, default: int) -> int:
     topk = request.topk or default  # gem-llm's client may send 0 to mean the default
-    if not 1 <= topk <= MOST_RESULTS:
-        raise _Refused(400, f"'topk' must be from 1 to {MOST_RESULTS}, not {topk}")
+    if not 1 <= topk <= MAX_RESULTS:
+        raise _Refused(400, f"'topk' must be from 1 to {MAX_RESULTS}, not {topk}")
     return topk
 
 

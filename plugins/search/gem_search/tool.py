@@ -15,12 +15,12 @@ import tenacity
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_search.messages import LONGEST_QUERY, MOST_RESULTS, MSGPACK
+from gem_search.messages import MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK
 
-_MOST_BYTES = 4 * 2**20
-_LONGEST_KEPT = 1 << 16
+_MAX_BYTES = 4 * 2**20
+_MAX_KEPT_LENGTH = 1 << 16
 """Characters of a result that is kept for the next time. A server that answers with megabytes would fill the memory."""
-_LONGEST_PAUSE, _LONGEST_CALL = 1.0, 3600.0
+_MAX_PAUSE, _MAX_CALL_SECONDS = 1.0, 3600.0
 """Seconds."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _NO_ADDRESS = (
@@ -63,7 +63,7 @@ class SearchTool(Tool):
         if url is not None:
             _checked(url)
         self._url = url
-        self.topk = _whole("topk", topk, 1, MOST_RESULTS)
+        self.topk = _whole("topk", topk, 1, MAX_RESULTS)
         self.timeout = _seconds(timeout)
         self.retries = _whole("retries", retries, 0, 100)
         self.cache = _whole("cache", cache, 0, 10_000_000)
@@ -86,8 +86,8 @@ class SearchTool(Tool):
         query = _clean(arguments["query"])
         if not query:
             return _failure("the query is empty. Write what to search for.")
-        if len(query) > LONGEST_QUERY:
-            return _failure(f"the query has more than {LONGEST_QUERY} characters. Search for a few words.")
+        if len(query) > MAX_QUERY_LENGTH:
+            return _failure(f"the query has more than {MAX_QUERY_LENGTH} characters. Search for a few words.")
         assert self._open is not None, "call() before functions()"
         address, client, memory = self._open
         text = memory.recall(query)
@@ -114,7 +114,7 @@ class SearchTool(Tool):
     async def _ask(self, client: httpx2.AsyncClient, address: str, query: str) -> str:
         attempts = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_attempt(self.retries + 1),
-            wait=tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE),
+            wait=tenacity.wait_random_exponential(multiplier=0.2, max=_MAX_PAUSE),
             retry=tenacity.retry_if_exception_type(_PassingTrouble),
             reraise=True,
         )
@@ -174,7 +174,7 @@ class _Memory:
         return self._texts.get(query)
 
     def keep(self, query: str, text: str) -> None:
-        if len(text) <= _LONGEST_KEPT:
+        if len(text) <= _MAX_KEPT_LENGTH:
             self._texts[query] = text
         while len(self._texts) > self._size:
             self._texts.popitem(last=False)
@@ -192,8 +192,8 @@ async def _content(response: httpx2.Response) -> bytes:
     content = bytearray()
     async for piece in response.aiter_raw():
         content += piece
-        if len(content) > _MOST_BYTES:
-            raise _Trouble("the search server's answer is too long.", f"more than {_MOST_BYTES} bytes")
+        if len(content) > _MAX_BYTES:
+            raise _Trouble("the search server's answer is too long.", f"more than {_MAX_BYTES} bytes")
     return bytes(content)
 
 
@@ -239,6 +239,6 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST_CALL:
-        raise ToolError(f"timeout must be above 0 and {_LONGEST_CALL:g} seconds at most, not {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_CALL_SECONDS:
+        raise ToolError(f"timeout must be above 0 and {_MAX_CALL_SECONDS:g} seconds at most, not {value!r:.80}")
     return float(value)

@@ -22,9 +22,9 @@ import yaml
 from gem_core.tool import Function
 from gem_core.tools.calls import Form, find_call, written
 
-_LONGEST_YAML = 20_000
+_MAX_YAML_LENGTH = 20_000
 """Characters. A longer text is taken for the command itself: reading YAML takes long."""
-_LONGEST = 200_000
+_MAX_LENGTH = 200_000
 """Characters of a command."""
 _TAG = re.compile(r"<(bash|finish)>")
 _CMD = re.compile(r"""^\s*\{?\s*["']?cmd["']?\s*:""", re.MULTILINE)
@@ -118,7 +118,7 @@ def _native(response: str) -> Action:
 
 
 def _command(text: str) -> Command | Unclear:
-    if len(text) > _LONGEST_YAML or not _CMD.search(text):
+    if len(text) > _MAX_YAML_LENGTH or not _CMD.search(text):
         return _checked(text.strip("\n"), None)
     try:
         fields: Any = yaml.safe_load(text)
@@ -135,8 +135,8 @@ def _checked(text: Any, seconds: Any) -> Command | Unclear:
         return Unclear("the command must be a text, and not empty")
     if "\0" in text:
         return Unclear("a command cannot have the character 0")
-    if len(text) > _LONGEST:
-        return Unclear(f"a command has at most {_LONGEST:,} characters")
+    if len(text) > _MAX_LENGTH:
+        return Unclear(f"a command has at most {_MAX_LENGTH:,} characters")
     if seconds is None:
         return Command(text)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds) or seconds <= 0:

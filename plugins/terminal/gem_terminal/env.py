@@ -19,7 +19,7 @@ from gem_terminal.actions import Command, Finish, Unclear
 from gem_terminal.container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
 from gem_terminal.errors import TaskRefused
 from gem_terminal.formats import Where, read_tasks
-from gem_terminal.task import Task
+from gem_terminal.task import TerminalTask
 from gem_terminal.verification import SYSTEM_PATH, verify, verify_there
 
 _AT_ONE_TIME = 256
@@ -274,7 +274,7 @@ class TerminalEnv(Env):
 
 
 @functools.lru_cache(maxsize=32)
-def _read(folder: str, where: Where) -> tuple[Mapping[str, Task], Mapping[str, str]]:
+def _read(folder: str, where: Where) -> tuple[Mapping[str, TerminalTask], Mapping[str, str]]:
     runnable, refused = read_tasks(_path(folder), where)
     return {task.name: task for task in runnable}, refused
 
@@ -290,7 +290,7 @@ def _path(folder: str) -> Path:
     return Path(spec.origin).parent / rest
 
 
-def _chosen(folder: str, only: Sequence[str] | None, where: Where) -> tuple[Task, ...]:
+def _chosen(folder: str, only: Sequence[str] | None, where: Where) -> tuple[TerminalTask, ...]:
     known, refused = _read(folder, where)
     if isinstance(only, str):
         raise EnvError(f"only is a list of names of tasks, not {only!r}")

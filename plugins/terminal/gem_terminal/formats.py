@@ -26,11 +26,11 @@ import yaml
 from gem_sandbox import Entry
 from gem_terminal import dockerfile, needs
 from gem_terminal.errors import TaskRefused
-from gem_terminal.task import TESTS, WORK, Image, Rule, Task, files_below
+from gem_terminal.task import TESTS, WORK, Image, Rule, TerminalTask, files_below
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
-_LONGEST = 86_400.0
+_MAX_SECONDS = 86_400.0
 
 
 class Where(NamedTuple):
@@ -48,7 +48,7 @@ SANDBOX = Where(containers=False, network=False)
 class Tasks(NamedTuple):
     """What a folder holds."""
 
-    runnable: tuple[Task, ...]
+    runnable: tuple[TerminalTask, ...]
     """By name."""
     refused: Mapping[str, str]
     """Why the others cannot run here, by their names."""
@@ -69,7 +69,7 @@ def read_tasks(folder: Path, where: Where = SANDBOX) -> Tasks:
     folders = [folder] if _is_task(folder) else sorted(path for path in folder.iterdir() if _is_task(path))
     if not folders:
         raise TaskRefused(f"{folder} holds no task: neither {_HARBOR} nor {_BENCH} is in it or right below it")
-    runnable: list[Task] = []
+    runnable: list[TerminalTask] = []
     refused: dict[str, str] = {}
     for one in folders:
         try:
@@ -79,7 +79,7 @@ def read_tasks(folder: Path, where: Where = SANDBOX) -> Tasks:
     return Tasks(tuple(runnable), refused)
 
 
-def read_task(folder: Path, where: Where = SANDBOX) -> Task:
+def read_task(folder: Path, where: Where = SANDBOX) -> TerminalTask:
     """The task in a folder.
 
     Args:
@@ -99,7 +99,7 @@ def _is_task(folder: Path) -> bool:
     return (folder / _HARBOR).is_file() or (folder / _BENCH).is_file()
 
 
-def _harbor(folder: Path, where: Where) -> Task:
+def _harbor(folder: Path, where: Where) -> TerminalTask:
     name = folder.name
     settings: dict[str, Any] = _toml.loads((folder / _HARBOR).read_text(encoding="utf-8"))
     agent, verifier, environment = (_table(settings, key, name) for key in ("agent", "verifier", "environment"))
@@ -114,7 +114,7 @@ def _harbor(folder: Path, where: Where) -> Task:
     start = dockerfile.Start("") if image else _start(folder / "environment", name)
     links = {path: Entry(target=target) for path, target in _texts(environment.get("links")).items()}
     rule: Rule = "exit code" if verifier.get("reward") == "exit code" else "reward file"
-    return Task(
+    return TerminalTask(
         name,
         (folder / "instruction.md").read_text(encoding="utf-8").strip(),
         {**start.files, **links},
@@ -130,7 +130,7 @@ def _harbor(folder: Path, where: Where) -> Task:
     )
 
 
-def _terminal_bench(folder: Path, where: Where) -> Task:
+def _terminal_bench(folder: Path, where: Where) -> TerminalTask:
     name = folder.name
     settings = yaml.safe_load((folder / _BENCH).read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
@@ -146,7 +146,7 @@ def _terminal_bench(folder: Path, where: Where) -> Task:
     built = (folder / "Dockerfile").is_file() and not image
     start = dockerfile.read(folder / "Dockerfile", name) if built else dockerfile.Start("" if image else WORK)
     own = {f"{TESTS}/run-tests.sh": dockerfile.entry_of(script)}
-    return Task(
+    return TerminalTask(
         name,
         _instruction(settings, name),
         start.files,
@@ -208,8 +208,8 @@ def _table(settings: Mapping[str, Any], key: str, name: str) -> dict[str, Any]:
 
 def _seconds(table: Mapping[str, Any], key: str, name: str) -> float:
     value = table.get(key, 600.0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _LONGEST:
-        raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_LONGEST:g}, and is {value!r:.80}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MAX_SECONDS:
+        raise TaskRefused(f"{name}: {key} must be a number of seconds, up to {_MAX_SECONDS:g}, and is {value!r:.80}")
     return float(value)
 
 

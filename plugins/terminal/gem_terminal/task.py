@@ -29,7 +29,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Task:
+class TerminalTask:
     """A task, read from its folder."""
 
     name: str

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from gem_sandbox import Entry, LocalShell, Ran, ShellError
 from gem_terminal.container import ContainerShell
-from gem_terminal.task import TESTS, Task
+from gem_terminal.task import TESTS, TerminalTask
 
 _LOGS = "/logs/verifier"
 _NOT_CARRIED = (TESTS, "/logs", "/solution", "/oracle")
@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     """Why there is no reward from the tests, where they did not come to an end of their own."""
 
 
-def verify(task: Task, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Verdict:
+def verify(task: TerminalTask, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Verdict:
     """Run the tests on what an episode has left.
 
     Args:
@@ -57,7 +57,7 @@ def verify(task: Task, shell: LocalShell, fresh: Callable[[], LocalShell]) -> Ve
         return Verdict(0.0, str(error))
 
 
-def verify_there(task: Task, shell: ContainerShell) -> Verdict:
+def verify_there(task: TerminalTask, shell: ContainerShell) -> Verdict:
     """Run the tests in the container of the episode, as Harbor does.
 
     Args:
@@ -77,13 +77,13 @@ def verify_there(task: Task, shell: ContainerShell) -> Verdict:
         shell.close()
 
 
-def _tested(task: Task, shell: LocalShell | ContainerShell, *, tests_mode: int, logs_mode: int) -> Verdict:
+def _tested(task: TerminalTask, shell: LocalShell | ContainerShell, *, tests_mode: int, logs_mode: int) -> Verdict:
     folders = {TESTS: Entry(is_folder=True, mode=tests_mode), _LOGS: Entry(is_folder=True, mode=logs_mode)}
     shell.put({**folders, **task.tests})
     return _verdict(task, shell, shell.run(f"bash --norc --noprofile {task.script}", seconds=task.test_seconds))
 
 
-def _verdict(task: Task, tests: LocalShell | ContainerShell, ran: Ran) -> Verdict:
+def _verdict(task: TerminalTask, tests: LocalShell | ContainerShell, ran: Ran) -> Verdict:
     if ran.ending != "exit":
         return Verdict(0.0, f"the tests did not end: {ran.ending}")
     if task.rule == "exit code":

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'|`([^`\n]+)`")
 _NEAR = 8
 """Pieces of each kind that are tried, from either end of the question."""
-_LONGEST = 20_000
+_MAX_LENGTH = 20_000
 """Characters of a copied piece."""
 
 _WORDS = (
@@ -233,4 +233,4 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return text[:_LONGEST]
+    return text[:_MAX_LENGTH]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 100
+MAX_MOVE_LENGTH = 100
 """Characters of a move; those of TextArena's games stay below 40."""
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -14,7 +14,7 @@ def read_move(action: str) -> str:
     """The content of the last brackets, or the action if it has none; nothing where no game could have such a move."""
     brackets = _BRACKETS.findall(action)
     move = (brackets[-1] if brackets else action).strip()
-    plain = len(move) <= LONGEST and move.isascii() and move.isprintable() and not set("[]") & set(move)
+    plain = len(move) <= MAX_MOVE_LENGTH and move.isascii() and move.isprintable() and not set("[]") & set(move)
     return move if plain else ""
 
 

@@ -16,7 +16,7 @@ PROJECT = "gem-core"
 """Where WANDB_PROJECT names none."""
 
 _STEP = "step"
-_MOST_NAME = 128
+_MAX_NAME_LENGTH = 128
 """Characters that the name of a run may have."""
 
 
@@ -31,7 +31,7 @@ class WandbTracker:
         self._run: Any = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             id=os.environ.get("WANDB_RUN_ID", source.id),
-            name=os.environ.get("WANDB_NAME", source.name[:_MOST_NAME]),
+            name=os.environ.get("WANDB_NAME", source.name[:_MAX_NAME_LENGTH]),
             job_type=source.kind,
             config=source.settings,
             resume="allow" if source.resumed else None,

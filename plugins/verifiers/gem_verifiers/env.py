@@ -54,7 +54,7 @@ class Verifiers(Env):
 
     Raises:
         EnvError: the module is no environment of verifiers. On the first reset: it cannot be loaded, or it needs a
-            container, group scoring or pictures, or has no such rows.
+            container, group scoring or images, or has no such rows.
         EnvKwargsError: its `load_environment` has no such argument.
         MissingExtraError: verifiers is not installed, or a release without `load_environment`.
     """

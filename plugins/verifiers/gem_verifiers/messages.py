@@ -34,7 +34,7 @@ def text_of(messages: Sequence[Any]) -> str:
     """What messages say. Who says it is told only where an assistant speaks too, as in worked examples.
 
     Raises:
-        EnvError: a message has a picture or a sound.
+        EnvError: a message has an image or a sound.
     """
     texts = [(message.role, _content(message)) for message in messages]
     if any(role == "assistant" for role, _ in texts):

@@ -104,7 +104,7 @@ def test_arguments_reach_load_environment() -> None:
         ("verifiers:unplayable_quiz", {"kind": "group"}, EnvError, "its rubric scores several episodes"),
         ("verifiers:unplayable_quiz", {"kind": "text"}, EnvError, "returned Thing, which is no verifiers.Environment"),
         ("verifiers:unplayable_quiz", {"kind": "eval only"}, EnvError, "no rows for 'train'. Next: give rows='eval'"),
-        ("verifiers:unplayable_quiz", {"kind": "picture"}, EnvError, "a part of type 'image_url'; only texts"),
+        ("verifiers:unplayable_quiz", {"kind": "image"}, EnvError, "a part of type 'image_url'; only texts"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_one_line(

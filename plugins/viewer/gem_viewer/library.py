@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     metrics: Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Run:
+class ViewedRun:
     """A run that may still be written.
 
     Args:
@@ -117,7 +117,7 @@ class Library:
     """
 
     def __init__(self, opened: Sequence[Records]) -> None:
-        self._runs = [Run(records, name) for records, name in zip(opened, names_of(opened), strict=True)]
+        self._runs = [ViewedRun(records, name) for records, name in zip(opened, names_of(opened), strict=True)]
         self._lock = threading.Lock()
 
     def news(self, seen: Sequence[Seen]) -> list[dict[str, Any]]:

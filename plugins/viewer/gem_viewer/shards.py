@@ -124,13 +124,13 @@ def _packed_numbers(one: RecordedEpisode | Unreadable, level: int) -> bytes:
 
 def _details(one: RecordedEpisode | Unreadable, table: TokenTable) -> dict[str, Any]:
     if isinstance(one, Unreadable):
-        lists: dict[str, Any] = {"turns": [], "sequences": [], "updates": [], "pictures": []}
+        lists: dict[str, Any] = {"turns": [], "sequences": [], "updates": [], "images": []}
         nothing = {"final": "", "error": None, "provenance": ""}
         return {**lists, **nothing, "unreadable": one.reason}
     episode = one.episode
     return {
         "turns": _turns(episode, table),
-        "pictures": [[one.turn, one.uri] for one in episode.pictures],
+        "images": [[one.turn, one.uri] for one in episode.images],
         "final": episode.final_observation,
         "error": episode.error,
         "provenance": episode.provenance,

@@ -1,1 +1,1 @@
-"""Tasks that are drawn on the spot: questions about a picture, and a maze that is seen as one."""
+"""Tasks that are drawn on the spot: questions about an image, and a maze that is seen as one."""

@@ -13,7 +13,7 @@ class BarChart(Question):
     """Bars in different colors over gray lines, one line per unit.
 
     Args:
-        side: of the picture in pixels.
+        side: of the image in pixels.
         bars: number of bars, 2 to 5.
         highest: largest value; the smallest is 1.
         difference: ask for the difference of two bars rather than for the value of one.

@@ -13,12 +13,12 @@ class Compare(Question):
     """Shapes of one kind in different colors and sizes; the answer is the color of the largest or of the smallest.
 
     Args:
-        side: of the picture in pixels.
-        shapes: number of shapes, 2 to 4; each has a quarter of the picture.
+        side: of the image in pixels.
+        shapes: number of shapes, 2 to 4; each has a quarter of the image.
         least_difference: between the radii of two shapes, in pixels.
 
     Raises:
-        EnvError: the sizes do not fit the picture.
+        EnvError: the sizes do not fit the image.
     """
 
     def __init__(self, side: int = 56, shapes: int = 2, least_difference: int = 6) -> None:
@@ -26,7 +26,7 @@ class Compare(Question):
         if not 2 <= shapes <= 4 or least_difference < 1 or room < 0:
             raise EnvError(
                 f"side={side}, shapes={shapes}, least_difference={least_difference}: give 2 to 4 shapes whose radii, "
-                f"from {_SMALLEST} pixels up, fit a quarter of the picture"
+                f"from {_SMALLEST} pixels up, fit a quarter of the image"
             )
         self.side, self.shapes, self.least_difference, self._room = side, shapes, least_difference, room
 

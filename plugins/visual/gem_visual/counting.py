@@ -14,19 +14,19 @@ class Count(Question):
     """Shapes of several kinds and colors, at random places; the question is about one kind.
 
     Args:
-        side: of the picture in pixels.
+        side: of the image in pixels.
         most: largest number of shapes of the kind in question; the smallest is 1.
         kinds: number of kinds of shapes.
 
     Raises:
-        EnvError: too many shapes for the picture, or no such number of kinds.
+        EnvError: too many shapes for the image, or no such number of kinds.
     """
 
     def __init__(self, side: int = 56, most: int = 4, kinds: int = 1) -> None:
         cells = (side // _CELL) ** 2
         if not 1 <= most * kinds <= cells or not 1 <= kinds <= len(KINDS):
             raise EnvError(
-                f"most={most}, kinds={kinds}: a picture of {side} pixels has room for {cells} shapes, and there are "
+                f"most={most}, kinds={kinds}: an image of {side} pixels has room for {cells} shapes, and there are "
                 f"{len(KINDS)} kinds"
             )
         self.side, self.most, self.kinds = side, most, kinds

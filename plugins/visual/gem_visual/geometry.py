@@ -11,7 +11,7 @@ from gem_visual.shapes import COLORS, blank, corners
 
 _CELL = 14
 _GRID = "#b0b0b0"
-_MOST_CORNERS = 7
+_MAX_CORNERS = 7
 
 
 class Geometry(Question):
@@ -21,7 +21,7 @@ class Geometry(Question):
     rectangle whose corners are on the lines of squared paper, in squares; it is always a whole number.
 
     Args:
-        side: of the picture in pixels.
+        side: of the image in pixels.
         task: the question.
 
     Raises:
@@ -40,11 +40,11 @@ class Geometry(Question):
     def _corners(self) -> Posed:
         rng = self.rng
         image, draw = blank(self.side)
-        number = rng.randint(3, _MOST_CORNERS)
+        number = rng.randint(3, _MAX_CORNERS)
         radius = rng.uniform(0.3, 0.45) * self.side
         places = corners(number, (self.side / 2, self.side / 2), radius, rng.uniform(0, 2 * math.pi))
         draw.polygon(places, fill=COLORS[rng.choice([*COLORS])])
-        numbers = tuple(str(one) for one in range(3, _MOST_CORNERS + 1))
+        numbers = tuple(str(one) for one in range(3, _MAX_CORNERS + 1))
         return Posed(image, "How many corners does the figure have?", str(number), numbers)
 
     def _area(self) -> Posed:

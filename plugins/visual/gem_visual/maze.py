@@ -1,4 +1,4 @@
-"""A maze that is seen as a picture, walked turn by turn."""
+"""A maze that is seen as an image, walked turn by turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_core.picture import IMAGES, Picture
+from gem_core.image import IMAGES, PngImage
 from gem_visual.question import NO_ANSWER_REWARD, boxed, boxes
 from gem_visual.shapes import COLORS, UNIT, blank
 
@@ -101,7 +101,7 @@ class Maze(Env):
         return boxed(before[self.place])
 
     def render(self) -> str:
-        """The maze in signs, for a person who cannot see the picture."""
+        """The maze in signs, for a person who cannot see the image."""
         blocks = self._blocks()
         signs = {"wall": "#", "free": " ", "here": "@", "goal": "G"}
         return "\n".join("".join(signs[block] for block in row) for row in blocks)
@@ -144,7 +144,7 @@ class Maze(Env):
                 if block in fills:
                     left, top = column * _BLOCK, row * _BLOCK
                     draw.rectangle((left, top, left + _BLOCK - 1, top + _BLOCK - 1), fill=fills[block])
-        return {IMAGES: [Picture.of(image).uri]}
+        return {IMAGES: [PngImage.of(image).uri]}
 
 
 def _beside(cell: Cell, move: str) -> Cell:

@@ -1,4 +1,4 @@
-"""The base of the questions: one picture, one question, one answer in a box."""
+"""The base of the questions: one image, one question, one answer in a box."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from gem_core.env import Env, Info, ResetResult, StepResult
-from gem_core.picture import IMAGES, Picture
+from gem_core.image import IMAGES, PngImage
 
 NO_ANSWER_REWARD = -0.1
 """Reward of an action without a box."""
@@ -27,7 +27,7 @@ class Posed(NamedTuple):
 
 
 class Question(Env):
-    """A question about a picture, answered in `\\boxed{...}`; the last box counts.
+    """A question about an image, answered in `\\boxed{...}`; the last box counts.
 
     | answer | reward | episode |
     | --- | --- | --- |
@@ -35,7 +35,7 @@ class Question(Env):
     | wrong | 0 | terminated |
     | no box | -0.1 | terminated |
 
-    The picture has no text, so it looks the same with any font.
+    The image has no text, so it looks the same with any font.
     """
 
     answer: str = ""
@@ -46,13 +46,13 @@ class Question(Env):
         """Draw a question from `self.rng`."""
 
     def reset(self, seed: int | None = None, **options: Any) -> ResetResult:
-        """Draw a new picture, and ask about it."""
+        """Draw a new image, and ask about it."""
         super().reset(seed=seed)
         posed = self.pose()
         self.answer, self.choices = posed.answer, posed.choices
         example = boxed(self.rng.choice(self.choices))
         shown = f"{posed.question} Answer in a box, for example {example}.\n"
-        return shown, {IMAGES: [Picture.of(posed.image).uri]}
+        return shown, {IMAGES: [PngImage.of(posed.image).uri]}
 
     def step(self, action: str) -> StepResult:
         """Grade an answer."""
@@ -74,7 +74,7 @@ class Question(Env):
         return boxed(self.answer)
 
     def render(self) -> str:
-        """The answer, for a person who cannot see the picture."""
+        """The answer, for a person who cannot see the image."""
         return f"answer: {self.answer}"
 
 

@@ -1,4 +1,4 @@
-"""Shapes and colors that the pictures are made of."""
+"""Shapes and colors that the images are made of."""
 
 from __future__ import annotations
 

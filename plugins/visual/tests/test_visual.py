@@ -8,7 +8,7 @@ import pytest
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_core.picture import pictures_of
+from gem_core.image import images_of
 from gem_testing import check_env
 
 pytest.importorskip("PIL")
@@ -31,14 +31,14 @@ def test_the_solution_gets_everything_and_another_answer_nothing(env_id: str) ->
     env: Any = gem_core.make(env_id)
     for seed in range(20):
         _, info = env.reset(seed=seed)
-        assert len(pictures_of(info)) == 1
+        assert len(images_of(info)) == 1
         rewards, ended = [], False
         while not ended:
             _, reward, terminated, truncated, info = env.step(env.solution())
             rewards.append(reward)
             ended = terminated or truncated
         assert (sum(rewards), info["success"]) == (1.0, True)
-        assert len(pictures_of(info)) == (1 if "Maze" in env_id else 0)
+        assert len(images_of(info)) == (1 if "Maze" in env_id else 0)
     for action in ("", "the answer is 3", r"\boxed{}", r"\boxed{nothing}"):
         env.reset(seed=1)
         _, reward, _, _, info = env.step(action)
@@ -47,10 +47,10 @@ def test_the_solution_gets_everything_and_another_answer_nothing(env_id: str) ->
 
 
 @pytest.mark.parametrize("env_id", IDS)
-def test_a_seed_draws_the_same_picture_and_another_seed_another(env_id: str) -> None:
+def test_a_seed_draws_the_same_image_and_another_seed_another(env_id: str) -> None:
     env, twin = gem_core.make(env_id), gem_core.make(env_id)
-    shown = [pictures_of(env.reset(seed=seed)[1])[0] for seed in range(12)]
-    assert shown == [pictures_of(twin.reset(seed=seed)[1])[0] for seed in range(12)]
+    shown = [images_of(env.reset(seed=seed)[1])[0] for seed in range(12)]
+    assert shown == [images_of(twin.reset(seed=seed)[1])[0] for seed in range(12)]
     assert len({one.uri for one in shown}) > 8
     assert {one.size for one in shown} == {(56, 56) if env_id.endswith("easy") else (112, 112)}
 
@@ -63,12 +63,12 @@ def test_the_last_box_counts() -> None:
     assert env.step(rf"{env.solution()} or rather \boxed{{99}}")[1] == 0
 
 
-def test_the_answer_is_in_the_picture() -> None:
+def test_the_answer_is_in_the_image() -> None:
     """Circles on a white ground, counted as connected spots."""
     env: Any = gem_core.make("visual:Count-v0-easy")
     for seed in range(15):
         _, info = env.reset(seed=seed)
-        image = pictures_of(info)[0].image()
+        image = images_of(info)[0].as_pil()
         dark = {(x, y) for x in range(56) for y in range(56) if image.getpixel((x, y)) != (255, 255, 255)}
         assert _spots(dark) == int(env.answer)
 
@@ -77,7 +77,7 @@ def test_bars_are_as_high_as_said() -> None:
     env: Any = gem_core.make("visual:BarChart-v0-easy")
     for seed in range(15):
         observation, info = env.reset(seed=seed)
-        image = pictures_of(info)[0].image()
+        image = images_of(info)[0].as_pil()
         color = ImageColor.getrgb(COLORS[observation.split(" bar?")[0].split()[-1]])
         heights = [sum(image.getpixel((x, y)) == color for y in range(56)) for x in range(56)]
         assert round((max(heights) - 1) / 10) == int(env.answer)

@@ -1,4 +1,4 @@
-"""An environment that shows pictures, some of them beside each other, and gives uneven rewards."""
+"""An environment that shows images, some of them beside each other, and gives uneven rewards."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model
 
 ENV = "test:Glance-v0"
 UNANNOUNCED = "test:Peek-v0"
-"""The same without the tag that environments with pictures have."""
+"""The same without the tag that environments with images have."""
 
 
 class Glance(gem_core.Env):
-    """Two turns with none, one or two pictures each, and rewards that are drawn."""
+    """Two turns with none, one or two images each, and rewards that are drawn."""
 
     text = "look at it"
 
@@ -34,9 +34,9 @@ class Glance(gem_core.Env):
         return self.rng.choice(["left", "right", "up"])
 
     def _drawn(self) -> list[Any]:
-        return [self._picture() for _ in range(self.rng.randint(0, 2))]
+        return [self._image() for _ in range(self.rng.randint(0, 2))]
 
-    def _picture(self) -> Any:
+    def _image(self) -> Any:
         image = Image.new("RGB", (56, 56), "white")
         left, top = self.rng.randint(0, 40), self.rng.randint(0, 40)
         image.paste((self.rng.randint(0, 255), 0, 0), (left, top, left + 12, top + 12))
@@ -51,7 +51,7 @@ def register() -> None:
 
 def saved_model(folder: Path) -> Path:
     """A tiny vision-language model with its tokenizer and image processor, saved in a folder."""
-    tokenizer = tiny_tokenizer([ENV], episodes=20, pictures=True)
+    tokenizer = tiny_tokenizer([ENV], episodes=20, images=True)
     for part in (tiny_vision_model(tokenizer, hidden=32, layers=1, seed=0), tokenizer, tiny_image_processor()):
         part.save_pretrained(folder)
     return folder

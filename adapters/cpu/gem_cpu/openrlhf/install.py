@@ -118,7 +118,7 @@ def _float32_in_vllm(module: Any) -> None:
 
 def _no_videos(module: Any) -> None:
     """The processor's part for videos needs torchvision."""
-    from gem_cpu.pictures import leave_out_videos
+    from gem_cpu.images import leave_out_videos
 
     leave_out_videos(module)
 

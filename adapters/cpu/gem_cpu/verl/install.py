@@ -13,7 +13,7 @@ from verl.utils import distributed, model
 from verl.workers.rollout import base
 from verl.workers.rollout.replica import RolloutReplica, RolloutReplicaRegistry
 
-from gem_cpu.pictures import leave_out_videos
+from gem_cpu.images import leave_out_videos
 from gem_cpu.verl.platform import PlatformCPU
 
 

@@ -23,7 +23,7 @@ from verl.workers.rollout.utils import ensure_async_iterator
 
 from gem_cpu.batching import Batcher, seed_from
 from gem_cpu.sampling import Engine, Request, Response
-from gem_train.pictures import LEAST_BIAS
+from gem_train.images import MIN_LOGIT_BIAS
 
 # The values that switch off what this server does not implement; verl sends these keys with each request.
 SWITCHED_OFF = {"top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0}
@@ -113,8 +113,8 @@ class Server:
         await self._admitting.wait()
         params = dict(sampling_params)
         with_log_probs = params.pop("logprobs", False)
-        pictures = await self._batcher.run(self._read, image_data) if image_data else {}
-        request = self._request(list(prompt_ids), params, request_id, pictures)
+        images = await self._batcher.run(self._read, image_data) if image_data else {}
+        request = self._request(list(prompt_ids), params, request_id, images)
         response, global_steps = await self._batcher.ask(request)
         return TokenOutput(
             token_ids=response.token_ids,
@@ -125,7 +125,7 @@ class Server:
         )
 
     def _request(
-        self, prompt: list[int], params: dict[str, Any], request_id: str, pictures: dict[str, torch.Tensor]
+        self, prompt: list[int], params: dict[str, Any], request_id: str, images: dict[str, torch.Tensor]
     ) -> Request:
         room = self._context - len(prompt)
         if room < 1:
@@ -136,8 +136,8 @@ class Server:
         temperature = float(params.pop("temperature", 1.0))
         seed, ignore_eos = params.pop("seed", None), params.pop("ignore_eos", config.ignore_eos)
         biases = params.pop("logit_bias", {})  # here an id with the least one is never sampled
-        if set(biases.values()) - {LEAST_BIAS}:
-            raise NotImplementedError(f"the transformers rollout has no bias but {LEAST_BIAS}; it got {biases}")
+        if set(biases.values()) - {MIN_LOGIT_BIAS}:
+            raise NotImplementedError(f"the transformers rollout has no bias but {MIN_LOGIT_BIAS}; it got {biases}")
         for name, value in SWITCHED_OFF.items():
             if params.pop(name, value) != value:
                 raise NotImplementedError(f"the transformers rollout samples with {name}={value} only")
@@ -146,10 +146,10 @@ class Server:
         if seed is None:
             # The prompt is part of the seed because with full_determinism all turns of an episode share a request id.
             seed = seed_from(config.seed, request_id, self._global_steps, prompt)
-        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), pictures)
+        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), images)
 
     def _read(self, images: list[Any]) -> dict[str, torch.Tensor]:
-        """Cut pictures into patches, as vLLM does with the same processor."""
+        """Cut images into patches, as vLLM does with the same processor."""
         made = self._processor.image_processor(images=images, return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
 

@@ -14,7 +14,7 @@ from gem_core.episode import (
     Episode,
     EpisodeSummary,
     Logprobs,
-    PlacedPicture,
+    PlacedImage,
     TokenIds,
     TokenSequence,
     as_logprobs,
@@ -25,7 +25,7 @@ from gem_core.update import Update
 from gem_train.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
 from gem_train.rollout.recorder import as_utf8, encoded
 
-_LONGEST_ERROR = 300
+_MAX_ERROR_LENGTH = 300
 """Characters of an error that a summary keeps. The episode has all of it."""
 
 
@@ -89,7 +89,7 @@ def summary_fields(episode: Episode) -> dict[str, Any]:
     """The summary of an episode as plain data, for `summary_of`."""
     fields = msgspec.structs.asdict(episode.summary())
     texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
-    error = None if episode.error is None else as_utf8(episode.error[-_LONGEST_ERROR:])
+    error = None if episode.error is None else as_utf8(episode.error[-_MAX_ERROR_LENGTH:])
     return {**fields, **texts, "error": error, "data_index": episode.data_index}
 
 
@@ -118,8 +118,8 @@ def packed_episode(episode: Episode, *, full: bool) -> bytes:
         "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
         "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
     }
-    if any(sequence.pictures for sequence in kept.sequences):
-        columns["pictures"] = [sequence.pictures for sequence in kept.sequences]
+    if any(sequence.images for sequence in kept.sequences):
+        columns["images"] = [sequence.images for sequence in kept.sequences]
     return msgspec.msgpack.encode(columns)
 
 
@@ -135,8 +135,8 @@ def unpacked_episode(packed: bytes) -> Episode:
         return episode
     ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
     episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
-    for sequence, pictures in zip(episode.sequences, columns.pictures, strict=False):
-        sequence.pictures = pictures
+    for sequence, images in zip(episode.sequences, columns.images, strict=False):
+        sequence.images = images
     logprobs, place = unpacked_numbers(columns.logprobs), 0
     for turn in episode.turns:
         after = place + turn.end - turn.start
@@ -194,7 +194,7 @@ class _EpisodeColumns(msgspec.Struct):
     lengths: list[int]
     ids: bytes
     logprobs: bytes
-    pictures: list[list[PlacedPicture]] = []
+    images: list[list[PlacedImage]] = []
 
 
 class _TokenColumn(msgspec.Struct):
@@ -213,7 +213,7 @@ class _TrainingColumns(msgspec.Struct):
 def _without_contents(episode: Episode) -> Episode:
     nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
     turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
-    return msgspec.structs.replace(episode, turns=turns, sequences=[], pictures=[], final_observation="")
+    return msgspec.structs.replace(episode, turns=turns, sequences=[], images=[], final_observation="")
 
 
 def _flags(info: dict[str, Any]) -> dict[str, Any]:

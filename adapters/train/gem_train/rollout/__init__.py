@@ -9,10 +9,10 @@ from gem_train.rollout.batch import Batch
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout.collector import BatchCollector
 from gem_train.rollout.conversation import Conversation
-from gem_train.rollout.group_filter import GroupFilter, Judgement
+from gem_train.rollout.group_filter import GroupFilter, GroupMetric
+from gem_train.rollout.images import ImagePrompt, ImageReader, Patches, images_in
 from gem_train.rollout.metrics import batch_metrics, episode_metrics
-from gem_train.rollout.pace import Pace
-from gem_train.rollout.pictures import Patches, PicturePrompt, PictureReader, pictures_in
+from gem_train.rollout.pace import RoundBudget
 from gem_train.rollout.policy import AsyncPolicy, Policy
 from gem_train.rollout.recorder import Recorder, recording
 from gem_train.rollout.reporter import Reporter
@@ -34,15 +34,15 @@ __all__ = [
     "EpisodeRunner",
     "EpisodeSummary",
     "GroupFilter",
-    "Judgement",
-    "Pace",
+    "GroupMetric",
+    "ImagePrompt",
+    "ImageReader",
     "Patches",
-    "PicturePrompt",
-    "PictureReader",
     "Policy",
     "Recorder",
     "Reporter",
     "RolloutSettings",
+    "RoundBudget",
     "Run",
     "Source",
     "StopReason",
@@ -51,6 +51,6 @@ __all__ = [
     "Turn",
     "batch_metrics",
     "episode_metrics",
-    "pictures_in",
+    "images_in",
     "recording",
 ]

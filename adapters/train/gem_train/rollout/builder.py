@@ -12,7 +12,7 @@ from gem_core.episode import (
     Completion,
     Episode,
     Logprobs,
-    ShownPicture,
+    ShownImage,
     StopReason,
     TokenIds,
     Turn,
@@ -20,7 +20,7 @@ from gem_core.episode import (
     as_token_ids,
 )
 from gem_core.errors import PolicyError
-from gem_core.picture import IMAGES, pictures_of
+from gem_core.image import IMAGES, images_of
 from gem_core.vector.calls import Transition
 from gem_train.rollout.compaction import BY_POLICY, REQUEST
 from gem_train.rollout.conversation import Conversation
@@ -79,7 +79,7 @@ class BaseEpisodeBuilder(ABC):
         )
         self.close_turn(transition.reward, info)
         if transition.done:
-            self._keep_pictures(info)
+            self._keep_images(info)
             self.end(stop_reason(transition, info), observation, info)
         else:
             self.observe(observation, info)
@@ -104,7 +104,7 @@ class BaseEpisodeBuilder(ABC):
     def _begin(self, observation: str, info: Info) -> None:
         self.episode.data_index = info.get("data_index", self.episode.data_index)
         if "error" in info:
-            self._keep_pictures(info)
+            self._keep_images(info)
             self._message = self._observe(observation, info)
             self.end(StopReason.ENV_ERROR, observation, info)
         else:
@@ -113,12 +113,12 @@ class BaseEpisodeBuilder(ABC):
     def observe(self, observation: str, info: Info) -> None:
         """Show the next observation to the policy; `over` tells whether the context had no room for it."""
         self._message = self._observe(observation, info)
-        self._keep_pictures(info)
+        self._keep_images(info)
         if self._is_full():
             self.end(StopReason.CONTEXT_FULL, observation, info)
 
-    def _keep_pictures(self, info: Info) -> None:
-        self.episode.pictures += [ShownPicture(self._shown_in, one.uri) for one in pictures_of(info)]
+    def _keep_images(self, info: Info) -> None:
+        self.episode.images += [ShownImage(self._shown_in, one.uri) for one in images_of(info)]
 
     @property
     def _shown_in(self) -> int:
@@ -149,7 +149,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         super().__init__(episode)
         self._settings = settings
         asks = settings.compaction == BY_POLICY
-        self._request = len(template.glue(REQUEST)) + settings.max_response_tokens if asks else 0
+        self._request = len(template.bridge_tokens(REQUEST)) + settings.max_response_tokens if asks else 0
         self._conversation = Conversation(template, settings.history)
         self._rule = settings.summary_rule
         self._withheld: tuple[str, str, Info] | None = None

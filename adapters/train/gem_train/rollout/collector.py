@@ -14,17 +14,17 @@ from gem_core.errors import EnvFailure, PolicyError
 from gem_core.failures import ErrorAction
 from gem_core.interrupts import uninterrupted
 from gem_core.plugins import manager
-from gem_core.vector import Autoreset, Fault, Task, Transition, VectorEnv
+from gem_core.vector import Autoreset, Transition, VectorEnv
 from gem_train.rollout.batch import Batch
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout.group_filter import GroupFilter
+from gem_train.rollout.images import ImageReader
 from gem_train.rollout.match import MatchBuilder, builder_of
 from gem_train.rollout.metrics import batch_metrics
-from gem_train.rollout.pace import Pace
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.pace import RoundBudget
 from gem_train.rollout.policy import Policy
 from gem_train.rollout.reporter import Reporter
-from gem_train.rollout.session import Session
+from gem_train.rollout.session import RolloutSession
 from gem_train.rollout.settings import RolloutSettings
 from gem_train.rollout.template import Tokenizer
 
@@ -59,7 +59,7 @@ class BatchCollector:
         label: what the rollout is for, such as `train` or `eval`; recorded with the run.
         track: plugins that track the batches, such as `wandb`. With `None` the collector reports no metrics, because
             the training that it is a part of does.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError: the vector has another autoreset mode, `min_batch` is below 1, or there is a filter and no groups.
@@ -78,7 +78,7 @@ class BatchCollector:
         group_filter: GroupFilter | None = None,
         label: str = "",
         track: Sequence[str] | None = (),
-        pictures: PictureReader | None = None,
+        images: ImageReader | None = None,
     ) -> None:
         if vec.autoreset is not Autoreset.SAME_STEP:
             raise ValueError(f"BatchCollector needs a vector with same-step autoreset, not {vec.autoreset.value!r}")
@@ -95,9 +95,9 @@ class BatchCollector:
         self._settings = settings
         self._min_batch = min_batch
         self._group_filter = group_filter
-        self._template = settings.template(tokenizer, pictures)
+        self._template = settings.template(tokenizer, images)
         manager.require(*(track or ()))
-        self._session = Session(vec.env_ids, dataclasses.asdict(settings), label)
+        self._session = RolloutSession(vec.env_ids, dataclasses.asdict(settings), label)
         self._reporter = None if track is None else Reporter.of_rollout(self._session.run, track)
         self._batches = 0
         self._openings: dict[int, tuple[str, Info]] = {}
@@ -123,7 +123,7 @@ class BatchCollector:
 
         Raises:
             PolicyError: the policy broke its contract.
-            EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `Session.end`.
+            EnvFailure: a failure that is to stop the run; see `FailurePolicy` and `RolloutSession.end`.
             AdvantageError: more groups without signal than the filter's limit.
         """
         self._begin_batch()
@@ -135,7 +135,7 @@ class BatchCollector:
             self._to_replace.clear()
         return self._end_batch()
 
-    def collect_paced(self, pace: Pace) -> Batch:
+    def collect_paced(self, pace: RoundBudget) -> Batch:
         """Play the next round to its end; environments that are done with it begin later ones as the pace allows.
 
         A round is one episode, or one group that the filter keeps, in every environment, so a batch has the same tasks
@@ -256,7 +256,7 @@ class BatchCollector:
         return [*compress(episodes, mine)], [*compress(episodes, (not one for one in mine))]
 
     def _report(self, batch: Batch) -> None:
-        if self._reporter is None or not self._reporter.heard:
+        if self._reporter is None or not self._reporter.has_listeners:
             return
         try:
             self._reporter.report(self._batches + 1, batch_metrics(batch), batch.episodes)
@@ -378,31 +378,31 @@ class BatchCollector:
 
     def _open_episode(self, slot: int) -> BaseEpisodeBuilder | MatchBuilder:
         observation, info = self._openings.pop(slot)
-        episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot))
+        episode = self._new_episode(slot, info["episode"], info["seed"], self._vec.task(slot).task_id)
         builder = self._live[slot] = builder_of(episode, self._builder, observation, info)
         return builder
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
         return EpisodeBuilder(episode, self._template, self._settings, observation, info)
 
-    def _new_episode(self, slot: int, number: int, seed: int, task: Task) -> Episode:
+    def _new_episode(self, slot: int, number: int, seed: int, task_id: int) -> Episode:
         env_id = self._vec.env_ids[slot]
         return Episode(
             env_id=env_id,
             seed=seed,
             slot=slot,
             number=number,
-            task_id=task.task_id,
+            task_id=task_id,
             turns=[],
             provenance=self._session.origin(env_id),
             run=self._session.run.id,
         )
 
-    def _on_failure(self, fault: Fault) -> ErrorAction:
-        episode = self._live[fault.slot].episode if fault.slot in self._live else None
-        if episode is None or episode.number != fault.episode:  # its opening failed
-            episode = self._new_episode(fault.slot, fault.episode, fault.seed, fault.task)
-        action = self._session.on_failure(self._vec.failures, episode, fault)
+    def _on_failure(self, failure: EnvFailure) -> ErrorAction:
+        episode = self._live[failure.slot].episode if failure.slot in self._live else None
+        if episode is None or episode.number != failure.episode:  # its opening failed
+            episode = self._new_episode(failure.slot, failure.episode, failure.seed or 0, failure.task_id)
+        action = self._session.on_failure(self._vec.failures, episode, failure)
         if action is ErrorAction.DROP:
             self._to_drop.add(_key(episode))
         return action

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gem_core.env import Info, shown_text
-from gem_core.episode import Logprobs, PlacedPicture, TokenIds, TokenSequence, as_token_ids
+from gem_core.episode import Logprobs, PlacedImage, TokenIds, TokenSequence, as_token_ids
 from gem_core.errors import PolicyError, TemplateError
-from gem_core.picture import IMAGES, pictures_of
-from gem_train.rollout.pictures import PicturePrompt
+from gem_core.image import IMAGES, images_of
+from gem_train.rollout.images import ImagePrompt
 from gem_train.rollout.template import ChatTemplate
 
 
@@ -24,7 +24,7 @@ class Span(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A picture of the conversation."""
+    """An image of the conversation."""
 
     number: int
     """How many were shown before it."""
@@ -38,7 +38,7 @@ class _Exchange:
 
     message: str
     role: str
-    pictures: tuple[_Seen, ...] = ()
+    images: tuple[_Seen, ...] = ()
     response: Span | None = None
     summary: TokenIds | None = None
     """The response, where it is no place in a sequence: a summary of all that was said after the message."""
@@ -50,17 +50,17 @@ class _Before(NamedTuple):
     sequences: int
     length: int
     """Of the last of these sequences."""
-    pictures: int
-    """Pictures in it."""
+    images: int
+    """Images in it."""
     template: ChatTemplate
 
 
 class Conversation:
     """Token in, token out.
 
-    Sampled ids are appended unchanged and never decoded and encoded again; only the template's own glue is added
-    between them. A prompt continues the token sequence before it id by id, unless a bounded history drops a message, a
-    summary replaces earlier ones, or the list of tools changes: then it starts a new sequence.
+    Sampled ids are appended unchanged and never decoded and encoded again; only the template's own bridge tokens
+    are added between them. A prompt continues the token sequence before it id by id, unless a bounded history drops
+    a message, a summary replaces earlier ones, or the list of tools changes: then it starts a new sequence.
 
     Args:
         template: the chat template.
@@ -81,7 +81,7 @@ class Conversation:
         self._before = _Before(0, 0, 0, template)
         self._withdrawn: tuple[_Exchange, ChatTemplate] | None = None
         self._exchanges: deque[_Exchange] = deque(maxlen=history)
-        self._pictures: list[str] = []
+        self._images: list[str] = []
 
     @property
     def prompt_length(self) -> int:
@@ -89,10 +89,10 @@ class Conversation:
         return len(self.sequences[-1].ids)
 
     def prompt(self) -> TokenIds:
-        """Token ids of the prompt for the next response, as a copy; a `PicturePrompt` if it shows pictures."""
+        """Token ids of the prompt for the next response, as a copy; an `ImagePrompt` if it shows images."""
         sequence = self.sequences[-1]
-        if sequence.pictures:
-            return PicturePrompt(sequence.ids, [self._pictures[one.index] for one in sequence.pictures])
+        if sequence.images:
+            return ImagePrompt(sequence.ids, [self._images[one.index] for one in sequence.images])
         return sequence.ids[:]
 
     @property
@@ -101,11 +101,11 @@ class Conversation:
         return self._before.length
 
     def observe(self, observation: str, info: Info) -> str:
-        """Add an observation, with its info's `prefix`, `suffix` and pictures; returns the message.
+        """Add an observation, with its info's `prefix`, `suffix` and images; returns the message.
 
         Raises:
-            TemplateError: it has pictures, and the model reads text only, or its template shows none.
-            EnvError: a picture is damaged.
+            TemplateError: it has images, and the model reads text only, or its template shows none.
+            EnvError: an image is damaged.
         """
         message = shown_text(observation, info)
         role = "tool" if info.get("use_tool") else "user"
@@ -119,7 +119,7 @@ class Conversation:
         self._exchanges.append(exchange)
         if continues:
             sequence = self.sequences[-1]
-            self._add(exchange, self._glue(exchange, sequence.ids), sequence)
+            self._add(exchange, self._bridge(exchange, sequence.ids), sequence)
         else:
             self.sequences.append(self._whole_prompt())
         return message
@@ -129,13 +129,13 @@ class Conversation:
 
         Raises:
             OverflowError, TypeError: something in `ids` is not a token id.
-            PolicyError: an id that stands for a picture.
+            PolicyError: an id that stands for an image.
         """
         sampled, sequence = as_token_ids(ids), self.sequences[-1]
-        reader = self._template.pictures
+        reader = self._template.images
         if reader is not None and not reader.reserved.isdisjoint(sampled):
             raise PolicyError(
-                f"the policy said an id that stands for a picture: {sampled.tolist()!r:.200}. The model would look for "
+                f"the policy said an id that stands for an image: {sampled.tolist()!r:.200}. The model would look for "
                 f"its patches. Keep the engine from sampling {sorted(reader.reserved)}"
             )
         text = self._template.decode(sampled)  # before anything is appended: it may raise, and the policy try again
@@ -150,7 +150,7 @@ class Conversation:
         self._withdraw()
         asked = _Exchange(request, "user")
         self._exchanges.append(asked)
-        self._add(asked, self._glue(asked, self.sequences[-1].ids), self.sequences[-1])
+        self._add(asked, self._bridge(asked, self.sequences[-1].ids), self.sequences[-1])
 
     def compact(self, text: str | None = None) -> None:
         """Begin a new sequence with the first message, a summary of all that was said after it, and the newest message.
@@ -180,7 +180,7 @@ class Conversation:
 
     def _state(self) -> _Before:
         last = self.sequences[-1] if self.sequences else TokenSequence.starting(as_token_ids())
-        return _Before(len(self.sequences), len(last.ids), len(last.pictures), self._template)
+        return _Before(len(self.sequences), len(last.ids), len(last.images), self._template)
 
     def _withdraw(self) -> None:
         """Take the newest message out of the sequences, and keep it for later."""
@@ -188,29 +188,29 @@ class Conversation:
         before = self._before
         del self.sequences[before.sequences :]
         last = self.sequences[-1]
-        del last.ids[before.length :], last.logprobs[before.length :], last.pictures[before.pictures :]
+        del last.ids[before.length :], last.logprobs[before.length :], last.images[before.images :]
         self._template = before.template
 
     def _seen(self, info: Info) -> tuple[_Seen, ...]:
-        """The pictures of an observation, read once."""
-        uris, reader = [one.uri for one in pictures_of(info)], self._template.pictures
+        """The images of an observation, read once."""
+        uris, reader = [one.uri for one in images_of(info)], self._template.images
         if not uris:
             return ()
         if reader is None:
             raise TemplateError(
-                f"an observation shows {len(uris)} picture(s), and this model reads text only. Use a vision-language "
-                "model and an adapter that passes pictures to it (docs/pictures.md), or another environment"
+                f"an observation shows {len(uris)} image(s), and this model reads text only. Use a vision-language "
+                "model and an adapter that passes images to it (docs/images.md), or another environment"
             )
-        seen = tuple(_Seen(len(self._pictures) + place, uri, reader.read(uri).grid) for place, uri in enumerate(uris))
-        self._pictures += uris
+        seen = tuple(_Seen(len(self._images) + place, uri, reader.read(uri).grid) for place, uri in enumerate(uris))
+        self._images += uris
         return seen
 
     def _whole_prompt(self) -> TokenSequence:
         """The prompt of a new sequence: all messages that the history shows, and the responses between them."""
         first, *later = self._exchanges
         prompt = TokenSequence.starting(as_token_ids())
-        opening = self._template.opening(first.message, first.role, len(first.pictures))
-        self._add(first, as_token_ids(opening), prompt)
+        initial = self._template.initial_prompt(first.message, first.role, len(first.images))
+        self._add(first, as_token_ids(initial), prompt)
         before = first
         for exchange in later:
             if before.summary is not None:
@@ -218,25 +218,25 @@ class Conversation:
             elif before.response is not None:
                 sequence, start, end = before.response
                 prompt.add_prompt(self.sequences[sequence].ids[start:end])
-            self._add(exchange, self._glue(exchange, prompt.ids), prompt)
+            self._add(exchange, self._bridge(exchange, prompt.ids), prompt)
             before = exchange
         return prompt
 
     def _add(self, exchange: _Exchange, ids: TokenIds, sequence: TokenSequence) -> None:
-        """Add a message. Here, and only here, the placeholder of a picture becomes as many as it has tokens."""
-        reader = self._template.pictures
-        if exchange.pictures and reader is not None:
-            for picture in exchange.pictures:
+        """Add a message. Here, and only here, the placeholder of an image becomes as many as it has tokens."""
+        reader = self._template.images
+        if exchange.images and reader is not None:
+            for image in exchange.images:
                 place = ids.index(reader.placeholder)
                 sequence.add_prompt(ids[:place])
-                start, count = len(sequence.ids), reader.tokens(picture.grid)
+                start, count = len(sequence.ids), reader.tokens(image.grid)
                 sequence.add_prompt(as_token_ids([reader.placeholder]) * count)
-                sequence.pictures.append(PlacedPicture(start, start + count, picture.number, picture.grid))
+                sequence.images.append(PlacedImage(start, start + count, image.number, image.grid))
                 ids = ids[place + 1 :]
         sequence.add_prompt(ids)
 
-    def _glue(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
-        glue = self._template.glue(exchange.message, exchange.role, len(exchange.pictures))
+    def _bridge(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
+        bridge = self._template.bridge_tokens(exchange.message, exchange.role, len(exchange.images))
         # Where the policy sampled the end of turn itself, the template's must not follow it.
-        doubled = bool(glue) and before[-1:] == as_token_ids(glue[:1])
-        return as_token_ids(glue[1:] if doubled else glue)
+        doubled = bool(bridge) and before[-1:] == as_token_ids(bridge[:1])
+        return as_token_ids(bridge[1:] if doubled else bridge)

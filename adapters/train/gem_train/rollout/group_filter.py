@@ -9,7 +9,7 @@ from typing import Literal
 from gem_core.episode import Episode
 from gem_core.errors import AdvantageError
 
-Judgement = Literal["success", "return"]
+GroupMetric = Literal["success", "return"]
 """What the episodes of a group are compared by."""
 
 _EQUAL = 1e-9
@@ -28,7 +28,7 @@ class GroupFilter:
         limit: how many groups may be played for each group of a batch, on average. More stop the run.
     """
 
-    judged_on: Judgement
+    judged_on: GroupMetric
     limit: int = 10
 
     def __post_init__(self) -> None:

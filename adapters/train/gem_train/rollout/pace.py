@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Pace(Protocol):
+class RoundBudget(Protocol):
     """Says how many rounds a collector may have begun. A round is one episode, or group, in every environment."""
 
     def rounds(self) -> int:

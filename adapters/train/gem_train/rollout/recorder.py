@@ -12,12 +12,12 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from gem_core.episode import Episode
-from gem_core.errors import GemError, boundary
+from gem_core.errors import GemError, convert_errors
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
 from gem_train.rollout.records import recorded
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Levels of a record that are JSON; see `Recorder`."""
 _CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
@@ -27,7 +27,7 @@ class Recorder:
 
     Lines are whole and flushed, whichever thread ends an episode. What JSON cannot say is written as text: objects in
     an info by their `repr`, integers of more than 64 bits in hexadecimal digits, lone surrogates escaped, and what is
-    nested more than `MOST_DEPTH` deep as a text of JSON. NaN is null. Read back with
+    nested more than `MAX_DEPTH` deep as a text of JSON. NaN is null. Read back with
     `gem_train.records.read_episodes`, which gives NaN again where a log-probability is null;
     `gem_train.rollout.records` has the format.
 
@@ -100,7 +100,7 @@ def as_utf8(text: str) -> str:
 def encoded(record: Mapping[str, Any], episode: Episode) -> bytes:
     """A record that contains the record of an episode, as JSON in one line; see `Recorder`."""
     # Rare: lone surrogates, dict keys that JSON does not have, large integers, a repr or another method that raises.
-    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+    with suppress(GemError), convert_errors(lambda _: GemError(), passing=()):
         if not any(_is_deep(turn.info, 1) for turn in episode.turns):
             return msgspec.json.encode(record, enc_hook=repr)
     return encoded_plain(record)
@@ -114,12 +114,12 @@ def encoded_plain(value: Any) -> bytes:
 def _is_deep(container: Any, depth: int) -> bool:
     values = cast("Iterable[Any]", container.values() if isinstance(container, Mapping) else container)
     inner: list[Any] = [value for value in values if isinstance(value, _CONTAINERS)]
-    return bool(inner) and (depth >= MOST_DEPTH or any(_is_deep(value, depth + 1) for value in inner))
+    return bool(inner) and (depth >= MAX_DEPTH or any(_is_deep(value, depth + 1) for value in inner))
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """What JSON can say of a value. Below `MOST_DEPTH` levels, a list or a mapping is a text with its JSON."""
-    with suppress(GemError), boundary(lambda _: GemError(), passing=()):
+    """What JSON can say of a value. Below `MAX_DEPTH` levels, a list or a mapping is a text with its JSON."""
+    with suppress(GemError), convert_errors(lambda _: GemError(), passing=()):
         return _plain_value(value, depth)
     return "<what cannot be read>"
 
@@ -137,7 +137,7 @@ def _plain_value(value: Any, depth: int) -> Any:
     if isinstance(value, msgspec.Struct):
         return _plain(msgspec.structs.asdict(value), depth)
     if isinstance(value, _CONTAINERS):
-        if depth >= MOST_DEPTH:
+        if depth >= MAX_DEPTH:
             return _nested(value)
         if isinstance(value, Mapping):
             pairs = cast("Mapping[Any, Any]", value).items()

@@ -6,7 +6,7 @@ A record has the fields of `Episode`, and:
 | --- | --- |
 | `version` | of this format: 3 |
 | `sequences` | of each: `ids`, all token ids; `logprobs`, of the sampled ones in order, `null` where unknown |
-| `sequences` with pictures | `pictures` as well: the fields of `PlacedPicture`, for each of them |
+| `sequences` with images | `images` as well: the fields of `PlacedImage`, for each of them |
 | `turns` | of each: the fields of `Turn`; `sequence`, `start` and `end` say where its response is |
 
 An episode of a model whose tokens are unknown has no sequences; `sequence`, `start` and `end` of its turns are 0.
@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from gem_core.episode import Episode, Logprobs, PlacedPicture, TokenSequence, Turn, as_logprobs, as_token_ids
+from gem_core.episode import Episode, Logprobs, PlacedImage, TokenSequence, Turn, as_logprobs, as_token_ids
 
 VERSION = 3
 
@@ -30,11 +30,11 @@ def recorded(episode: Episode) -> dict[str, Any]:
     fields = msgspec.structs.asdict(episode)
     fields["sequences"] = [
         {"ids": sequence.ids.tolist(), "logprobs": _sampled(episode, number)}
-        | ({"pictures": sequence.pictures} if sequence.pictures else {})
+        | ({"images": sequence.images} if sequence.images else {})
         for number, sequence in enumerate(episode.sequences)
     ]
-    if not episode.pictures:
-        del fields["pictures"]
+    if not episode.images:
+        del fields["images"]
     return {"version": VERSION, **fields}
 
 
@@ -71,7 +71,7 @@ def _sampled(episode: Episode, number: int) -> list[float]:
 class _Sequence(msgspec.Struct):
     ids: list[int]
     logprobs: list[float | None]
-    pictures: list[PlacedPicture] = []
+    images: list[PlacedImage] = []
 
 
 def _read(record: dict[str, Any]) -> Episode:
@@ -79,7 +79,7 @@ def _read(record: dict[str, Any]) -> Episode:
     episode = msgspec.convert(record, Episode)
     episode.sequences = [TokenSequence.starting(as_token_ids(one.ids)) for one in stored]
     for sequence, one in zip(episode.sequences, stored, strict=True):
-        sequence.pictures = one.pictures
+        sequence.images = one.images
     unread = [_logprobs(one.logprobs) for one in stored]
     for turn in episode.turns if stored else ():
         size, target = turn.end - turn.start, episode.sequences[turn.sequence]

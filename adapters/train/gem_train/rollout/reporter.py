@@ -14,7 +14,7 @@ from gem_core.episode import Episode, Run, Source
 from gem_core.plugins import manager
 from gem_train.rollout.secrets import without_secrets
 
-MOST_SAMPLES = 8
+MAX_SAMPLES = 8
 """Episodes that listeners get with the metrics of a step."""
 
 _ID = "run_id"
@@ -67,7 +67,7 @@ class Reporter:
         return cls("rollout", ", ".join(run.env_ids), settings=run.settings, track=track, identifier=run.id)
 
     @property
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether somebody listens, so that metrics are worth their computation."""
         return manager.listens("gem_metrics") or bool(self.source.track)
 
@@ -82,7 +82,7 @@ class Reporter:
         self.begin()
         manager.notify("gem_metrics", source=self.source, step=step, metrics=metrics)
         if self.source.track and episodes:
-            samples = [without_tokens(episode) for episode in episodes[:MOST_SAMPLES]]
+            samples = [without_tokens(episode) for episode in episodes[:MAX_SAMPLES]]
             manager.notify("gem_samples", source=self.source, step=step, episodes=samples)
 
     def close(self) -> None:

@@ -12,20 +12,20 @@ from typing import Any, Generic, TypeVar, cast
 
 from gem_core.env import Env, Info
 from gem_core.episode import Episode, StopReason
-from gem_core.errors import ClosedError, EnvError
+from gem_core.errors import ClosedError, EnvError, EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, Backend, Fault, Task, make_vec
+from gem_core.vector import Autoreset, Backend, Task, make_vec
 from gem_core.vector.asynchronous import AsyncVectorEnv
 from gem_core.vector.tasks import EnvIds, is_whole_number
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
+from gem_train.rollout.images import ImageReader
 from gem_train.rollout.match import builder_of
 from gem_train.rollout.metrics import episode_metrics
-from gem_train.rollout.pictures import PictureReader
 from gem_train.rollout.policy import AsyncPolicy
 from gem_train.rollout.reporter import Reporter
-from gem_train.rollout.session import Session
+from gem_train.rollout.session import RolloutSession
 from gem_train.rollout.settings import RolloutSettings
 from gem_train.rollout.template import Tokenizer
 
@@ -100,7 +100,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._closed = False
         self._numbers = itertools.count()
-        self._session = Session([*self._free], settings, label)
+        self._session = RolloutSession([*self._free], settings, label)
         self._reporter = Reporter.of_rollout(self._session.run, track)
         self._rounds = 0
 
@@ -108,7 +108,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
     def _builder(self, episode: Episode, observation: str, info: Info) -> BaseEpisodeBuilder:
         """A builder of an episode that starts with this observation."""
 
-    async def run(self, policy: AnyPolicy, task: Task | int, heard: Sequence[str] = ()) -> Episode | None:
+    async def run(self, policy: AnyPolicy, task: Task | int, partner_replies: Sequence[str] = ()) -> Episode | None:
         """Play one episode of a task, as `play` does.
 
         Returns:
@@ -118,7 +118,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             EnvError: several agents played; see `play`.
             ValueError, PolicyError, EnvFailure, ClosedError, RuntimeError: as `play`.
         """
-        episodes = await self.play(policy, task, heard)
+        episodes = await self.play(policy, task, partner_replies)
         if len(episodes) > 1:
             agents = ", ".join(episode.agent for episode in episodes)
             raise EnvError(
@@ -127,14 +127,14 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             )
         return episodes[0] if episodes else None
 
-    async def play(self, policy: AnyPolicy, task: Task | int, heard: Sequence[str] = ()) -> list[Episode]:
+    async def play(self, policy: AnyPolicy, task: Task | int, partner_replies: Sequence[str] = ()) -> list[Episode]:
         """Play a task once. Cancelling it waits for the call under way.
 
         Args:
             policy: answers one prompt; each episode may have its own.
             task: what to play, for example an entry of a `TaskTable`; a number is enough where there is one
                 environment. Episodes of one task form a group.
-            heard: what partners answered when this task was played before; see `gem_core.partner`.
+            partner_replies: what partners answered when this task was played before; see `gem_core.partner`.
 
         Returns:
             The episode; of a match, one for each agent that was asked. Nothing where the environment failed and the
@@ -153,7 +153,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
         async with self._semaphore(chosen.env_id):
             slot = self._free[chosen.env_id].pop()
             try:
-                return await self._play(policy, chosen, slot, heard)
+                return await self._play(policy, chosen, slot, partner_replies)
             finally:
                 self._live.pop(slot, None)
                 self._dropped.discard(slot)
@@ -177,7 +177,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             raise
         kept = [episode for episodes in played for episode in episodes]
         self._rounds += 1
-        if self._reporter.heard:
+        if self._reporter.has_listeners:
             metrics = episode_metrics([episode.summary() for episode in kept], sum(not one for one in played))
             self._reporter.report(self._rounds, metrics, kept)
         return kept
@@ -215,7 +215,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             self._slots = {one: asyncio.Semaphore(len(slots)) for one, slots in self._free.items()}
         return self._slots[env_id]
 
-    async def _play(self, policy: AnyPolicy, task: Task, slot: int, heard: Sequence[str]) -> list[Episode]:
+    async def _play(self, policy: AnyPolicy, task: Task, slot: int, partner_replies: Sequence[str]) -> list[Episode]:
         episode = self._live[slot] = Episode(
             env_id=task.env_id,
             seed=derive_seed(self._seed, task.task_id),
@@ -226,7 +226,7 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             provenance=self._session.origin(task.env_id),
             run=self._session.run.id,
         )
-        opening = await self._envs.reset(slot, task, heard)
+        opening = await self._envs.reset(slot, task, partner_replies)
         builder = builder_of(episode, self._builder, opening.observation, opening.info)
         while not builder.over:
             self._live[slot] = builder.episode
@@ -241,10 +241,10 @@ class BaseEpisodeRunner(ABC, Generic[AnyPolicy]):
             raise self._envs.error
         return [] if slot in self._dropped else builder.episodes
 
-    def _on_failure(self, fault: Fault) -> ErrorAction:
-        action = self._session.on_failure(self._vec.failures, self._live[fault.slot], fault)
+    def _on_failure(self, failure: EnvFailure) -> ErrorAction:
+        action = self._session.on_failure(self._vec.failures, self._live[failure.slot], failure)
         if action is ErrorAction.DROP:
-            self._dropped.add(fault.slot)
+            self._dropped.add(failure.slot)
         return action
 
 
@@ -256,7 +256,7 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
             for `BaseEpisodeRunner`.
         tokenizer: of the policy; with a chat template.
         settings: how episodes become prompts.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
 
     Raises:
         ValueError, NotFoundError, DuplicateIdError, EnvKwargsError, MissingExtraError, EnvError: as
@@ -280,10 +280,10 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         wrappers: Sequence[Callable[[Env], Env]] = (),
         label: str = "",
         track: Sequence[str] = (),
-        pictures: PictureReader | None = None,
+        images: ImageReader | None = None,
     ) -> None:
         self._settings = settings
-        self._template = settings.template(tokenizer, pictures)
+        self._template = settings.template(tokenizer, images)
         super().__init__(
             env_ids,
             dataclasses.asdict(settings),

@@ -14,14 +14,14 @@ from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import provenance
-from gem_core.vector.faults import Fault, decide_failure
+from gem_core.vector.faults import decide_failure
 
 MAX_BARREN_EPISODES = 20
 """So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.
 Failures are not counted here but in the vector's `FailurePolicy`."""
 
 
-class Session:
+class RolloutSession:
     """Announces a rollout, decides about its failures, announces its episodes, and ends it once.
 
     Args:
@@ -33,7 +33,7 @@ class Session:
     def __init__(self, env_ids: Sequence[str], settings: Mapping[str, Any], label: str = "") -> None:
         self._origin = {env_id: str(provenance(env_id)) for env_id in sorted(set(env_ids))}
         self.run = Run(secrets.token_hex(8), sorted(set(env_ids)), self._origin, dict(settings), label)
-        self._barren: Counter[str] = Counter()
+        self._empty_streak: Counter[str] = Counter()
         self._open = True
         manager.notify("gem_rollout_start", run=self.run)
 
@@ -41,16 +41,16 @@ class Session:
         """Distribution and version behind an environment."""
         return self._origin[env_id]
 
-    def on_failure(self, policy: FailurePolicy, episode: Episode, fault: Fault) -> ErrorAction:
+    def on_failure(self, policy: FailurePolicy, episode: Episode, failure: EnvFailure) -> ErrorAction:
         """What becomes of an episode whose environment failed: a plugin's word (`gem_env_error`), or the policy's.
 
         Args:
             policy: the run's.
             episode: its turns so far.
-            fault: the failure.
+            failure: what happened.
         """
-        failed = msgspec.structs.replace(episode, error=fault.error, stop_reason=StopReason.ENV_ERROR)
-        return decide_failure(policy, fault, failed)
+        failed = msgspec.structs.replace(episode, error=failure.cause, stop_reason=StopReason.ENV_ERROR)
+        return decide_failure(policy, failure, failed)
 
     def end(self, episode: Episode) -> None:
         """Announce an ended episode, kept or not.
@@ -62,8 +62,8 @@ class Session:
         if episode.stop_reason is StopReason.ENV_ERROR:
             return
         env_id = episode.env_id
-        self._barren[env_id] = 0 if episode.turns else self._barren[env_id] + 1
-        if self._barren[env_id] >= MAX_BARREN_EPISODES:
+        self._empty_streak[env_id] = 0 if episode.turns else self._empty_streak[env_id] + 1
+        if self._empty_streak[env_id] >= MAX_BARREN_EPISODES:
             raise EnvFailure(
                 env_id,
                 episode.seed,

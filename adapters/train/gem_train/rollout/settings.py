@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem_train.rollout.compaction import BY_POLICY, Rule, load_rule
-from gem_train.rollout.pictures import PictureReader
+from gem_train.rollout.images import ImageReader
 from gem_train.rollout.template import ChatTemplate, Tokenizer
 
 
@@ -61,16 +61,14 @@ class RolloutSettings:
         if self.max_context_tokens is None:
             raise ValueError(f"compaction={compaction!r} needs max_context_tokens, the limit that it keeps")
 
-    def template(self, tokenizer: Tokenizer, pictures: PictureReader | None = None) -> ChatTemplate:
+    def template(self, tokenizer: Tokenizer, images: ImageReader | None = None) -> ChatTemplate:
         """The chat template of these conversations.
 
         Args:
             tokenizer: of the model.
-            pictures: reads pictures for the model; `None` for a model that reads text only.
+            images: reads images for the model; `None` for a model that reads text only.
 
         Raises:
             TemplateError: the tokenizer cannot carry them.
         """
-        return ChatTemplate(
-            tokenizer, system_prompt=self.system_prompt, options=self.template_options, pictures=pictures
-        )
+        return ChatTemplate(tokenizer, system_prompt=self.system_prompt, options=self.template_options, images=images)

@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeAlias
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
-from gem_core.picture import texts_around
-from gem_train.rollout.pictures import PictureReader
+from gem_core.image import texts_around
+from gem_train.rollout.images import ImageReader
 
 # No environment and no tool can know these words, and a template passes them on.
 _SECRET = secrets.token_hex(8)
@@ -53,21 +53,21 @@ class Tokenizer(Protocol):
 
 
 Content: TypeAlias = "str | list[dict[str, str]]"
-"""What a message says, as chat templates take it: a text, or parts where there are pictures."""
+"""What a message says, as chat templates take it: a text, or parts where there are images."""
 
 
 class ChatTemplate:
-    """Renders openings and glue, and never a response.
+    """Renders initial prompts and bridge tokens, and never a response.
 
-    An *opening* is a first message with everything before it and the header of the answer. *Glue* is what the
-    template writes between the end of a response and the start of the next one: the end of the turn, the new
-    message, the header of the answer.
+    An *initial prompt* is a first message with everything before it and the header of the answer. *Bridge tokens*
+    are what the template writes between the end of a response and the start of the next one: the end of the turn, the
+    new message, the header of the answer.
 
     Args:
         tokenizer: a Hugging Face tokenizer with a chat template.
         system_prompt: system message of every conversation; `None` for none.
         options: further arguments of the template, for example `{"enable_thinking": False}`.
-        pictures: reads pictures for the model; `None` for a model that reads text only.
+        images: reads images for the model; `None` for a model that reads text only.
 
     Raises:
         TemplateError: the tokenizer has no chat template, or one that drops what is said or raises.
@@ -79,14 +79,14 @@ class ChatTemplate:
         *,
         system_prompt: str | None = None,
         options: dict[str, Any] | None = None,
-        pictures: PictureReader | None = None,
+        images: ImageReader | None = None,
     ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise TemplateError(
                 f"{type(tokenizer).__name__} has no chat template. Set tokenizer.chat_template to a jinja template, "
                 "or load the tokenizer of a chat model."
             )
-        self.pictures = pictures
+        self.images = images
         self._tokenizer = tokenizer
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
@@ -94,7 +94,7 @@ class ChatTemplate:
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
         self._frames: dict[tuple[str, str, int], list[int]] = {}
-        """Of a place, a role and a number of pictures: the control tokens around a message and for its pictures. With
+        """Of a place, a role and a number of images: the control tokens around a message and for its images. With
         any message, there are no others."""
         self._kept: dict[tuple[str, str, str, int], tuple[int, ...]] = {}
         """Token ids of short messages that were encoded: rules and answers of environments repeat."""
@@ -124,11 +124,11 @@ class ChatTemplate:
     def _showing(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
         """With descriptions in which no text is a control token: what they say is a stranger's, as a message is."""
         plain = self._having(changed_texts([*tools], partial(_PUNCTUATION.sub, "")))
-        frame = plain._frame("opening", "user")
+        frame = plain._frame("initial", "user")
         for change in (partial(plain._controls.broken, mark=_CUT), _CUT.join):
             template = self._having(changed_texts([*tools], change))
             template._known_controls = plain._controls
-            if template._keeps(frame, template._encode(template._opening(_PROBE, "user"))):
+            if template._keeps(frame, template._encode(template._initial_prompt(_PROBE, "user"))):
                 return template
         raise TemplateError("the descriptions of the tools would become control tokens of the chat template")
 
@@ -144,28 +144,28 @@ class ChatTemplate:
     def _check_role(self, role: str) -> None:
         """Raises `TemplateError` where messages of this role would be lost."""
         if role not in self._roles:
-            if _PROBE not in self._glue(_PROBE, role):
+            if _PROBE not in self._bridge(_PROBE, role):
                 raise TemplateError(f"the chat template drops messages of the role {role!r}")
             self._roles.add(role)
 
-    def opening(self, message: str, role: str = "user", pictures: int = 0) -> list[int]:
+    def initial_prompt(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins.
 
         Args:
             message: the text.
             role: who says it.
-            pictures: how many it shows, each one placeholder here.
+            images: how many it shows, each one placeholder here.
         """
         self._check_role(role)
-        return self._ids("opening", role, message, pictures)
+        return self._ids("initial", role, message, images)
 
-    def glue(self, message: str, role: str = "user", pictures: int = 0) -> list[int]:
+    def bridge_tokens(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids between a response and the answer to `message`, the response's end of turn included.
 
-        Arguments as for `opening`.
+        Arguments as for `initial_prompt`.
         """
         self._check_role(role)
-        return self._ids("glue", role, message, pictures)
+        return self._ids("bridge", role, message, images)
 
     def words(self, text: str) -> list[int]:
         """Token ids of a text of the assistant that nobody sampled, none of them a control token.
@@ -179,28 +179,28 @@ class ChatTemplate:
                 return ids
         raise TemplateError(f"a text would become control tokens of the chat template: {text!r:.200}")
 
-    def _ids(self, place: str, role: str, message: str, pictures: int) -> list[int]:
+    def _ids(self, place: str, role: str, message: str, images: int) -> list[int]:
         """Token ids of a message with its frame, as a list of the caller's own."""
-        key = place, role, message, pictures
+        key = place, role, message, images
         if (kept := self._kept.get(key)) is not None:
             return [*kept]
-        ids = self._encoded(place, role, message, pictures)
+        ids = self._encoded(place, role, message, images)
         if len(message) <= _KEPT_CHARACTERS:
             if len(self._kept) >= _KEPT_MESSAGES:
                 self._kept.clear()
             self._kept[key] = tuple(ids)
         return ids
 
-    def _encoded(self, place: str, role: str, message: str, pictures: int) -> list[int]:
+    def _encoded(self, place: str, role: str, message: str, images: int) -> list[int]:
         """Token ids of a message with its frame, whose control tokens are those of the frame alone."""
-        frame, written = self._frame(place, role, pictures), self._written(place)
+        frame, written = self._frame(place, role, images), self._written(place)
         if not self._controls.written_in(message):
-            ids = self._encode(written(_content(message, pictures), role))
+            ids = self._encode(written(_content(message, images), role))
             if self._keeps(frame, ids):
                 return ids
         # The second way is for what a tokenizer reads as a control token in another spelling, or across a border.
         for change in (partial(self._controls.broken, mark=_CUT), _CUT.join):
-            ids = self._encode(written(_content(message, pictures, change), role))
+            ids = self._encode(written(_content(message, images, change), role))
             if self._keeps(frame, ids):
                 return ids
         raise TemplateError(f"a message would become control tokens of the chat template: {message!r:.200}")
@@ -211,15 +211,15 @@ class ChatTemplate:
         return all(one in rest for one in self._controls.among(ids))
 
     def _written(self, place: str) -> Callable[[Content, str], str]:
-        return self._opening if place == "opening" else self._glue
+        return self._initial_prompt if place == "initial" else self._bridge
 
-    def _frame(self, place: str, role: str, pictures: int = 0) -> list[int]:
-        key = place, role, pictures
+    def _frame(self, place: str, role: str, images: int = 0) -> list[int]:
+        key = place, role, images
         if key not in self._frames:
-            ids = self._encode(self._written(place)(_content(_PROBE, pictures), role))
-            if pictures and (self.pictures is None or ids.count(self.pictures.placeholder) != pictures):
+            ids = self._encode(self._written(place)(_content(_PROBE, images), role))
+            if images and (self.images is None or ids.count(self.images.placeholder) != images):
                 raise TemplateError(
-                    f"the chat template does not show the model the {pictures} pictures of a message. Use the template "
+                    f"the chat template does not show the model the {images} images of a message. Use the template "
                     "of a vision-language model, which writes one placeholder for each part of the type 'image'"
                 )
             self._frames[key] = self._controls.among(ids)
@@ -229,17 +229,17 @@ class ChatTemplate:
     def _controls(self) -> ControlTokens:
         """The tokenizer's special tokens, and all other added tokens that this template writes around messages."""
         if self._known_controls is None:
-            framing: set[int] = set() if self.pictures is None else {*self.pictures.reserved}
-            for written, role in product((self._opening, self._glue), ("user", "tool")):
+            framing: set[int] = set() if self.images is None else {*self.images.reserved}
+            for written, role in product((self._initial_prompt, self._bridge), ("user", "tool")):
                 with suppress(TemplateError):  # a role that it does not know
                     framing.update(self._encode(written(_PROBE, role)))
             self._known_controls = ControlTokens.of(self._tokenizer, framing)
         return self._known_controls
 
-    def _opening(self, message: Content, role: str) -> str:
+    def _initial_prompt(self, message: Content, role: str) -> str:
         return self._render([*self._system, {"role": role, "content": message}])
 
-    def _glue(self, message: Content, role: str) -> str:
+    def _bridge(self, message: Content, role: str) -> str:
         text = self._render(
             [
                 *self._system,
@@ -273,12 +273,12 @@ class ChatTemplate:
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
 
 
-def _content(message: str, pictures: int, change: Callable[[str], str] = str) -> Content:
-    """A message with its pictures, each text changed."""
-    if not pictures:
+def _content(message: str, images: int, change: Callable[[str], str] = str) -> Content:
+    """A message with its images, each text changed."""
+    if not images:
         return change(message)
     image = {"type": "image"}
-    texts = ({"type": "text", "text": change(text)} for text in texts_around(message, pictures))
+    texts = ({"type": "text", "text": change(text)} for text in texts_around(message, images))
     return [part for text in texts for part in (image, text) if part.get("text") != ""][1:]
 
 

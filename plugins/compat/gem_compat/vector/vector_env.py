@@ -15,7 +15,7 @@ from gem_core.env import Env, Info
 from gem_core.errors import EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.seeding import fresh_seed
-from gem_core.vector import Autoreset, Fault
+from gem_core.vector import Autoreset
 from gem_core.vector import VectorEnv as Engine
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.tasks import TaskPlan, is_whole_number
@@ -155,7 +155,7 @@ class VectorEnv(ABC):
         return self.envs[slot]
 
 
-def _stop(fault: Fault) -> ErrorAction:
+def _stop(failure: EnvFailure) -> ErrorAction:
     return ErrorAction.RAISE
 
 

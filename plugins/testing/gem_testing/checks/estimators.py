@@ -17,7 +17,7 @@ from gem_core.errors import AdvantageError
 from gem_core.registry import advantage_spec
 from gem_core.turn_batch import FloatArray, TurnBatch
 
-_GROUPS, _EPISODES_PER_GROUP, _MOST_TURNS = 3, 4, 5
+_GROUPS, _EPISODES_PER_GROUP, _MAX_TURNS = 3, 4, 5
 _GAMMA = 0.9
 _CLOSE = 1e-6
 """Difference, relative and absolute, up to which sums in another order may differ."""
@@ -44,7 +44,7 @@ class EstimatorSubject:
         for group in groups:
             random = Random(group)
             for _ in range(_EPISODES_PER_GROUP):
-                rewards.append([random.gauss(0, 1) for _ in range(random.randint(1, _MOST_TURNS))])
+                rewards.append([random.gauss(0, 1) for _ in range(random.randint(1, _MAX_TURNS))])
         return TurnBatch.from_rewards(
             rewards,
             group_keys=[group for group in groups for _ in range(_EPISODES_PER_GROUP)] if spec.needs_groups else None,

@@ -14,7 +14,7 @@ from typing import Any
 from gem_core.errors import EnvError, EnvKwargsError, ToolError
 from gem_core.registry import make_tool
 from gem_core.tool import Function, Tool, ToolResult
-from gem_core.tools.calls import Call
+from gem_core.tools.calls import ParsedCall
 from gem_core.tools.toolbox import Toolbox
 from gem_testing.adversarial import CANARY, adversarial_actions
 from gem_testing.watch import watched
@@ -170,7 +170,7 @@ def _texts(function: Function) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _called(toolbox: Toolbox, function: Function, arguments: dict[str, Any], episode: str = "0") -> ToolResult:
-    return toolbox.call(Call(function.name, 0, dict(arguments)), episode)
+    return toolbox.call(ParsedCall(function.name, 0, dict(arguments)), episode)
 
 
 def _close(tool: Tool) -> None:

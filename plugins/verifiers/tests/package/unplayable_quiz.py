@@ -38,10 +38,10 @@ def load_environment(kind: str) -> object:
             return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[together]))
         case "eval only":
             return vf.SingleTurnEnv(eval_dataset=rows, rubric=vf.Rubric(funcs=[alone]))
-        case "picture":
+        case "image":
             parts = [{"type": "image_url", "image_url": {"url": "data:,"}}]
-            pictures = Dataset.from_list([{"prompt": [{"role": "user", "content": parts}], "answer": ""}])
-            return vf.SingleTurnEnv(dataset=pictures, rubric=vf.Rubric(funcs=[alone]))
+            images = Dataset.from_list([{"prompt": [{"role": "user", "content": parts}], "answer": ""}])
+            return vf.SingleTurnEnv(dataset=images, rubric=vf.Rubric(funcs=[alone]))
         case "nan":
             return vf.SingleTurnEnv(dataset=rows, rubric=vf.Rubric(funcs=[alone], weights=[float("nan")]))
         case "text":

@@ -89,12 +89,12 @@ class EpisodeView {
   _chat() {
     const list = el("ol", { class: "chat", "aria-label": "Conversation" });
     const { turns, final, error, unreadable } = this.details;
-    const shown = (at) => this.details.pictures.filter(([turn]) => turn === at).map(([, uri]) => uri);
+    const shown = (at) => this.details.images.filter(([turn]) => turn === at).map(([, uri]) => uri);
     if (unreadable) return el("p", { class: "failure", role: "alert" }, visible(unreadableText(this.details)));
     let result = null; // what a tool answered is the next observation
     for (const [at, turn] of turns.entries()) {
       list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn),
-        message("environment", result ? "tool's answer" : "observation", turn.observation, { folded: result, pictures: shown(at) }),
+        message("environment", result ? "tool's answer" : "observation", turn.observation, { folded: result, images: shown(at) }),
         message("policy", turn.tool ? "response with a tool call" : "response", turn.response, { folded: turn.tool ? `Tool call, ${turn.tool}` : null, notes: notesOf(turn) }),
         turn.info ? el("details", { class: "info" }, el("summary", {}, "What the environment reported"), textBlock(turn.info, { class: "mono" })) : null));
       result = turn.tool ? (turn.tool === "failed" ? "The tool failed" : "The tool answered") : null;
@@ -102,7 +102,7 @@ class EpisodeView {
     if (!turns.length) list.append(el("li", { class: "faint" }, "The episode has no turns."));
     const texts = turns.some((turn) => turn.observation || turn.response);
     if (turns.length && !texts) list.prepend(el("li", { class: "faint" }, "This run recorded no texts (record=summary)."));
-    if (final || shown(turns.length).length) list.append(el("li", { class: "turn" }, message("environment", "final observation", final, { folded: result, pictures: shown(turns.length) })));
+    if (final || shown(turns.length).length) list.append(el("li", { class: "turn" }, message("environment", "final observation", final, { folded: result, images: shown(turns.length) })));
     if (error) list.append(el("li", { class: "turn" }, el("h3", { class: "bad-text" }, "The environment's error"), textBlock(error, { class: "mono error" })));
     return el("section", {}, el("div", { class: "fold-buttons" },
       el("button", { type: "button", class: "plain", onclick: () => this.fold(true), title: "Key x" }, "Unfold all"),
@@ -195,12 +195,12 @@ function episodeAddress(runs, row, turn) {
   return `#${parts.map(encodeURIComponent).join("/")}`;
 }
 
-// What was said by one side in a turn, and the pictures that it showed.
-function message(side, title, text, { folded = null, notes = [], pictures = [] } = {}) {
+// What was said by one side in a turn, and the images that it showed.
+function message(side, title, text, { folded = null, notes = [], images = [] } = {}) {
   const name = el("span", { class: "who" }, `${side}: ${title}`, ...notes.flatMap((note) => [" ", badge(note, "warn")]));
   const words = text === "" ? el("p", { class: "faint" }, "(empty)") : textBlock(text);
-  const images = pictures.map((src, at) => el("img", { class: "picture", src, alt: `picture ${at + 1} of the observation` }));
-  const body = images.length ? el("div", {}, ...images, words) : words;
+  const shown = images.map((src, at) => el("img", { class: "image", src, alt: `image ${at + 1} of the observation` }));
+  const body = shown.length ? el("div", {}, ...shown, words) : words;
   if (!folded) return el("div", { class: `message ${side}` }, name, body);
   return el("div", { class: `message ${side} folded` }, name, el("details", {}, el("summary", {}, `${folded}: `, el("span", { class: "faint" }, visible(preview(text)))), body));
 }

@@ -66,7 +66,7 @@ class Tab:
         return self.page.evaluate(expression)
 
     def screenshot(self, name: str) -> None:
-        """Keep a picture for people; nothing compares it."""
+        """Keep an image for people; nothing compares it."""
         if SCREENSHOTS:
             Path(SCREENSHOTS).mkdir(parents=True, exist_ok=True)
             self.page.screenshot(path=str(Path(SCREENSHOTS) / f"{name}.png"))

@@ -15,8 +15,8 @@ import pytest
 from made_up import Plan, damage_episode, episode, update_of, write_run
 from showing import exported, played, served
 
-from gem_core.episode import Run, ShownPicture
-from gem_core.picture import Picture
+from gem_core.episode import Run, ShownImage
+from gem_core.image import PngImage
 from gem_support.waiting import wait_until
 from gem_train.records import RunRecorder, open_records, read_episodes
 from gem_viewer.page import write_page
@@ -296,35 +296,35 @@ def test_a_missing_file_beside_the_page_stops_a_search(open_page: Any, run: Path
         tab.said.clear()  # the browser's own line about the missing file
 
 
-def test_pictures_stand_with_their_observations(open_page: Any, tmp_path: Path) -> None:
+def test_images_stand_with_their_observations(open_page: Any, tmp_path: Path) -> None:
     files = [_png(5, 3), _png(7, 4), _png(9, 6)]
     recorder = RunRecorder(tmp_path / "run", tokenizer=Plan().vocabulary, detail="full")
     run = Run("run", ["demo:A-v0"], {}, {}, "train")
     recorder.gem_rollout_start(run)
     chance = np.random.default_rng(0)
     one = episode("demo:A-v0", 0, 0, 0, run="run", plan=Plan(), chance=chance, solved=True, said=["left", "right"])
-    shown = [ShownPicture(turn, file) for turn, file in zip((0, 0, 2), files, strict=True)]
-    recorder.gem_episode_end(msgspec.structs.replace(one, pictures=shown))
+    shown = [ShownImage(turn, file) for turn, file in zip((0, 0, 2), files, strict=True)]
+    recorder.gem_episode_end(msgspec.structs.replace(one, images=shown))
     recorder.gem_rollout_end(run, None)
     recorder.close()
     with open_page(exported(tmp_path / "run", tmp_path / "page.html"), "#episodes") as tab:
         tab.wait(".count", "1 episode")
         tab.page.locator(".long-table").focus()
         tab.press("Home", "Enter")
-        tab.wait(".chat img.picture")
-        sources = "(turn) => [...turn.querySelectorAll('img.picture')].map((one) => one.src)"
+        tab.wait(".chat img.image")
+        sources = "(turn) => [...turn.querySelectorAll('img.image')].map((one) => one.src)"
         turns = tab.page.locator(".chat .turn")
         assert [turns.nth(at).evaluate(sources) for at in range(turns.count())] == [files[:2], [], files[2:]]
-        sizes = "[...document.querySelectorAll('img.picture')].map((one) => [one.naturalWidth, one.naturalHeight])"
+        sizes = "[...document.querySelectorAll('img.image')].map((one) => [one.naturalWidth, one.naturalHeight])"
         wait_until(lambda: tab.value(sizes) == [[5, 3], [7, 4], [9, 6]])
 
 
 def _png(width: int, height: int) -> str:
-    """A gray picture as a data URI, made without pillow."""
+    """A gray image as a data URI, made without pillow."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
     rows = chunk(b"IDAT", zlib.compress((b"\0" + b"\x80" * width) * height))
-    return Picture.of(b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")).uri
+    return PngImage.of(b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")).uri

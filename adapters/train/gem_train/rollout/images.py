@@ -1,4 +1,4 @@
-"""Pictures as vision-language models read them: patches for the model, and placeholder ids in its prompt."""
+"""Images as vision-language models read them: patches for the model, and placeholder ids in its prompt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from gem_core.episode import TokenIds
 from gem_core.errors import TemplateError
-from gem_core.picture import Picture
+from gem_core.image import PngImage
 
 if TYPE_CHECKING:
     import numpy as np
 
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 KEPT_BYTES = 256 << 20
-"""Patches that a reader keeps: the members of a group see the same pictures, and a trainer reads what was sampled."""
+"""Patches that a reader keeps: the members of a group see the same images, and a trainer reads what was sampled."""
 
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ else:  # `array` cannot be subscripted before Python 3.12
 
 
 class Patches(NamedTuple):
-    """A picture as a model reads it."""
+    """An image as a model reads it."""
 
     pixels: Pixels
     """(patches, values per patch) in float32."""
@@ -35,33 +35,33 @@ class Patches(NamedTuple):
     """Frames, rows and columns of the patches; their product is the number of patches."""
 
 
-class PicturePrompt(_Array):
-    """Token ids of a prompt, with the pictures that stand where its placeholders are."""
+class ImagePrompt(_Array):
+    """Token ids of a prompt, with the images that stand where its placeholders are."""
 
-    pictures: list[str]
+    images: list[str]
     """Data URIs, in the order of their places."""
 
-    def __new__(cls, ids: TokenIds, pictures: list[str]) -> PicturePrompt:
+    def __new__(cls, ids: TokenIds, images: list[str]) -> ImagePrompt:
         made: Any = super()
-        self = cast("PicturePrompt", made.__new__(cls, "i", ids))
-        self.pictures = pictures
+        self = cast("ImagePrompt", made.__new__(cls, "i", ids))
+        self.images = images
         return self
 
 
-def pictures_in(prompt: Any) -> Sequence[str]:
-    """The pictures of a prompt as data URIs; none for a prompt of text."""
-    return getattr(prompt, "pictures", ())
+def images_in(prompt: Any) -> Sequence[str]:
+    """The images of a prompt as data URIs; none for a prompt of text."""
+    return getattr(prompt, "images", ())
 
 
-class PictureReader:
-    """Reads pictures with the image processor of a model of the Qwen-VL kind.
+class ImageReader:
+    """Reads images with the image processor of a model of the Qwen-VL kind.
 
-    Such a model cuts a picture into patches and gives `merge_size` x `merge_size` of them one token. A chat template
-    writes one placeholder for a picture. It becomes as many as the picture has tokens, here and nowhere else.
+    Such a model cuts an image into patches and gives `merge_size` x `merge_size` of them one token. A chat template
+    writes one placeholder for an image. It becomes as many as the image has tokens, here and nowhere else.
 
     Args:
         processor: an image processor of transformers that gives `pixel_values` and `image_grid_thw`.
-        placeholder: the id that stands for a picture in a prompt.
+        placeholder: the id that stands for an image in a prompt.
         reserved: further ids that a model must not say, such as that of a video.
 
     Raises:
@@ -83,18 +83,18 @@ class PictureReader:
         self._kept_bytes = 0
 
     def read(self, uri: str) -> Patches:
-        """The patches of a picture. The same picture always has the same ones.
+        """The patches of an image. The same image always has the same ones.
 
         Raises:
-            EnvError: the picture is damaged.
+            EnvError: the image is damaged.
             TemplateError: the image processor gave no grid.
         """
         if (known := self._kept.get(uri)) is not None:
             self._kept.move_to_end(uri)
             return known
-        import numpy as np  # who shows no pictures needs no arrays here
+        import numpy as np  # who shows no images needs no arrays here
 
-        made = self._processor(images=[Picture(uri).image()], return_tensors="np")
+        made = self._processor(images=[PngImage(uri).as_pil()], return_tensors="np")
         if "image_grid_thw" not in made:
             raise TemplateError(
                 f"{type(self._processor).__name__} gave {', '.join(made)}, but no image_grid_thw. Use the image "
@@ -106,7 +106,7 @@ class PictureReader:
         return patches
 
     def tokens(self, grid: tuple[int, int, int]) -> int:
-        """How many ids a picture has in a prompt."""
+        """How many ids an image has in a prompt."""
         return math.prod(grid) // self._merged
 
     def _keep(self, uri: str, patches: Patches) -> None:

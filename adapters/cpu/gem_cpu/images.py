@@ -10,7 +10,7 @@ from transformers.utils import is_torchvision_available
 def leave_out_videos(module: Any) -> None:
     """Make transformers build `Qwen2VLProcessor` without the part for videos, which is written in torchvision.
 
-    The part for pictures has a form that works on PIL images, which transformers takes by itself.
+    The part for images has a form that works on PIL images, which transformers takes by itself.
 
     Args:
         module: `transformers.models.qwen2_vl.processing_qwen2_vl`.

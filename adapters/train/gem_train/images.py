@@ -1,4 +1,4 @@
-"""What reads the pictures of environments for the model of a training, and a limit on them."""
+"""What reads the images of environments for the model of a training, and a limit on them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
 from gem_core.errors import EnvError
-from gem_core.picture import IMAGES, Picture
-from gem_train.rollout import PictureReader
+from gem_core.image import IMAGES, PngImage
+from gem_train.rollout import ImageReader
 
 PLACEHOLDER = "image_token_id"
-"""Where a model's configuration has the id that stands for a picture."""
-LEAST_BIAS = -100.0
+"""Where a model's configuration has the id that stands for an image."""
+MIN_LOGIT_BIAS = -100.0
 """Of a logit; vLLM allows no less. An id with it is all but never sampled."""
 _RESERVED = ("video_token_id", "vision_start_token_id", "vision_end_token_id")
 
 
-def picture_ids(config: Any) -> tuple[int, frozenset[int]] | None:
-    """The id that stands for a picture, and the further ids that a model must not say; `None` for a model of text.
+def image_ids(config: Any) -> tuple[int, frozenset[int]] | None:
+    """The id that stands for an image, and the further ids that a model must not say; `None` for a model of text.
 
     Args:
         config: of the model, a configuration of transformers.
@@ -32,8 +32,8 @@ def picture_ids(config: Any) -> tuple[int, frozenset[int]] | None:
     return placeholder, frozenset(one for one in reserved if one is not None)
 
 
-def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
-    """What reads pictures for a model; `None` without an image processor, and for a model that reads text only.
+def reader_of(config: Any, image_processor: Any) -> ImageReader | None:
+    """What reads images for a model; `None` without an image processor, and for a model that reads text only.
 
     Args:
         config: of the model, a configuration of transformers.
@@ -42,8 +42,8 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
     Raises:
         TemplateError: an image processor of another kind than that of Qwen-VL models.
     """
-    ids = picture_ids(config)
-    return None if ids is None or image_processor is None else PictureReader(image_processor, *ids)
+    ids = image_ids(config)
+    return None if ids is None or image_processor is None else ImageReader(image_processor, *ids)
 
 
 def image_processor_of(processor: Any) -> Any:
@@ -52,17 +52,17 @@ def image_processor_of(processor: Any) -> Any:
     return found if isinstance(getattr(found, "merge_size", None), int) else None
 
 
-def images_of(uris: Iterable[str]) -> list[Any]:
-    """Pictures as PIL images, as engines and image processors take them."""
-    return [Picture(uri).image() for uri in uris]
+def pil_images(uris: Iterable[str]) -> list[Any]:
+    """Images as PIL images, as engines and image processors take them."""
+    return [PngImage(uri).as_pil() for uri in uris]
 
 
-class PictureLimit(Wrapper):
-    """Fails an episode that shows more pictures in a prompt than the engine takes, so that the failure policy decides.
+class ImageLimit(Wrapper):
+    """Fails an episode that shows more images in a prompt than the engine takes, so that the failure policy decides.
 
     Args:
         env: the environment to wrap.
-        most: number of pictures that a prompt may show.
+        most: number of images that a prompt may show.
         history: number of observations that a prompt shows; `None` for all of the episode. Where a summary replaces
             observations, theirs still count.
         raised: how the number is raised, such as a flag; for the error.
@@ -80,7 +80,7 @@ class PictureLimit(Wrapper):
         """Start an episode.
 
         Raises:
-            EnvError: the first observation shows too many pictures.
+            EnvError: the first observation shows too many images.
         """
         self._shown.clear()
         observation, info = self.env.reset(seed=seed, **options)
@@ -88,10 +88,10 @@ class PictureLimit(Wrapper):
         return observation, info
 
     def step(self, action: str) -> StepResult:
-        """Play one turn. The observation after the last one is in no prompt, and may show any number of pictures.
+        """Play one turn. The observation after the last one is in no prompt, and may show any number of images.
 
         Raises:
-            EnvError: the next prompt would show too many pictures.
+            EnvError: the next prompt would show too many images.
         """
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not (terminated or truncated):
@@ -104,11 +104,11 @@ class PictureLimit(Wrapper):
         if sum(shown) > self.most:
             within = "the episode" if self._history is None else f"the last {len(shown)} observations"
             raise EnvError(
-                f"a prompt with {within} would show {sum(shown)} pictures, and {self._raised} allows {self.most}. "
+                f"a prompt with {within} would show {sum(shown)} images, and {self._raised} allows {self.most}. "
                 "Raise it, show fewer observations (`history`), or end episodes earlier"
             )
 
 
 def bias_against(ids: Iterable[int]) -> dict[int, float]:
     """The `logit_bias` of a request whose response must not have these ids."""
-    return dict.fromkeys(sorted(ids), LEAST_BIAS)
+    return dict.fromkeys(sorted(ids), MIN_LOGIT_BIAS)

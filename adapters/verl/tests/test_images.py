@@ -1,4 +1,4 @@
-"""Pictures in verl: what the server sees is what the actor trains on, through verl's own agent worker and model inputs.
+"""Images in verl: what the server sees is what the actor trains on, through verl's own agent worker and model inputs.
 
 In one process: the server of the CPU, the agent loop, verl's postprocessing and the model as verl's actor calls it.
 """
@@ -31,13 +31,13 @@ from without_ray import MemoryQueue, hand_over, trainer
 
 from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError
-from gem_core.picture import Picture
+from gem_core.image import PngImage
 from gem_cpu.verl.replica import Server
 from gem_support import glance
-from gem_train.rollout import PicturePrompt
-from gem_verl.pictures import reader_of
+from gem_train.rollout import ImagePrompt
+from gem_verl.images import reader_of
 from gem_verl.policy import ServerPolicy
-from gem_verl.positions import told_apart
+from gem_verl.positions import make_position_ids_ragged
 from gem_verl.tasks import EnvTasks
 
 
@@ -148,7 +148,7 @@ def test_the_actor_sees_what_the_server_saw(config, model, vision_folder, monkey
     assert compared == sum(len(call["ids"]) for call in client.calls)
 
 
-def test_log_probabilities_tell_pictures_apart(config, model, vision_folder, monkeypatch):
+def test_log_probabilities_tell_images_apart(config, model, vision_folder, monkeypatch):
     """Otherwise the test above would prove nothing."""
     _, episodes = played(config, model, vision_folder)
     rows = stored(model, episodes, MemoryQueue().install(monkeypatch))
@@ -167,28 +167,28 @@ def test_patches_are_those_of_the_ids(config, model, vision_folder, monkeypatch)
     outputs = [row for one in episodes for row in one]
     for output, row in zip(outputs, rows, strict=True):
         images = output.multi_modal_data["images"] if output.multi_modal_data else []
-        seen = [reader.read(Picture.of(image).uri) for image in images]
+        seen = [reader.read(PngImage.of(image).uri) for image in images]
         if seen:
             pixels = torch.cat([torch.from_numpy(one.pixels) for one in seen])
             assert torch.equal(row["multi_modal_inputs"]["pixel_values"], pixels)
             assert row["multi_modal_inputs"]["image_grid_thw"].tolist() == [[*one.grid] for one in seen]
         else:
             assert row["multi_modal_inputs"] == {}
-        assert not {"multi_modal_data", "mm_processor_kwargs"} & {*row}, "verl would store the pictures once more"
+        assert not {"multi_modal_data", "mm_processor_kwargs"} & {*row}, "verl would store the images once more"
 
 
 def test_a_text_with_the_name_of_a_placeholder_costs_no_episode(config, model, vision_folder, monkeypatch):
-    """verl gives the decoded text of a row to its processor, which would look for one more picture."""
-    monkeypatch.setattr(glance.Glance, "_drawn", lambda self: [self._picture()])
+    """verl gives the decoded text of a row to its processor, which would look for one more image."""
+    monkeypatch.setattr(glance.Glance, "_drawn", lambda self: [self._image()])
     monkeypatch.setattr(glance.Glance, "text", "look at <|image_pad|> it")
     _, episodes = played(config, model, vision_folder, count=2)
     rows = stored(model, episodes, MemoryQueue().install(monkeypatch))
     assert [len(row["multi_modal_inputs"]["image_grid_thw"]) for row in rows] == [2, 2]
 
 
-def test_models_that_read_no_pictures_are_refused_before_workers_start(configure, model_folder):
+def test_models_that_read_no_images_are_refused_before_workers_start(configure, model_folder):
     made = trainer(configure(f"gem.env={glance.ENV}"), None)
-    with pytest.raises(SettingsError, match=f"shows pictures, and verl found no image processor for {model_folder}"):
+    with pytest.raises(SettingsError, match=f"shows images, and verl found no image processor for {model_folder}"):
         made._init_tokenizer()
 
 
@@ -201,7 +201,7 @@ def test_positions_of_rows_of_one_length_stay_positions(lengths, pickled):
         joined = tu.nested_tensor_from_tensor_list(rows, ragged_idx=2)
         joined._ragged_idx = 1
     data = TensorDict({"position_ids": joined}, batch_size=[len(rows)])
-    told_apart(data)
+    make_position_ids_ragged(data)
     for found, row in zip(data["position_ids"].unbind(), rows, strict=True):
         assert torch.equal(found, row)
 
@@ -215,7 +215,7 @@ def test_verl_takes_rows_of_one_length_for_others():
         data["position_ids"].unbind()
 
 
-def test_a_response_that_is_continued_has_its_pictures_still():
+def test_a_response_that_is_continued_has_its_images_still():
     calls: list[dict[str, Any]] = []
 
     class Interrupted:
@@ -226,8 +226,8 @@ def test_a_response_that_is_continued_has_its_pictures_still():
 
     client: Any = Interrupted()
     policy = ServerPolicy(client, {}, max_tokens=4, ends=(), episode="one", seed=None, never=(3, 2))
-    uri = Picture.of(Image.new("RGB", (4, 2))).uri
-    asyncio.run(policy(PicturePrompt(as_token_ids([5, 6]), [uri])))
+    uri = PngImage.of(Image.new("RGB", (4, 2))).uri
+    asyncio.run(policy(ImagePrompt(as_token_ids([5, 6]), [uri])))
     assert [one["prompt_ids"] for one in calls] == [[5, 6], [5, 6, 7]]
     assert [[image.size for image in one["image_data"]] for one in calls] == [[(4, 2)]] * 2
     assert [one["sampling_params"]["logit_bias"] for one in calls] == [{2: -100.0, 3: -100.0}] * 2

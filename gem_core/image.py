@@ -1,6 +1,6 @@
-"""Pictures in observations.
+"""Images in observations.
 
-An environment puts the pictures of an observation into `info["images"]`, a list of `Picture`s, PIL images, PNG files as
+An environment puts the images of an observation into `info["images"]`, a list of `PngImage`s, PIL images, PNG files as
 bytes, or data URIs. Vectors make data URIs of them all. A data URI is a text, so it passes through worker processes,
 connections, records and JSON lines like any other value of an info.
 """
@@ -18,11 +18,11 @@ from typing import Any, cast
 from gem_core.errors import EnvError
 
 IMAGES = "images"
-"""The key of an info with the pictures of its observation."""
+"""The key of an info with the images of its observation."""
 MARK = "<image>"
-"""Where a picture stands in a text. A text without one mark for each picture has them all before it."""
-MOST_PIXELS = 1 << 25
-"""Of one picture. A larger one is an attack or a mistake: no model reads it."""
+"""Where an image stands in a text. A text without one mark for each image has them all before it."""
+MAX_PIXELS = 1 << 25
+"""Of one image. A larger one is an attack or a mistake: no model reads it."""
 _START = "data:image/png;base64,"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _HEADER = struct.Struct(">8s4x4sII")
@@ -35,13 +35,13 @@ _LAST_TEXT = 16
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as a PNG file.
+class PngImage:
+    """An image as a PNG file.
 
     Example:
-        >>> from gem_core.picture import Picture
+        >>> from gem_core.image import PngImage
         >>> dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
-        >>> Picture.of(f"data:image/png;base64,{dot}").size
+        >>> PngImage.of(f"data:image/png;base64,{dot}").size
         (1, 1)
     """
 
@@ -49,16 +49,16 @@ class Picture:
     """The file as a data URI in base64."""
 
     @classmethod
-    def of(cls, source: Any) -> Picture:
-        """The picture that an environment gave.
+    def of(cls, source: Any) -> PngImage:
+        """The image that an environment gave.
 
         Args:
-            source: a `Picture`, a PIL image, a PNG file as bytes, or its data URI.
+            source: a `PngImage`, a PIL image, a PNG file as bytes, or its data URI.
 
         Raises:
             EnvError: it is nothing of these, or too large.
         """
-        if isinstance(source, Picture):
+        if isinstance(source, PngImage):
             return source
         if isinstance(source, bytes | bytearray):
             source = _START + base64.b64encode(source).decode()
@@ -66,13 +66,13 @@ class Picture:
             source = _START + base64.b64encode(_saved(source)).decode()
         if not isinstance(source, str) or not _is_png(source):
             raise EnvError(
-                f"{source!r:.80} is no picture. Use a PIL image, a PNG file as bytes, or its data URI ({_START}...)"
+                f"{source!r:.80} is no image. Use a PIL image, a PNG file as bytes, or its data URI ({_START}...)"
             )
-        picture = cls(str.__str__(source))
-        width, height = picture.size
-        if not 0 < width * height <= MOST_PIXELS:
-            raise EnvError(f"a picture of {width} x {height} pixels; give one of 1 to {MOST_PIXELS:,} pixels")
-        return picture
+        image = cls(str.__str__(source))
+        width, height = image.size
+        if not 0 < width * height <= MAX_PIXELS:
+            raise EnvError(f"an image of {width} x {height} pixels; give one of 1 to {MAX_PIXELS:,} pixels")
+        return image
 
     @property
     def png(self) -> bytes:
@@ -85,19 +85,19 @@ class Picture:
         _, _, width, height = _HEADER.unpack_from(_head(self.uri))
         return width, height
 
-    def image(self) -> Any:
-        """The picture as a PIL image of 3 colors; what was transparent is white. Needs pillow.
+    def as_pil(self) -> Any:
+        """The image as a PIL image of 3 colors; what was transparent is white. Needs pillow.
 
         Raises:
             EnvError: the file is damaged.
         """
-        from PIL import Image  # only who looks at a picture needs pillow
+        from PIL import Image  # only who looks at an image needs pillow
 
         try:
             image = Image.open(io.BytesIO(self.png))
             image.load()
         except (OSError, SyntaxError, ValueError) as error:
-            raise EnvError(f"a picture whose PNG file is damaged: {error}. Draw it again") from error
+            raise EnvError(f"an image whose PNG file is damaged: {error}. Draw it again") from error
         if "A" in image.getbands() or "transparency" in image.info:
             layer = image.convert("RGBA")
             image = Image.new("RGBA", layer.size, "white")
@@ -105,35 +105,35 @@ class Picture:
         return image.convert("RGB")
 
 
-def pictures_of(info: Mapping[str, Any]) -> list[Picture]:
-    """The pictures of the observation that an info belongs to.
+def images_of(info: Mapping[str, Any]) -> list[PngImage]:
+    """The images of the observation that an info belongs to.
 
     Raises:
-        EnvError: one is no picture.
+        EnvError: one is no image.
     """
-    return [Picture.of(one) for one in info.get(IMAGES, ())]
+    return [PngImage.of(one) for one in info.get(IMAGES, ())]
 
 
 def as_uris(images: Any) -> list[str]:
     """What an info has as `images`, as data URIs.
 
     Raises:
-        EnvError: it is no list of pictures.
+        EnvError: it is no list of images.
     """
     if not isinstance(images, list | tuple):
-        raise EnvError(f"{images!r:.80} is no list of pictures. Set info[{IMAGES!r}] to a list, also for one picture")
-    return [Picture.of(one).uri for one in cast("Iterable[Any]", images)]
+        raise EnvError(f"{images!r:.80} is no list of images. Set info[{IMAGES!r}] to a list, also for one image")
+    return [PngImage.of(one).uri for one in cast("Iterable[Any]", images)]
 
 
-def texts_around(message: str, pictures: int) -> list[str]:
-    """The texts before, between and after the pictures of a message: one more than there are pictures."""
+def texts_around(message: str, images: int) -> list[str]:
+    """The texts before, between and after the images of a message: one more than there are images."""
     texts = message.split(MARK)
-    return texts if len(texts) == pictures + 1 else [*[""] * pictures, message]
+    return texts if len(texts) == images + 1 else [*[""] * images, message]
 
 
-def described(pictures: Iterable[Picture]) -> list[str]:
-    """A line about each picture, for people who cannot see it."""
-    return [f"[picture of {width} x {height} pixels]" for width, height in (one.size for one in pictures)]
+def described(images: Iterable[PngImage]) -> list[str]:
+    """A line about each image, for people who cannot see it."""
+    return [f"[image of {width} x {height} pixels]" for width, height in (one.size for one in images)]
 
 
 def _saved(image: Any) -> bytes:

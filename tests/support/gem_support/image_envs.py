@@ -1,4 +1,4 @@
-"""Environments that show pictures. Worker processes import this, so it imports nothing heavy."""
+"""Environments that show images. Worker processes import this, so it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import io
 from typing import Any
 
 from gem_core import Env
-from gem_core.picture import Picture
+from gem_core.image import PngImage
 
 
 def drawn(number: int, side: int = 56) -> Any:
-    """A picture that no other number has."""
+    """An image that no other number has."""
     from PIL import Image  # which need not be installed
 
     image = Image.new("RGB", (side, side), "white")
@@ -19,11 +19,11 @@ def drawn(number: int, side: int = 56) -> Any:
 
 
 def uri(number: int, side: int = 56) -> str:
-    return Picture.of(drawn(number, side)).uri
+    return PngImage.of(drawn(number, side)).uri
 
 
 class Gallery(Env):
-    """Shows its seed's pictures: as many as there were turns and one more, each kind of source once."""
+    """Shows its seed's images: as many as there were turns and one more, each kind of source once."""
 
     def reset(self, seed: int | None = None, **options: Any):
         super().reset(seed=seed)
@@ -34,7 +34,7 @@ class Gallery(Env):
         self.turn += 1
         file = io.BytesIO()
         drawn(self.first + self.turn).save(file, format="PNG")
-        shown = [file.getvalue(), uri(self.first), Picture.of(drawn(7))][: self.turn]
+        shown = [file.getvalue(), uri(self.first), PngImage.of(drawn(7))][: self.turn]
         return f"again {action}", float(self.turn), self.turn == 3, False, {"images": shown, "kept": self.turn}
 
     def sample_random_action(self) -> str:
@@ -42,7 +42,7 @@ class Gallery(Env):
 
 
 class Restless(Gallery):
-    """Counts its resets in all of its kind, so that a replay shows other pictures and the same text."""
+    """Counts its resets in all of its kind, so that a replay shows other images and the same text."""
 
     drawn = 0
 
@@ -53,7 +53,7 @@ class Restless(Gallery):
 
 
 class Spoiled(Gallery):
-    """Shows what is no picture."""
+    """Shows what is no image."""
 
     def step(self, action: str):
-        return "", 0.0, False, False, {"images": ["https://example.org/picture.png"]}
+        return "", 0.0, False, False, {"images": ["https://example.org/image.png"]}

@@ -1,4 +1,4 @@
-"""Runs of verl with pictures, by hand (`nox -s verl_pictures`): exact ids, and a tiny model that learns to count."""
+"""Runs of verl with images, by hand (`nox -s verl_images`): exact ids, and a tiny model that learns to count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import gem_core
 from gem_support import glance
 from gem_support.training_run import SECONDS
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model, vision_start
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 
 ENV = "visual:Count-v0-easy"
 STEPS = 80
@@ -66,7 +66,7 @@ def saved(folder: Path, *parts: Any) -> Path:
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_sampled_ids_are_trained_and_the_vision_tower_moves(tmp_path: Path, ahead: int) -> None:
     glance.register()
-    tokenizer = tiny_tokenizer([glance.ENV], episodes=20, pictures=True)
+    tokenizer = tiny_tokenizer([glance.ENV], episodes=20, images=True)
     network = tiny_vision_model(tokenizer, hidden=32, layers=1, seed=0)
     model = saved(tmp_path / "model", network, tokenizer, tiny_image_processor())
     run = train(tmp_path, model, [*EXACT, f"gem.max_staleness={ahead}"])
@@ -76,7 +76,7 @@ def test_sampled_ids_are_trained_and_the_vision_tower_moves(tmp_path: Path, ahea
     assert len(run.batches) == 3
     assert all(was_sampled(before, ids, pieces) for before, ids in trained)
     assert ahead or trained == pieces
-    assert any(episode.pictures for episode in run.episodes)
+    assert any(episode.images for episode in run.episodes)
     after = AutoModelForImageTextToText.from_pretrained(checkpoint(run), dtype=torch.float32)
     moved = [
         name
@@ -110,9 +110,9 @@ def checkpoint(run: Run) -> Path:
 @pytest.mark.parametrize("seed", [0])
 def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     torch.set_num_threads(1)
-    tokenizer = tiny_tokenizer([ENV], episodes=50, pictures=True)
+    tokenizer = tiny_tokenizer([ENV], episodes=50, images=True)
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
-    reader = PictureReader(processor, model.config.image_token_id)
+    reader = ImageReader(processor, model.config.image_token_id)
     # As in TRL: a start that is right by chance alone (0.25) is too little.
     vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=55, seed=seed)
     folder = saved(tmp_path / "model", model, tokenizer, processor)

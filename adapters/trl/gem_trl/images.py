@@ -1,7 +1,7 @@
-"""Pictures in TRL's trainer: patches where it samples, and the same ones where it computes log-probabilities.
+"""Images in TRL's trainer: patches where it samples, and the same ones where it computes log-probabilities.
 
-TRL takes pictures from its data set and renders prompts anew; a `rollout_func` cannot return any. So the trainer adds
-what the rows of a rollout show to each call of the model, from the same `PictureReader` that made their ids.
+TRL takes images from its data set and renders prompts anew; a `rollout_func` cannot return any. So the trainer adds
+what the rows of a rollout show to each call of the model, from the same `ImageReader` that made their ids.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from transformers import ProcessorMixin
 
 from gem_core.episode import TokenIds
 from gem_core.errors import SettingsError
-from gem_train import pictures
-from gem_train.rollout import Patches, PictureReader, pictures_in
+from gem_train import images as shared
+from gem_train.rollout import ImageReader, Patches, images_in
 from gem_train.rows import Row
 
 _FIELDS = ("pixel_values", "image_grid_thw", "mm_token_type_ids")
@@ -29,8 +29,8 @@ def tokenizer_and_processor(processing_class: Any, image_processor: Any) -> tupl
     return parts.tokenizer, image_processor or parts.image_processor
 
 
-def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
-    """What reads pictures for a model; `None` if no image processor was given.
+def reader_of(config: Any, image_processor: Any) -> ImageReader | None:
+    """What reads images for a model; `None` if no image processor was given.
 
     Args:
         config: of the model.
@@ -40,47 +40,47 @@ def reader_of(config: Any, image_processor: Any) -> PictureReader | None:
         SettingsError: a model that reads text only.
         TemplateError: an image processor of another kind.
     """
-    reader = pictures.reader_of(config, image_processor)
+    reader = shared.reader_of(config, image_processor)
     if reader is None and image_processor is not None:
         raise SettingsError(
             f"{type(image_processor).__name__} was given, and a model of the type {config.model_type!r} reads text "
-            f"only: its configuration has no {pictures.PLACEHOLDER}. Use a vision-language model, or leave "
+            f"only: its configuration has no {shared.PLACEHOLDER}. Use a vision-language model, or leave "
             "image_processor out"
         )
     return reader
 
 
-def prompt_fields(reader: PictureReader, prompts: Sequence[TokenIds], placeholders: int) -> dict[str, Any]:
-    """The pictures of prompts as TRL's generation takes them; empty if there are none.
+def prompt_fields(reader: ImageReader, prompts: Sequence[TokenIds], placeholders: int) -> dict[str, Any]:
+    """The images of prompts as TRL's generation takes them; empty if there are none.
 
     Args:
         reader: of the model.
         prompts: the prompts of a call.
-        placeholders: how many prompts of one token and no picture follow them.
+        placeholders: how many prompts of one token and no image follow them.
     """
-    fields = _fields([reader.read(uri) for prompt in prompts for uri in pictures_in(prompt)])
+    fields = _fields([reader.read(uri) for prompt in prompts for uri in images_in(prompt)])
     if fields:
         types = [[int(one == reader.placeholder) for one in prompt] for prompt in prompts]
         fields["mm_token_type_ids"] = [*types, *[[0]] * placeholders]
     return fields
 
 
-def row_fields(reader: PictureReader, rows: Sequence[Row], device: torch.device) -> dict[str, Any]:
-    """The pictures of rows as TRL's loss takes them; empty if there are none."""
-    fields = _fields([reader.read(one.uri) for row in rows for one in row.pictures])
+def row_fields(reader: ImageReader, rows: Sequence[Row], device: torch.device) -> dict[str, Any]:
+    """The images of rows as TRL's loss takes them; empty if there are none."""
+    fields = _fields([reader.read(one.uri) for row in rows for one in row.images])
     if not fields:
         return {}
     on_device = {name: tensor.to(device) for name, tensor in fields.items()}
-    return {**on_device, "num_images": [len(row.pictures) for row in rows]}
+    return {**on_device, "num_images": [len(row.images) for row in rows]}
 
 
-def picture_types(reader: PictureReader, ids: torch.Tensor) -> torch.Tensor:
-    """1 for each id of a picture, 0 for all others, in the shape of `ids`."""
+def image_types(reader: ImageReader, ids: torch.Tensor) -> torch.Tensor:
+    """1 for each id of an image, 0 for all others, in the shape of `ids`."""
     return (ids == reader.placeholder).int()
 
 
 def without_empty_fields(_: torch.nn.Module, args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """A forward pre-hook: a vision tower cannot read no picture at all, as in a micro-batch of texts."""
+    """A forward pre-hook: a vision tower cannot read no image at all, as in a micro-batch of texts."""
     pixels = kwargs.get("pixel_values")
     if pixels is None or len(pixels):
         return args, dict(kwargs)

@@ -1,4 +1,4 @@
-"""TRL trains on pictures: on the ids that were sampled, with the patches that the sampler saw."""
+"""TRL trains on images: on the ids that were sampled, with the patches that the sampler saw."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gem_core.episode import as_token_ids
 from gem_core.errors import SettingsError, TemplateError
 from gem_support import glance
 from gem_tiny import tiny_image_processor, tiny_model, tiny_tokenizer, tiny_vision_model
-from gem_train.rollout import Episode, PicturePrompt, PictureReader, pictures_in
+from gem_train.rollout import Episode, ImagePrompt, ImageReader, images_in
 from gem_train.rows import rows_of
 
 CHANGES = {"env": glance.ENV, "max_completion_length": 3, "optim": "sgd", "learning_rate": 0.1, "max_grad_norm": 1e9}
@@ -33,11 +33,11 @@ class Watch(SpyTrainer):
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     glance.register()
-    return tiny_tokenizer([glance.ENV], episodes=20, pictures=True)
+    return tiny_tokenizer([glance.ENV], episodes=20, images=True)
 
 
 @pytest.fixture
-def picture_trainer(settings, tokenizer):
+def image_trainer(settings, tokenizer):
     """A function that makes a trainer of a tiny vision-language model; its arguments go to the configuration."""
 
     def make(**changes: Any) -> Watch:
@@ -47,12 +47,12 @@ def picture_trainer(settings, tokenizer):
     return make
 
 
-def reader_of(run: Watch) -> PictureReader:
-    assert run._pictures is not None
-    return run._pictures
+def reader_of(run: Watch) -> ImageReader:
+    assert run._images is not None
+    return run._images
 
 
-def logprobs(model: Any, reader: PictureReader, ids: Any, uris: list[str]) -> torch.Tensor:
+def logprobs(model: Any, reader: ImageReader, ids: Any, uris: list[str]) -> torch.Tensor:
     """(ids - 1,) log-probabilities of each id after the first, from one sequence without padding."""
     row = torch.tensor([list(ids)])
     seen = [reader.read(uri) for uri in uris]
@@ -67,14 +67,14 @@ def logprobs(model: Any, reader: PictureReader, ids: Any, uris: list[str]) -> to
     return logits[0, :-1].log_softmax(-1).gather(-1, row[0, 1:, None])[:, 0]
 
 
-def loss_of(model: Any, reader: PictureReader, episodes: list[Episode], limit: int) -> torch.Tensor:
+def loss_of(model: Any, reader: ImageReader, episodes: list[Episode], limit: int) -> torch.Tensor:
     """REINFORCE with returns-to-go that are normalized over all turns, by hand."""
     returns = [[sum(turn.reward for turn in one.turns[place:]) for place in range(len(one.turns))] for one in episodes]
     flat = torch.tensor([number for one in returns for number in one], dtype=torch.float64)
     total = torch.zeros(())
     for episode, numbers in zip(episodes, returns, strict=True):
         [row] = rows_of(episode, "episode")
-        scores = logprobs(model, reader, row.ids, [one.uri for one in row.pictures])
+        scores = logprobs(model, reader, row.ids, [one.uri for one in row.images])
         for turn, number in zip(row.turns, numbers, strict=True):
             advantage = (number - flat.mean()) / (flat.std(correction=0) + 1e-8)
             total = total - float(advantage) * scores[turn.start - 1 : turn.end - 1].sum()
@@ -82,13 +82,13 @@ def loss_of(model: Any, reader: PictureReader, episodes: list[Episode], limit: i
 
 
 @pytest.mark.parametrize(("row", "history"), [("episode", None), ("turn", 1)])
-def test_trained_ids_and_patches_are_the_sampled_ones(picture_trainer, row, history):
-    run = picture_trainer(row=row, history=history, max_steps=2)
+def test_trained_ids_and_patches_are_the_sampled_ones(image_trainer, row, history):
+    run = image_trainer(row=row, history=history, max_steps=2)
     run.train()
     reader = reader_of(run)
     assert sorted((one.before, one.ids) for one in run.trained_responses()) == sorted(run.sampled)
     assert not any(reader.reserved & {*ids} for _, ids in run.sampled)
-    counts = {sum(one.turn == 0 for one in episode.pictures) for batch in run.batches for episode in batch.episodes}
+    counts = {sum(one.turn == 0 for one in episode.images) for batch in run.batches for episode in batch.episodes}
     assert counts == {0, 1, 2}
     for prompts, fields in run.fields:
         placeholders = sum(prompt.count(reader.placeholder) for prompt in prompts)
@@ -99,20 +99,20 @@ def test_trained_ids_and_patches_are_the_sampled_ones(picture_trainer, row, hist
         assert torch.equal(part["mm_token_type_ids"], (ids == reader.placeholder).int())
 
 
-def test_the_sampler_sees_each_picture_in_its_place(picture_trainer):
-    run = picture_trainer()
+def test_the_sampler_sees_each_image_in_its_place(image_trainer):
+    run = image_trainer()
     run.train()
     reader, episodes = reader_of(run), run.batches[0].episodes
     assert len(run.fields) == 2  # all environments answer each turn
     for number, (prompts, fields) in enumerate(run.fields):
         assert prompts == [episode.prompt_ids(episode.turns[number]).tolist() for episode in episodes]
-        uris = [one.uri for episode in episodes for one in episode.pictures if one.turn <= number]
+        uris = [one.uri for episode in episodes for one in episode.images if one.turn <= number]
         patches = torch.cat([torch.from_numpy(reader.read(uri).pixels) for uri in uris])
         assert torch.equal(fields["pixel_values"], patches)
 
 
-def test_an_update_equals_autograd(picture_trainer):
-    run = picture_trainer(lr_scheduler_type="constant", weight_decay=0.0, gamma=1.0)
+def test_an_update_equals_autograd(image_trainer):
+    run = image_trainer(lr_scheduler_type="constant", weight_decay=0.0, gamma=1.0)
     twin = tiny_vision_model(run.processing_class, hidden=32, layers=1, seed=0).eval()
     run.train()
     episodes = run.batches[0].episodes
@@ -125,13 +125,13 @@ def test_an_update_equals_autograd(picture_trainer):
     assert moved > 3
 
 
-def test_log_probabilities_of_the_sampler_have_the_pictures_too(picture_trainer):
-    run = picture_trainer(num_iterations=2, max_steps=1)
+def test_log_probabilities_of_the_sampler_have_the_images_too(image_trainer):
+    run = image_trainer(num_iterations=2, max_steps=1)
     twin = tiny_vision_model(run.processing_class, hidden=32, layers=1, seed=0).eval()
     run.train()
-    rows: dict[tuple[int, ...], list[list[str]]] = {}  # two rows may have the same ids and other pictures
+    rows: dict[tuple[int, ...], list[list[str]]] = {}  # two rows may have the same ids and other images
     for row in (row for episode in run.batches[0].episodes for row in rows_of(episode, "episode")):
-        rows.setdefault(tuple(row.ids), []).append([one.uri for one in row.pictures])
+        rows.setdefault(tuple(row.ids), []).append([one.uri for one in row.images])
     for part in run.micro_batches:
         for place, old in enumerate(part["old_per_token_logps"]):
             prompt = part["prompt_ids"][place][part["prompt_mask"][place].bool()].tolist()
@@ -142,21 +142,21 @@ def test_log_probabilities_of_the_sampler_have_the_pictures_too(picture_trainer)
             assert min((old[mask] - one).abs().max() for one in found) < 1e-4
 
 
-def test_a_prompt_has_its_pictures():
-    prompt = PicturePrompt(as_token_ids([1, 2]), ["uri"])
+def test_a_prompt_has_its_images():
+    prompt = ImagePrompt(as_token_ids([1, 2]), ["uri"])
     assert prompt.tolist() == [1, 2]
-    assert pictures_in(prompt) == ["uri"]
-    assert pictures_in(prompt[:]) == ()
+    assert images_in(prompt) == ["uri"]
+    assert images_in(prompt[:]) == ()
 
 
-def test_a_model_of_text_refuses_pictures_before_the_first_batch(settings, tokenizer):
-    with pytest.raises(SettingsError, match=r"visual:Count-v0-easy shows pictures, and no image processor was given"):
+def test_a_model_of_text_refuses_images_before_the_first_batch(settings, tokenizer):
+    with pytest.raises(SettingsError, match=r"visual:Count-v0-easy shows images, and no image processor was given"):
         Watch(tiny_model(tokenizer), settings(**{**CHANGES, "env": "visual:Count-v0-easy"}), tokenizer)
     with pytest.raises(SettingsError, match="a model of the type 'qwen3' reads text only"):
         Watch(tiny_model(tokenizer), settings(**CHANGES), tokenizer, image_processor=tiny_image_processor())
 
 
-def test_a_model_of_text_refuses_pictures_that_nobody_announced(settings, tokenizer):
+def test_a_model_of_text_refuses_images_that_nobody_announced(settings, tokenizer):
     run = Watch(tiny_model(tokenizer), settings(**{**CHANGES, "env": glance.UNANNOUNCED}), tokenizer)
     with pytest.raises(TemplateError, match="this model reads text only"):
         run.train()

@@ -1,4 +1,4 @@
-"""Pictures of observations: what an environment gives, through vectors, conversations, records and JSON lines."""
+"""Images of observations: what an environment gives, through vectors, conversations, records and JSON lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import gem_core
 from gem_core import Env
 from gem_core.episode import Episode
 from gem_core.errors import EnvError, FailureKind, PolicyError, TemplateError
-from gem_core.picture import Picture, described, pictures_of
+from gem_core.image import PngImage, described, images_of
 from gem_core.vector import Autoreset, Task, Transition, make_vec
-from gem_core.vector.calls import Failure, Reset
+from gem_core.vector.calls import FailedCall, Reset
 from gem_core.vector.hosted import HostedEnv
 from gem_core.vector.slots import SlotState
-from gem_support.picture_envs import Gallery, Restless, Spoiled, drawn, uri
+from gem_support.image_envs import Gallery, Restless, Spoiled, drawn, uri
 from gem_train.records.content import packed_episode, unpacked_episode
 from gem_train.rollout import (
     ChatTemplate,
     Completion,
     EpisodeBuilder,
-    PicturePrompt,
-    PictureReader,
+    ImagePrompt,
+    ImageReader,
     RolloutSettings,
-    pictures_in,
+    images_in,
 )
 from gem_train.rollout.records import recorded, restored
 from gem_train.rows import cut_rows, rows_of
@@ -41,7 +41,7 @@ TEMPLATE = (
     "{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-MESSAGE = "a picture of it"
+MESSAGE = "an image of it"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -68,17 +68,17 @@ def tokenizer() -> Any:
 
 
 @pytest.fixture
-def reader() -> PictureReader:
+def reader() -> ImageReader:
     limits = {"shortest_edge": 28 * 28, "longest_edge": 112 * 112}
     processor = qwen.Qwen2VLImageProcessorPil(patch_size=14, merge_size=2, temporal_patch_size=1, size=limits)
-    return PictureReader(processor, SPECIAL.index("<|image_pad|>"), [SPECIAL.index("<|vision_start|>")])
+    return ImageReader(processor, SPECIAL.index("<|image_pad|>"), [SPECIAL.index("<|vision_start|>")])
 
 
 def texts(tokenizer: Any, ids: Any) -> str:
     return tokenizer.decode(list(ids), skip_special_tokens=False)
 
 
-def played(tokenizer: Any, reader: PictureReader, history: int | None = None) -> tuple[Episode, list[Any]]:
+def played(tokenizer: Any, reader: ImageReader, history: int | None = None) -> tuple[Episode, list[Any]]:
     """An episode of the gallery, and the prompts that were asked."""
     env = Gallery()
     settings = RolloutSettings(max_response_tokens=8, history=history)
@@ -93,25 +93,25 @@ def played(tokenizer: Any, reader: PictureReader, history: int | None = None) ->
     return episode, prompts
 
 
-# -- one picture -------------------------------------------------------------------------------------------------------
+# -- one image -------------------------------------------------------------------------------------------------------
 
 
-def test_all_sources_are_one_picture():
+def test_all_sources_are_one_image():
     image = drawn(1, 28)
     file = io.BytesIO()
     image.save(file, format="PNG")
-    made = [Picture.of(one) for one in (image, file.getvalue(), bytearray(file.getvalue()), uri(1, 28))]
+    made = [PngImage.of(one) for one in (image, file.getvalue(), bytearray(file.getvalue()), uri(1, 28))]
     assert len({one.uri for one in made}) == 1
-    assert Picture.of(made[0]) is made[0]
+    assert PngImage.of(made[0]) is made[0]
     assert made[0].size == (28, 28)
     assert made[0].png == file.getvalue()
-    assert made[0].image().tobytes() == image.tobytes()
-    assert described(made[:1]) == ["[picture of 28 x 28 pixels]"]
+    assert made[0].as_pil().tobytes() == image.tobytes()
+    assert described(made[:1]) == ["[image of 28 x 28 pixels]"]
 
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "RGBA", "LA"])
-def test_every_picture_has_three_colors_and_no_hole(mode: str):
-    image = Picture.of(Image.new(mode, (4, 4))).image()
+def test_every_image_has_three_colors_and_no_hole(mode: str):
+    image = PngImage.of(Image.new(mode, (4, 4))).as_pil()
     assert image.mode == "RGB"
     assert image.getpixel((0, 0)) == ((255, 255, 255) if mode.endswith("A") else (0, 0, 0))
 
@@ -123,51 +123,51 @@ def test_every_picture_has_three_colors_and_no_hole(mode: str):
         3,
         "",
         b"GIF89a",
-        "picture.png",
-        "https://example.org/picture.png",
+        "image.png",
+        "https://example.org/image.png",
         "data:image/jpeg;base64,AAAA",
         "data:image/png;base64,????",
         uri(0)[:-20],
         uri(0)[:-1],
     ],
 )
-def test_what_is_no_picture_is_refused(source: Any):
-    with pytest.raises(EnvError, match="is no picture"):
-        Picture.of(source)
+def test_what_is_no_image_is_refused(source: Any):
+    with pytest.raises(EnvError, match="is no image"):
+        PngImage.of(source)
 
 
-def test_a_picture_that_no_model_reads_is_refused():
+def test_a_image_that_no_model_reads_is_refused():
     with pytest.raises(EnvError, match="8000 x 8000 pixels; give one of 1 to"):
-        Picture.of(Image.new("1", (8000, 8000)))
+        PngImage.of(Image.new("1", (8000, 8000)))
 
 
 def test_a_damaged_file_is_said():
-    png = bytearray(Picture.of(drawn(1)).png)
+    png = bytearray(PngImage.of(drawn(1)).png)
     png[60:90] = bytes(30)
     with pytest.raises(EnvError, match="damaged"):
-        Picture.of(bytes(png)).image()
+        PngImage.of(bytes(png)).as_pil()
 
 
 # -- vectors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["sync", "thread", "process"])
-def test_vectors_show_the_same_pictures_as_data(backend: Any):
+def test_vectors_show_the_same_images_as_data(backend: Any):
     alone = Gallery()
     with make_vec("test:Gallery-v0", 2, backend=backend, seed=5, autoreset=Autoreset.DISABLED) as vec:
         observations, infos = vec.reset()
         for slot in range(2):
             observation, info = alone.reset(seed=infos[slot]["seed"])
             assert observations[slot] == observation
-            assert infos[slot]["images"] == [one.uri for one in pictures_of(info)]
+            assert infos[slot]["images"] == [one.uri for one in images_of(info)]
         shown, _, _, _, after = vec.step(["left", "right"])
         expected = alone.step("right")
         assert shown[1] == expected[0]
-        assert after[1]["images"] == [one.uri for one in pictures_of(expected[4])]
+        assert after[1]["images"] == [one.uri for one in images_of(expected[4])]
         assert after[1]["kept"] == 1
 
 
-def test_what_is_no_picture_costs_the_episode():
+def test_what_is_no_image_costs_the_episode():
     with make_vec("test:Spoiled-v0", 1, backend="sync", autoreset=Autoreset.DISABLED) as vec:
         vec.reset()
         _, _, _, truncated, infos = vec.step(["x"])
@@ -176,7 +176,7 @@ def test_what_is_no_picture_costs_the_episode():
 
 
 @pytest.mark.parametrize(("kind", "same"), [(Gallery, True), (Restless, False)])
-def test_a_replay_must_show_the_same_pictures(kind: type[Env], same: bool):
+def test_a_replay_must_show_the_same_images(kind: type[Env], same: bool):
     start = Reset(0, Task(0, "test:x", 0), 0, (1, 1))
     state = SlotState("test:x", start)
     lost = HostedEnv(0, kind)
@@ -190,7 +190,7 @@ def test_a_replay_must_show_the_same_pictures(kind: type[Env], same: bool):
         assert isinstance(outcome, Transition)
         assert outcome.observation == "again right"
     else:
-        assert isinstance(outcome, Failure)
+        assert isinstance(outcome, FailedCall)
         assert outcome.kind is FailureKind.DIVERGED
 
 
@@ -198,30 +198,30 @@ def test_a_replay_must_show_the_same_pictures(kind: type[Env], same: bool):
 
 
 @pytest.mark.parametrize("history", [None, 1, 2])
-def test_a_placeholder_is_expanded_once_and_stays(tokenizer: Any, reader: PictureReader, history: int | None):
+def test_a_placeholder_is_expanded_once_and_stays(tokenizer: Any, reader: ImageReader, history: int | None):
     episode, prompts = played(tokenizer, reader, history)
     first = Gallery().reset(seed=3)[1]["images"][0]
-    assert [one.turn for one in episode.pictures] == [0, 1, 2, 2, 3, 3, 3]
-    assert episode.pictures[0].uri == Picture.of(first).uri
-    picture = "<|vision_start|>" + "<|image_pad|>" * 4 + "<|vision_end|>"
+    assert [one.turn for one in episode.images] == [0, 1, 2, 2, 3, 3, 3]
+    assert episode.images[0].uri == PngImage.of(first).uri
+    image = "<|vision_start|>" + "<|image_pad|>" * 4 + "<|vision_end|>"
     said = ["look", "again go1", "again go2"]
-    messages = [f"<|user|>{picture * max(1, turn)}{words}" for turn, words in enumerate(said)]
+    messages = [f"<|user|>{image * max(1, turn)}{words}" for turn, words in enumerate(said)]
     for turn, prompt in enumerate(prompts):
         shown = messages[max(0, turn + 1 - (history or 99)) : turn + 1]
         words = [f"go{number + 1}<|end|>" for number in range(turn)][-len(shown) + 1 :] if len(shown) > 1 else []
         parts = [f"{message}<|end|><|assistant|>{word}" for message, word in zip(shown, [*words, ""], strict=True)]
         assert texts(tokenizer, prompt).replace("<|end|><|end|>", "<|end|>") == "".join(parts)
-        assert isinstance(prompt, PicturePrompt)
-        assert prompt.count(reader.placeholder) == 4 * len(pictures_in(prompt))
+        assert isinstance(prompt, ImagePrompt)
+        assert prompt.count(reader.placeholder) == 4 * len(images_in(prompt))
     for sequence in episode.sequences:
-        for one in sequence.pictures:
+        for one in sequence.images:
             assert one.grid == (1, 4, 4)
             assert {*sequence.ids[one.start : one.end]} == {reader.placeholder}
             assert one.end - one.start == 4
     assert all("images" not in turn.info and turn.info["kept"] for turn in episode.turns)
 
 
-def test_pictures_of_other_sizes_have_other_numbers_of_ids(tokenizer: Any, reader: PictureReader):
+def test_images_of_other_sizes_have_other_numbers_of_ids(tokenizer: Any, reader: ImageReader):
     counts = {side: reader.tokens(reader.read(uri(1, side)).grid) for side in (28, 56, 84, 112)}
     assert counts == {28: 1, 56: 4, 84: 9, 112: 16}
 
@@ -235,55 +235,55 @@ def test_pictures_of_other_sizes_have_other_numbers_of_ids(tokenizer: Any, reade
         ("", "P1P2"),
     ],
 )
-def test_where_pictures_stand(tokenizer: Any, reader: PictureReader, message: str, expected: str):
-    template = ChatTemplate(tokenizer, pictures=reader)
-    shown = texts(tokenizer, template.opening(message, "user", 2))
+def test_where_images_stand(tokenizer: Any, reader: ImageReader, message: str, expected: str):
+    template = ChatTemplate(tokenizer, images=reader)
+    shown = texts(tokenizer, template.initial_prompt(message, "user", 2))
     for number in (1, 2):
         shown = shown.replace("<|vision_start|><|image_pad|><|vision_end|>", f"P{number}", 1)
     assert shown == f"<|user|>{expected}<|end|><|assistant|>"
 
 
-@pytest.mark.parametrize("pictures", [0, 2])
-def test_no_text_becomes_a_picture(tokenizer: Any, reader: PictureReader, pictures: int):
-    template = ChatTemplate(tokenizer, pictures=reader)
-    ids = template.opening("<|vision_start|><|image_pad|><|vision_end|> <image>", "user", pictures)
-    assert ids.count(reader.placeholder) == pictures
+@pytest.mark.parametrize("images", [0, 2])
+def test_no_text_becomes_a_image(tokenizer: Any, reader: ImageReader, images: int):
+    template = ChatTemplate(tokenizer, images=reader)
+    ids = template.initial_prompt("<|vision_start|><|image_pad|><|vision_end|> <image>", "user", images)
+    assert ids.count(reader.placeholder) == images
 
 
-def test_a_policy_cannot_say_a_picture(tokenizer: Any, reader: PictureReader):
+def test_a_policy_cannot_say_a_image(tokenizer: Any, reader: ImageReader):
     settings = RolloutSettings(max_response_tokens=8)
     builder = EpisodeBuilder(
         Episode(env_id="x", seed=0, turns=[]), settings.template(tokenizer, reader), settings, *Gallery().reset(seed=0)
     )
     for one in reader.reserved:
-        with pytest.raises(PolicyError, match="stands for a picture"):
+        with pytest.raises(PolicyError, match="stands for an image"):
             builder.act(Completion([one]))
 
 
-def test_a_model_of_text_refuses_pictures(tokenizer: Any):
+def test_a_model_of_text_refuses_images(tokenizer: Any):
     settings = RolloutSettings(max_response_tokens=8)
-    with pytest.raises(TemplateError, match=r"1 picture\(s\), and this model reads text only. Use a vision-language"):
+    with pytest.raises(TemplateError, match=r"1 image\(s\), and this model reads text only. Use a vision-language"):
         EpisodeBuilder(
             Episode(env_id="x", seed=0, turns=[]), settings.template(tokenizer), settings, *Gallery().reset(seed=0)
         )
 
 
-def test_a_template_that_drops_pictures_is_refused(tokenizer: Any, reader: PictureReader):
+def test_a_template_that_drops_images_is_refused(tokenizer: Any, reader: ImageReader):
     blind = tokenizer.__class__(tokenizer_object=tokenizer.backend_tokenizer, eos_token="<|end|>", unk_token="<unk>")
     blind.chat_template = TEMPLATE.replace("<|vision_start|><|image_pad|><|vision_end|>", "")
-    with pytest.raises(TemplateError, match="does not show the model the 2 pictures"):
-        ChatTemplate(blind, pictures=reader).opening("x", "user", 2)
+    with pytest.raises(TemplateError, match="does not show the model the 2 images"):
+        ChatTemplate(blind, images=reader).initial_prompt("x", "user", 2)
 
 
 def test_an_image_processor_of_another_kind_is_refused():
     with pytest.raises(TemplateError, match="has no merge_size"):
-        PictureReader(object(), 4)
+        ImageReader(object(), 4)
 
 
-def test_a_reader_keeps_what_it_read_up_to_a_limit(reader: PictureReader, monkeypatch: pytest.MonkeyPatch):
+def test_a_reader_keeps_what_it_read_up_to_a_limit(reader: ImageReader, monkeypatch: pytest.MonkeyPatch):
     first = reader.read(uri(1))
     assert reader.read(uri(1)) is first
-    monkeypatch.setattr("gem_train.rollout.pictures.KEPT_BYTES", first.pixels.nbytes)
+    monkeypatch.setattr("gem_train.rollout.images.KEPT_BYTES", first.pixels.nbytes)
     reader.read(uri(2))
     assert reader.read(uri(1)) is not first
     assert (reader.read(uri(1)).pixels == first.pixels).all()
@@ -293,27 +293,27 @@ def test_a_reader_keeps_what_it_read_up_to_a_limit(reader: PictureReader, monkey
 
 
 @pytest.mark.parametrize("history", [None, 1])
-def test_an_episode_is_read_back_with_its_pictures(tokenizer: Any, reader: PictureReader, history: int | None):
+def test_an_episode_is_read_back_with_its_images(tokenizer: Any, reader: ImageReader, history: int | None):
     episode, _ = played(tokenizer, reader, history)
     again = [restored(recorded(episode)), unpacked_episode(packed_episode(episode, full=True))]
     for one in again:
-        assert one.pictures == episode.pictures
-        assert [sequence.pictures for sequence in one.sequences] == [part.pictures for part in episode.sequences]
+        assert one.images == episode.images
+        assert [sequence.images for sequence in one.sequences] == [part.images for part in episode.sequences]
         assert one.turns == episode.turns
-    assert unpacked_episode(packed_episode(episode, full=False)).pictures == []
+    assert unpacked_episode(packed_episode(episode, full=False)).images == []
 
 
 def test_records_of_text_are_what_they_were(tokenizer: Any):
     episode = Episode(env_id="x", seed=0, turns=[])
-    assert "pictures" not in recorded(episode)
+    assert "images" not in recorded(episode)
 
 
-def test_rows_have_the_pictures_of_their_ids(tokenizer: Any, reader: PictureReader):
+def test_rows_have_the_images_of_their_ids(tokenizer: Any, reader: ImageReader):
     episode, prompts = played(tokenizer, reader)
     [whole] = rows_of(episode, "episode")
-    assert [one.uri for one in whole.pictures] == [one.uri for one in episode.pictures[:4]]
+    assert [one.uri for one in whole.images] == [one.uri for one in episode.images[:4]]
     for row, prompt in zip(rows_of(episode, "turn"), prompts, strict=True):
-        assert [one.uri for one in row.pictures] == [*pictures_in(prompt)]
+        assert [one.uri for one in row.images] == [*images_in(prompt)]
         assert row.ids[: row.prompt_length].tolist() == prompt.tolist()
     for _, row in cut_rows([whole], 3):
-        assert row.ids.count(reader.placeholder) == 4 * len(row.pictures)
+        assert row.ids.count(reader.placeholder) == 4 * len(row.images)

@@ -1,4 +1,4 @@
-"""Pictures in OpenRLHF: what its engines are shown is what its own actor trains on."""
+"""Images in OpenRLHF: what its engines are shown is what its own actor trains on."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from test_agent import Engine, play_labels, trained, written
 from transformers import AutoModelForImageTextToText, ViTImageProcessor
 
 from gem_core.errors import EnvError, SettingsError
-from gem_core.picture import Picture
+from gem_core.image import PngImage
 from gem_openrlhf.checks import check
 from gem_openrlhf.experience import row_experience
-from gem_openrlhf.pictures import PictureIds
+from gem_openrlhf.images import ImageIds
 from gem_openrlhf.rows import EpisodeRows
 from gem_openrlhf.settings import parse
 from gem_openrlhf.tasks import TaskLabel
 from gem_support import glance
-from gem_train.pictures import PictureLimit
-from gem_train.rollout import PictureReader, StopReason
+from gem_train.images import ImageLimit
+from gem_train.rollout import ImageReader, StopReason
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,7 +41,7 @@ def vision_folder(_registered: None, tmp_path_factory: pytest.TempPathFactory) -
 
 
 class Looking(Engine):
-    """Keeps the pictures, and says nothing that it must not."""
+    """Keeps the images, and says nothing that it must not."""
 
     def __init__(self, tokenizer: Any) -> None:
         super().__init__(tokenizer)
@@ -62,7 +62,7 @@ class Looking(Engine):
 
 
 class Album(glance.Glance):
-    """Shows as many pictures as it is told to, until it is told to end."""
+    """Shows as many images as it is told to, until it is told to end."""
 
     count = 1
     over = False
@@ -71,35 +71,35 @@ class Album(glance.Glance):
         return "", 0.0, self.over, False, {"images": self._drawn()}
 
     def _drawn(self) -> list[Any]:
-        return [self._picture() for _ in range(self.count)]
+        return [self._image() for _ in range(self.count)]
 
 
 class Played:
     """Episodes that an engine played, with OpenRLHF's own processor."""
 
     def __init__(self, model: Path, folder: Path, *flags: str, most: int = 4) -> None:
-        self.ids = PictureIds.of(str(model), most)
+        self.ids = ImageIds.of(str(model), most)
         assert self.ids is not None
         self.processor = get_tokenizer(str(model), None)
         settings, _ = parse(["--gem.env", glance.ENV, "--gem.steps", "1", *flags])
         labels = written(folder, settings, "train", 8, 8, self.ids)
-        assert TaskLabel.decode(labels[0]).pictures == self.ids
+        assert TaskLabel.decode(labels[0]).images == self.ids
         self.engine = Looking(self.processor.tokenizer)
         self.results: list[EpisodeRows] = play_labels(labels, self.processor, self.engine)
         self.rows = [row for one in self.results for row in one.rows]
 
     @property
-    def reader(self) -> PictureReader:
+    def reader(self) -> ImageReader:
         assert self.ids is not None
         reader = self.ids.reader(self.processor)
         assert reader is not None
         return reader
 
 
-def logprobs(model: Any, reader: PictureReader, row: Any) -> torch.Tensor:
+def logprobs(model: Any, reader: ImageReader, row: Any) -> torch.Tensor:
     """(ids - 1,) log-probabilities of the ids of a row after the first, without padding and by hand."""
     ids: Any = torch.tensor([row.ids.tolist()])
-    seen = [reader.read(one.uri) for one in row.pictures]
+    seen = [reader.read(one.uri) for one in row.images]
     fields: dict[str, Any] = {}
     if seen:
         fields = {
@@ -119,9 +119,9 @@ def test_the_actor_sees_what_the_engine_was_shown(vision_folder, tmp_path, flags
     assert sorted(trained(run.results)) == sorted((prompt, ids) for prompt, ids, _ in run.engine.calls)
     assert {len(images) for images in run.engine.shown} >= {0, 1, 2}
     for (prompt, _, _), images in zip(run.engine.calls, run.engine.shown, strict=True):
-        seen = [reader.read(Picture.of(image).uri) for image in images]
+        seen = [reader.read(PngImage.of(image).uri) for image in images]
         assert prompt.count(reader.placeholder) == sum(reader.tokens(one.grid) for one in seen)
-        # OpenRLHF's engine gives vLLM one placeholder per picture.
+        # OpenRLHF's engine gives vLLM one placeholder per image.
         assert dedup_media_tokens(prompt, {reader.placeholder}).count(reader.placeholder) == len(images)
     # As OpenRLHF's trainer and workers: samples, apart and together again.
     samples = [row_experience(row, reader) for row in run.rows]
@@ -144,14 +144,14 @@ def test_patches_reach_the_loss_in_the_order_of_their_rows(vision_folder, tmp_pa
     samples = [row_experience(row, run.reader) for row in run.rows]
     for row, sample in zip(run.rows, samples, strict=True):
         [inputs] = sample.mm_train_inputs
-        assert (inputs is None) == (not row.pictures)
+        assert (inputs is None) == (not row.images)
         if inputs is not None:
-            assert inputs["image_grid_thw"].tolist() == [[*one.grid] for one in row.pictures]
-            assert len(inputs["pixel_values"]) == 4 * sum(one.end - one.start for one in row.pictures)
+            assert inputs["image_grid_thw"].tolist() == [[*one.grid] for one in row.images]
+            assert len(inputs["pixel_values"]) == 4 * sum(one.end - one.start for one in row.images)
     assert row_experience(run.rows[0]).mm_train_inputs == [None]
 
 
-def test_what_pictures_need(arguments, vision_folder, model_folder):
+def test_what_images_need(arguments, vision_folder, model_folder):
     shown = ["--gem.env", glance.ENV, "--gem.steps", "1"]
 
     def refused(model: Path, says: str, own: list[str], *flags: str) -> None:
@@ -160,7 +160,7 @@ def test_what_pictures_need(arguments, vision_folder, model_folder):
             check(settings, arguments(*rest, *flags, f"--actor.model_name_or_path={model}"))
 
     most = "--data.max_images_per_prompt=4"
-    refused(vision_folder, f"{glance.ENV} shows pictures, and --data.max_images_per_prompt is 0", [])
+    refused(vision_folder, f"{glance.ENV} shows images, and --data.max_images_per_prompt is 0", [])
     refused(model_folder, "max_images_per_prompt 4: .* reads text only", [], most)
     refused(vision_folder, "--gem.advantage gae has a critic.* --gem.advantage grpo", ["--gem.advantage", "gae"], most)
     settings, rest = parse(shown)
@@ -168,7 +168,7 @@ def test_what_pictures_need(arguments, vision_folder, model_folder):
 
 
 @pytest.mark.parametrize("flags", [[], ["--gem.row", "turn", "--gem.history", "1"]])
-def test_more_pictures_than_vllm_takes_cost_their_episode_only(vision_folder, tmp_path, flags):
+def test_more_images_than_vllm_takes_cost_their_episode_only(vision_folder, tmp_path, flags):
     all_shown = Played(vision_folder, tmp_path / "all", *flags)
     limited = Played(vision_folder, tmp_path / "limited", *flags, most=1)
     assert max(len(images) for images in all_shown.engine.shown) > 1
@@ -180,25 +180,25 @@ def test_more_pictures_than_vllm_takes_cost_their_episode_only(vision_folder, tm
 
 
 def test_the_limit_names_itself_and_counts_what_a_prompt_shows():
-    env = PictureLimit(Album(), most=3, history=2, raised="--most")
+    env = ImageLimit(Album(), most=3, history=2, raised="--most")
     env.reset(seed=0)
-    for _ in range(3):  # four observations of one picture, two in a prompt
+    for _ in range(3):  # four observations of one image, two in a prompt
         env.step("")
     env.env.count = 3
-    with pytest.raises(EnvError, match="last 2 observations would show 4 pictures, and --most allows 3"):
+    with pytest.raises(EnvError, match="last 2 observations would show 4 images, and --most allows 3"):
         env.step("")
     env.env.count, env.env.over = 9, True
     env.step("")  # nobody is shown what comes after the end
-    whole = PictureLimit(Album(), most=3, history=None, raised="--most")
+    whole = ImageLimit(Album(), most=3, history=None, raised="--most")
     whole.reset(seed=0)
     whole.step("")
     whole.step("")
-    with pytest.raises(EnvError, match="the episode would show 4 pictures"):
+    with pytest.raises(EnvError, match="the episode would show 4 images"):
         whole.step("")
     whole.reset(seed=0)
 
 
-def test_a_model_of_pictures_on_text_never_says_their_ids(vision_folder, tmp_path):
+def test_a_model_of_images_on_text_never_says_their_ids(vision_folder, tmp_path):
     run = Played(vision_folder, tmp_path, "--gem.env", "test:Babble-v0", most=0)
     assert run.ids is not None
     assert run.ids.placeholder in run.ids.reserved
@@ -207,12 +207,12 @@ def test_a_model_of_pictures_on_text_never_says_their_ids(vision_folder, tmp_pat
     assert all({*sampling.logit_bias} == {*run.ids.reserved} for _, _, sampling in run.engine.calls)
 
 
-def test_the_launcher_writes_the_ids_of_a_model_of_pictures_without_the_flag(arguments, vision_folder):
+def test_the_launcher_writes_the_ids_of_a_model_of_images_without_the_flag(arguments, vision_folder):
     args = arguments(f"--actor.model_name_or_path={vision_folder}")
-    ids = PictureIds.of_run(args)
+    ids = ImageIds.of_run(args)
     assert ids is not None
     assert ids.most == 0
-    assert ids.reserved == PictureIds.of(str(vision_folder), 4).reserved
+    assert ids.reserved == ImageIds.of(str(vision_folder), 4).reserved
 
 
 @pytest.mark.parametrize(("damage", "says"), [("missing", ""), ("another", "ViTImageProcessor.* has no merge_size")])

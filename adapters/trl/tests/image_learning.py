@@ -1,4 +1,4 @@
-"""A tiny vision-language model learns to count in TRL's own loop: `nox -s trl_pictures`."""
+"""A tiny vision-language model learns to count in TRL's own loop: `nox -s trl_images`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import gem_core
 from conftest import QUIET
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model, vision_start
-from gem_train.rollout import PictureReader
+from gem_train.rollout import ImageReader
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 ENV = "visual:Count-v0-easy"
@@ -21,9 +21,9 @@ ENV = "visual:Count-v0-easy"
 @pytest.mark.parametrize("seed", [0, 1, 3])  # after its start, seed 2 is right in 0.71 already
 def test_a_model_learns_to_count(tmp_path: Path, seed: int) -> None:
     torch.set_num_threads(1)
-    tokenizer = tiny_tokenizer([ENV], episodes=50, pictures=True)
+    tokenizer = tiny_tokenizer([ENV], episodes=50, images=True)
     model, processor = tiny_vision_model(tokenizer, seed=seed), tiny_image_processor()
-    reader = PictureReader(processor, model.config.image_token_id)
+    reader = ImageReader(processor, model.config.image_token_id)
     # A start that is right by chance alone (0.25) is too little: after 30 steps seed 0 is right in 0.20.
     vision_start(model, tokenizer, reader, gem_core.make(ENV), lambda env: env.solution(), steps=55, seed=seed)
     args = TurnGRPOConfig(
