@@ -45,7 +45,7 @@ from gem_support.attacks import (
 )
 from gem_support.vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of
 
-pytestmark = pytest.mark.uncertain("well-behaved code must answer within a second or two")
+pytestmark = [pytest.mark.long, pytest.mark.uncertain("well-behaved code must answer within a second or two")]
 
 WIDTH = 3
 LIMIT = 2.0
