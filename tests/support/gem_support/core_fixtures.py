@@ -102,20 +102,22 @@ def patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", SECONDS)
 
 
+def _real_tokenizers() -> ModuleType:
+    for needed in ("transformers", "jinja2"):
+        pytest.importorskip(needed, reason="it needs the dependency group `tokenizers`")
+    return importlib.import_module("gem_support.real_tokenizers")
+
+
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
     """One token per word."""
-    from gem_support import real_tokenizers
-
-    return real_tokenizers.word_tokenizer()
+    return _real_tokenizers().word_tokenizer()
 
 
 @pytest.fixture(scope="session")
 def chatml() -> PreTrainedTokenizerFast:
     """Byte-level BPE with a ChatML template."""
-    from gem_support import real_tokenizers
-
-    return real_tokenizers.chatml_tokenizer()
+    return _real_tokenizers().chatml_tokenizer()
 
 
 @pytest.fixture(scope="session", params=["words", "chatml"])
