@@ -26,6 +26,7 @@ from gem_core.cli.terminal import printable, say
 from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec, EnvSpec
+from gem_support.console import console
 from gem_support.waiting import wait_until
 
 VERSION = importlib.metadata.version("gem-core")
@@ -37,10 +38,9 @@ def run(*args: str, input: str | bytes | None = "") -> Any:
     return CliRunner().invoke(app, list(args), input=input)
 
 
-def script(*args: str, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SCRIPT, *args], input=input, capture_output=True, text=True, timeout=240, env={**os.environ, **env}
-    )
+def script(*args: str, site: str, **env: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **env, "PYTHONPATH": site}
+    return subprocess.run([SCRIPT, *args], input="", capture_output=True, text=True, timeout=240, env=env)
 
 
 # -- help, version, errors ---------------------------------------------------------------------------------------------
@@ -143,9 +143,9 @@ def test_list_filters() -> None:
 
 
 def test_list_shows_an_id_that_is_found_on_demand(site: str) -> None:
-    found = script("list", "cave:Square-7", PYTHONPATH=site)
+    found = console("list", "cave:Square-7", site=site)
     assert re.search(r"cave:Square-7 +cave +cave +1.5 +ok", found.stdout)
-    missing = script("list", "cave:Square-x", PYTHONPATH=site)
+    missing = console("list", "cave:Square-x", site=site)
     assert missing.stdout.startswith("Nothing matches. mazes have a size\n")
 
 
@@ -492,11 +492,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def plugin_env(site: str) -> dict[str, str]:
-    return {"PYTHONPATH": site, "GEM_DISABLE_PLUGINS": "sleeper"}
+    return {"site": site, "GEM_DISABLE_PLUGINS": "sleeper"}
 
 
 def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
-    done = script("list", **plugin_env)
+    done = console("list", **plugin_env)
     assert done.returncode == 0
     assert "game:Corridor-v0" in done.stdout
     duplicates = [line.split()[2:5] for line in done.stdout.splitlines() if line.startswith("maze:Small-v0")]
@@ -513,15 +513,15 @@ def test_list_isolates_broken_plugins(plugin_env: dict[str, str]) -> None:
 def test_list_names_the_extra_of_each_distribution(tmp_path: Path) -> None:
     for name in ("forest", "river"):
         install(tmp_path, name, name, NEEDY.format(name), requires=f"no-such-{name}; extra == 'render'")
-    listed = script("list", ":Drawn-v0", PYTHONPATH=str(tmp_path)).stdout
+    listed = console("list", ":Drawn-v0", site=tmp_path).stdout
     assert re.search(r"forest:Drawn-v0 +forest +forest +1.5 +needs \[render\]", listed)
     assert 'needs [render]: pip install "forest[render]"\nneeds [render]: pip install "river[render]"\n' in listed
-    rows = json.loads(script("list", "--json", "river:", PYTHONPATH=str(tmp_path)).stdout)["environments"]
+    rows = json.loads(console("list", "--json", "river:", site=tmp_path).stdout)["environments"]
     assert [(row["needs"], row["install"]) for row in rows] == [("render", 'pip install "river[render]"')]
 
 
 def test_json_has_the_errors(plugin_env: dict[str, str]) -> None:
-    document = json.loads(script("list", "--json", **plugin_env).stdout)
+    document = json.loads(console("list", "--json", **plugin_env).stdout)
     status = {(row["plugin"], row["distribution"]): row["status"] for row in document["plugins"]}
     assert status["wreck", "wreck"] == "broken"
     assert status["sleeper", "sleeper"] == "disabled"
@@ -536,7 +536,7 @@ def test_doctor_fails_for_a_broken_plugin(plugin_env: dict[str, str]) -> None:
 
 
 def test_strict_plugins_are_an_error(plugin_env: dict[str, str]) -> None:
-    done = script("list", GEM_STRICT_PLUGINS="1", **plugin_env)
+    done = console("list", GEM_STRICT_PLUGINS="1", **plugin_env)
     assert done.returncode == 1
     assert re.search(
         r"Error: wreck 1.5 \(plugin 'wreck'\): importing 'wreck' failed at \S+wreck.py:1: ValueError", done.stderr
@@ -545,13 +545,13 @@ def test_strict_plugins_are_an_error(plugin_env: dict[str, str]) -> None:
 
 
 def test_duplicate_id_is_an_error(plugin_env: dict[str, str]) -> None:
-    done = script("play", "maze:Small-v0", **plugin_env)
+    done = console("play", "maze:Small-v0", **plugin_env)
     assert done.returncode == 1
     assert re.search(r"Error: 'maze:Small-v0' is claimed by .* and ", done.stderr)
 
 
 def test_missing_module_is_an_error_with_advice(plugin_env: dict[str, str]) -> None:
-    done = script("play", "wreck:X-v0", **plugin_env)
+    done = console("play", "wreck:X-v0", **plugin_env)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: no environment 'wreck:X-v0': wreck 1.5 (plugin 'wreck') is broken:")
 
@@ -563,17 +563,17 @@ def test_plugin_commands_run(plugin_env: dict[str, str]) -> None:
 
 
 def test_a_command_that_cannot_be_loaded_is_an_error(plugin_env: dict[str, str]) -> None:
-    done = script("sink", **plugin_env)
+    done = console("sink", **plugin_env)
     assert done.returncode == 1
     assert re.search(r"^Error: wreck 1.5 \(plugin 'sink'\): importing 'wreck:sink' failed at .*ValueError", done.stderr)
-    done = script("impossible", **plugin_env)
+    done = console("impossible", **plugin_env)
     assert done.returncode == 1
     assert "Error: maze_one 1.5 (plugin 'impossible'): NameError: name 'no_such_type' is not defined" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_disabled_command_is_none(plugin_env: dict[str, str]) -> None:
-    done = script("draw-maze", **plugin_env | {"GEM_DISABLE_PLUGINS": "draw-maze"})
+    done = console("draw-maze", **plugin_env | {"GEM_DISABLE_PLUGINS": "draw-maze"})
     assert done.returncode == 2
     assert "No such command 'draw-maze'" in done.stderr
 
@@ -581,25 +581,25 @@ def test_a_disabled_command_is_none(plugin_env: dict[str, str]) -> None:
 def test_a_command_of_two_distributions_is_an_error(tmp_path: Path) -> None:
     for name in ("first", "second"):
         install(tmp_path, name, name, "def draw(): pass", f"[gem_core.commands]\ndraw = {name}:draw\n")
-    done = script("draw", PYTHONPATH=str(tmp_path))
+    done = console("draw", site=tmp_path)
     assert done.returncode == 1
     assert "Error: the command 'draw' is claimed by first 1.5 (plugin 'draw') and second 1.5" in done.stderr
 
 
 def test_help_lists_plugin_commands(plugin_env: dict[str, str]) -> None:
-    done = script("--help", **plugin_env)
+    done = console("--help", **plugin_env)
     assert done.returncode == 0
     assert re.search(r"draw-maze +Draw a maze \[/\]\.", done.stdout)
     assert "maze-tools" in done.stdout
     assert "Warning: a plugin's command was left out: another command has the name 'list'" in done.stderr
     assert "Warning: a plugin's command was left out: maze_one 1.5 (plugin 'impossible'): NameError" in done.stderr
     assert "Warning: a plugin's command was left out: wreck 1.5 (plugin 'sink'): importing" in done.stderr
-    assert script("maze-tools", "count", **plugin_env).stdout == "one\n"
+    assert console("maze-tools", "count", **plugin_env).stdout == "one\n"
 
 
 @pytest.mark.parametrize("args", [("--version",), ("doctor", "--help"), ("play", "game:Corridor-v0", "--random")])
 def test_built_in_commands_leave_other_plugins_alone(args: tuple[str, ...], plugin_env: dict[str, str]) -> None:
-    done = script(*args, **plugin_env)
+    done = console(*args, **plugin_env)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -638,7 +638,7 @@ def gem_doctor(capabilities, isolations):
 @pytest.mark.parametrize("command", ["list", "doctor"])
 def test_a_plugin_whose_import_is_skipped_ends_no_command(tmp_path: Path, command: str) -> None:
     install(tmp_path, "unruly", "unruly", UNRULY.format(line="pytest.skip('no display', allow_module_level=True)"))
-    done = script(command, PYTHONPATH=str(tmp_path))
+    done = console(command, site=tmp_path)
     assert done.returncode == (1 if command == "doctor" else 0)
     assert re.search(r"unruly +unruly +1.5 +broken .* failed at \S+unruly.py:4: Skipped: no display", done.stdout)
     assert "Traceback" not in done.stderr
@@ -646,7 +646,7 @@ def test_a_plugin_whose_import_is_skipped_ends_no_command(tmp_path: Path, comman
 
 def test_a_plugin_whose_hook_is_cancelled_ends_no_command(tmp_path: Path) -> None:
     install(tmp_path, "unruly", "unruly", UNRULY.format(line=""))
-    done = script("doctor", PYTHONPATH=str(tmp_path))
+    done = console("doctor", site=tmp_path)
     assert done.returncode == 0
     assert "CancelledError: gone" in done.stderr
     assert "a plugin's gem_doctor added 'a shovel', which is not a gem_core.specs.Capability" in done.stderr
@@ -695,7 +695,7 @@ def test_a_plugin_that_hangs_is_named_and_can_be_interrupted(tmp_path: Path, com
 
 @pytest.mark.parametrize("command", ["list", "doctor"])
 def test_a_misspelt_name_of_a_disabled_plugin_is_reported(command: str) -> None:
-    done = script(command, GEM_DISABLE_PLUGINS="serach")
+    done = console(command, GEM_DISABLE_PLUGINS="serach")
     assert "Warning: GEM_DISABLE_PLUGINS names 'serach', " in done.stderr
     assert "Did you mean 'search'?" in done.stderr
 
@@ -708,7 +708,7 @@ def test_python_runs_the_package_as_the_command() -> None:
 @pytest.mark.parametrize("command", ["list", "doctor"])
 def test_what_plugins_print_is_not_among_the_json(tmp_path: Path, command: str) -> None:
     install(tmp_path, "loud", "loud", LOUD)
-    done = script(command, "--json", PYTHONPATH=str(tmp_path))
+    done = console(command, "--json", site=tmp_path)
     assert "loud" in {row["plugin"] for row in json.loads(done.stdout)["plugins"]}
     assert "loud was imported\nloud was asked\n" in done.stderr
 
@@ -717,7 +717,7 @@ def test_what_plugins_print_is_not_among_the_json(tmp_path: Path, command: str) 
 def test_a_plugin_that_exits_ends_no_command(tmp_path: Path, command: str) -> None:
     commands = "[gem_core.commands]\nquit = quitter:here\n"
     install(tmp_path, "quitter", "quitter", QUITTING if command == "list" else "import sys; sys.exit(3)", commands)
-    done = script(command, PYTHONPATH=str(tmp_path))
+    done = console(command, site=tmp_path)
     assert done.returncode == 0
     assert "game:Corridor-v0" in done.stdout if command == "list" else "doctor" in done.stdout
     assert "quitter" in done.stdout + done.stderr

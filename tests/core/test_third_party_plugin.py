@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gem_core.installation import missing_from
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 
 RIVAL = """
@@ -144,6 +146,9 @@ with gem_core.make_vec(["maze:Fork-v0", "game:Corridor-v0"], seed=0, backend="th
 @pytest.fixture
 def server(site: Path) -> Iterator[str]:
     """The address of a server that plays the example's maze."""
+    for extra in ("serve", "remote"):
+        if missing_from(extra):
+            pytest.skip(f"it needs the extra {extra!r}")
     command = [sys.executable, "-m", "gem_core", "serve", "maze:Fork-v0", "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

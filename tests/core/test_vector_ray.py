@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from gem_core.errors import EnvError, MissingExtraError
 from gem_core.failures import FailurePolicy
 from gem_core.installation import install_line
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, VectorEnv, wire
-from gem_core.vector.calls import Transition
+from gem_core.vector import Autoreset, VectorEnv
+from gem_support.ray_envs import Forging, Long, Recorded, Slow, Walk
 from gem_support.waiting import wait_until
 from gem_train.records import read_episodes
 from gem_train.rollout import BatchCollector, Completion, RolloutSettings, recording
@@ -35,69 +35,6 @@ pytestmark = pytest.mark.uncertain("Ray has its own time limits, and some tests 
 
 SEED = 11
 COUNT = 4
-
-
-class Walk(Env):
-    """Goes on for one to four turns, and does what an action of its name says."""
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.left = self.rng.randint(1, 4)
-        return f"start {self.rng.random()}", {"left": self.left, "pid": os.getpid()}
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        if action in TROUBLES:
-            TROUBLES[action]()
-        self.left -= 1
-        info: dict[str, Any] = {"pid": os.getpid()}
-        if action == "unsendable":
-            info["function"] = lambda: None
-        return f"{action} {self.rng.random()}", self.rng.random(), self.left == 0, False, info
-
-    def sample_random_action(self) -> str:
-        return self.rng.choice("abc")
-
-
-class Forging(Walk):
-    """Answers every call that follows with a turn."""
-
-    def step(self, action: str) -> Any:
-        forged = wire.listed([wire.packed(0, Transition("forged", 1.0, False, False, {}))])
-        wire.listed = lambda answers: forged
-        return "", 0.0, True, False, {}
-
-
-class Long(Walk):
-    """Goes on for many turns."""
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        observation, info = super().reset(seed=seed)
-        self.left = 40
-        return observation, info
-
-
-class Slow(Long):
-    """Takes its time for every call."""
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        time.sleep(0.2)
-        return super().reset(seed=seed)
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        time.sleep(0.2)
-        return super().step(action)
-
-
-def _raise() -> None:
-    raise OSError("gone")
-
-
-TROUBLES: dict[str, Callable[[], object]] = {
-    "raise": _raise,
-    "wait": lambda: time.sleep(1.0),
-    "hang": lambda: time.sleep(600),
-    "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
-}
 
 
 class Foreign:
@@ -319,20 +256,6 @@ def test_one_seed_gives_byte_identical_recordings_in_four_backends(words: Any, t
 
 
 BACKENDS: tuple[Any, ...] = ("sync", "thread", "process", "ray")
-
-
-class Recorded(Walk):
-    """A walk whose infos are the same in every process, and which fails now and then."""
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        observation, info = super().reset(seed=seed)
-        return observation, {"left": info["left"]}
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        if self.rng.random() < 0.1:
-            raise OSError("gone")
-        observation, reward, terminated, truncated, _ = super().step(action)
-        return observation, reward, terminated, truncated, {"left": self.left, "success": terminated}
 
 
 def recording_of(backend: Any, words: Any, path: Path) -> list[bytes]:

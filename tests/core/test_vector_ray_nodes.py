@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import gem_core
-from gem_core import Env, make_vec
+from gem_core import make_vec
 from gem_core.vector import VectorEnv
+from gem_support.ray_envs import Travels
 
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
@@ -23,30 +24,6 @@ SEED = 5
 NODES = 3
 LARGE = 200_000
 """Characters of an observation; Ray keeps results of more than 100 KB in the memory of the node that made them."""
-
-
-class Travels(Env):
-    """Five turns that show on which node they were played."""
-
-    def __init__(self, characters: int = 10) -> None:
-        super().__init__()
-        self.characters = characters
-
-    def reset(self, seed: int | None = None, **options: Any) -> tuple[str, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.left = 5
-        return f"start {self.rng.random()}", self._info()
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        self.left -= 1
-        text = f"{action} {self.rng.random()} ".ljust(self.characters, "x")
-        return text, self.rng.random(), self.left == 0, False, self._info()
-
-    def sample_random_action(self) -> str:
-        return self.rng.choice("abc")
-
-    def _info(self) -> dict[str, Any]:
-        return {"node": ray.get_runtime_context().get_node_id()} if ray.is_initialized() else {}
 
 
 @pytest.fixture(scope="module")

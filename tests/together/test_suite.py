@@ -12,6 +12,8 @@ import gem_core
 from gem_core.plugins import manager
 from gem_testing import check_env
 
+pytestmark = pytest.mark.long
+
 GAMES = [registration.spec.id for registration in manager.registrations("gem_envs", "game")]
 QUESTIONS = ["math:Sample", "qa:Sample", "code:Sample"]
 RG = ["rg:letter_counting", "rg:countdown", "rg:spiral_matrix", "rg:polynomial_multiplication"]

@@ -19,6 +19,8 @@ from gem_search.tool import SearchTool
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 ENVIRONMENTS, ROUNDS = 64, 16
 HOSTILE_EVERY = 31  # calls, in another environment each time; some take all the CPU time that they get
 SERVER = """

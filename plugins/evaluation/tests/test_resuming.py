@@ -22,6 +22,8 @@ from gem_evaluation.store import EPISODES, Store, read_episodes, read_identity, 
 from gem_support.chat_server import ChatServer, guess
 from gem_support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 GAME = "game:GuessTheNumber-v0-easy"
 COMMAND = [sys.executable, "-c", "from gem_core.cli import main; main()", "eval"]
 FORKS = """

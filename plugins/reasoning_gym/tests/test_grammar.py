@@ -14,6 +14,8 @@ pytest.importorskip("sympy")
 
 from gem_reasoning_gym.algebra import is_antiderivative, is_polynomial
 
+pytestmark = pytest.mark.long
+
 CODE = "__import__('os').system('true')"
 NOT_ANYTHING = [
     "", " ", "nan", "inf", "1e9999", "1_000", "0x10", "1 2", "x", "len('24')", CODE, f"[{CODE}]", "lambda: 0", "[0]*3",

@@ -25,6 +25,8 @@ from gem_reasoning_gym.ordered import ORDERED
 from gem_reasoning_gym.scoring import compared, compares, function_name
 from gem_testing import check_env
 
+pytestmark = pytest.mark.long
+
 NAMES = sorted(names())
 # Words, numbers, tables; oracles that are told and that are not; sympy, eval, numpy's generators; made at once.
 SAMPLE = (

@@ -21,6 +21,8 @@ from gem_reasoning_gym.names import VERSIONED
 from gem_reasoning_gym.scorers import PUBLISHED, RIGHT, SAME
 from gem_testing import Bound, HackingError, check_hacking
 
+pytestmark = pytest.mark.long
+
 ENTRIES = 50
 LISTS = ("binary_matrix", "n_queens", "spiral_matrix", "string_insertion")
 FORMULAS = ("simple_integration", "intermediate_integration", "polynomial_multiplication")

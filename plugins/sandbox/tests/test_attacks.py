@@ -24,6 +24,8 @@ from gem_sandbox.memory import Memory, id_in_proc
 from gem_sandbox.serving import Group, Job, Process
 from gem_support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 ATTEMPT = """
 import ctypes, os, resource, sys
 libc = ctypes.CDLL(None, use_errno=True)

@@ -15,6 +15,8 @@ from gem_sandbox import Limits, LocalSandbox
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 
+pytestmark = pytest.mark.long
+
 SECRET = "the-secret-of-this-test"
 TRY = """
 import ctypes, os, sys

@@ -26,6 +26,8 @@ from test_escapes import (
 from gem_sandbox import Entry, Execution, Limits, LocalSandbox, LocalShell
 from gem_sandbox.backends import SAFE
 
+pytestmark = pytest.mark.long
+
 LONG = 240.0
 
 

@@ -23,6 +23,8 @@ from gem_terminal.errors import TaskRefused
 from gem_terminal.formats import Where, read_task, read_tasks
 from gem_terminal.task import Image
 
+pytestmark = pytest.mark.long
+
 LONG = 300.0
 CONTAINERS = Where(containers=True, network=False)
 HARBOR = {

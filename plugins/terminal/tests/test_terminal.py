@@ -16,6 +16,8 @@ from gem_terminal.env import TerminalEnv
 from gem_terminal.errors import TaskRefused
 from gem_testing import check_env
 
+pytestmark = pytest.mark.long
+
 HONEST = "sed -i 's/80800/8080/; s/verbose/info/; s|= var/log|= /var/log|; s/enabeld/enabled/' /app/server.ini"
 """Solves `repair-config`."""
 

@@ -10,6 +10,8 @@ from gem_terminal.env import TerminalEnv
 from gem_terminal.formats import read_tasks
 from gem_terminal.kinds import KINDS
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(gem_terminal.__file__).parent / "tasks"
 TASKS = {task.name: task for task in read_tasks(FOLDER).runnable}
 WRONG = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import sys
@@ -14,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Every module that holds the manager is imported before it is replaced.
-import gem_core.advantages.compute  # noqa: F401
-import gem_train.rollout  # noqa: F401
-from gem_core.plugins import GROUP, PluginManager, manager
+from gem_core.plugins import GROUP, PluginManager
+from gem_support.console import in_place
 from gem_support.waiting import SECONDS
 
 if TYPE_CHECKING:
@@ -85,17 +84,16 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[], PluginManager]:
+def in_force(site: Site) -> Iterator[Callable[[], PluginManager]]:
     """Puts a manager of the site's plugins in the place of the process's own, in every module that uses it."""
+    with contextlib.ExitStack() as stack:
 
-    def put() -> PluginManager:
-        replacement = site.manager()
-        for name, module in list(sys.modules.items()):
-            if name.startswith("gem_") and getattr(module, "manager", None) is manager:
-                monkeypatch.setattr(module, "manager", replacement)
-        return replacement
+        def put() -> PluginManager:
+            replacement = site.manager()
+            stack.enter_context(in_place(replacement))
+            return replacement
 
-    return put
+        yield put
 
 
 @pytest.fixture
@@ -104,20 +102,22 @@ def patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", SECONDS)
 
 
+def _real_tokenizers() -> ModuleType:
+    for needed in ("transformers", "jinja2"):
+        pytest.importorskip(needed, reason="it needs the dependency group `tokenizers`")
+    return importlib.import_module("gem_support.real_tokenizers")
+
+
 @pytest.fixture(scope="session")
 def words() -> PreTrainedTokenizerFast:
     """One token per word."""
-    from gem_support import real_tokenizers
-
-    return real_tokenizers.word_tokenizer()
+    return _real_tokenizers().word_tokenizer()
 
 
 @pytest.fixture(scope="session")
 def chatml() -> PreTrainedTokenizerFast:
     """Byte-level BPE with a ChatML template."""
-    from gem_support import real_tokenizers
-
-    return real_tokenizers.chatml_tokenizer()
+    return _real_tokenizers().chatml_tokenizer()
 
 
 @pytest.fixture(scope="session", params=["words", "chatml"])
