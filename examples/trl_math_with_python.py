@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal
 
 from gem_core.tools import Toolbox, ToolEnv
-from gem_python.tool import PythonTool
+from gem_python import PythonTool
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 

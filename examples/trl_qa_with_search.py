@@ -16,8 +16,7 @@ from functools import partial
 from typing import Literal
 
 from gem_core.tools import Toolbox, ToolEnv
-from gem_search.local import local_server
-from gem_search.tool import SearchTool
+from gem_search import SearchTool, local_server
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
 
 

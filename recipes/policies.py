@@ -15,8 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gem_core import make
 from gem_core.env import Env
-from gem_tiny import tiny_model, tiny_tokenizer, warm_start
-from gem_tiny.play import MAX_PLAYED_TURNS
+from gem_tiny import MAX_PLAYED_TURNS, tiny_model, tiny_tokenizer, warm_start
 from gem_train.settings import RunSettings
 from recipes.results import RecipeError
 from recipes.source import commit

@@ -1,6 +1,27 @@
-"""The command line, `gem-core`. Importing this package imports neither typer nor rich."""
+"""The command line, `gem-core`, and what commands of plugins share. Importing this imports neither typer nor rich."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from gem_core.cli.listening import bound_socket as bound_socket
+    from gem_core.cli.play import parse_settings as parse_settings
+    from gem_core.cli.terminal import Row as Row
+    from gem_core.cli.terminal import first_line as first_line
+    from gem_core.cli.terminal import plugins_at_work as plugins_at_work
+    from gem_core.cli.terminal import print_json as print_json
+    from gem_core.cli.terminal import print_table as print_table
+    from gem_core.cli.terminal import printable as printable
+    from gem_core.cli.terminal import say as say
+    from gem_core.cli.terminal import warn as warn
+
+_TERMINAL = ("Row", "first_line", "plugins_at_work", "print_json", "print_table", "printable", "say", "warn")
+_HOME = {"bound_socket": "listening", "parse_settings": "play"} | dict.fromkeys(_TERMINAL, "terminal")
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)
 
 
 def main() -> None:

@@ -15,13 +15,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_core.tool import CallContext, Function, Tool, ToolResult
-from gem_core.tools.env import ToolEnv
+from gem_core.tools.calls import Form, ParsedCall, find_call, written
+from gem_core.tools.env import LAST_USE, ToolEnv, listed
 from gem_core.tools.functions import FunctionTool
 from gem_core.tools.session import ToolSession
 from gem_core.tools.toolbox import Toolbox
 from gem_core.upstream import no_attribute
 
-__all__ = ["CallContext", "Function", "FunctionTool", "Tool", "ToolEnv", "ToolResult", "ToolSession", "Toolbox"]
+__all__ = [
+    "LAST_USE",
+    "CallContext",
+    "Form",
+    "Function",
+    "FunctionTool",
+    "ParsedCall",
+    "Tool",
+    "ToolEnv",
+    "ToolResult",
+    "ToolSession",
+    "Toolbox",
+    "find_call",
+    "listed",
+    "written",
+]
 
 
 if not TYPE_CHECKING:  # a type checker finds the names that do not exist

@@ -17,8 +17,9 @@ from gem_core.seeding import fresh_seed
 from gem_core.upstream import no_attribute
 from gem_core.vector.autoreset import Autoreset
 from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Transition
-from gem_core.vector.hosted import HostedEnv
+from gem_core.vector.calls import Transition, failure_of
+from gem_core.vector.faults import decide_failure
+from gem_core.vector.hosted import HostedEnv, checked_step
 from gem_core.vector.places import ConcurrencyLimits, limits_of
 from gem_core.vector.statistics import EnvStatistics
 from gem_core.vector.sync import SyncVectorEnv
@@ -37,11 +38,20 @@ from gem_core.vector.thread import ThreadVectorEnv
 __all__ = [
     "Autoreset",
     "Backend",
+    "EnvIds",
     "EnvStatistics",
+    "HostedEnv",
+    "SyncVectorEnv",
     "Task",
+    "TaskPlan",
     "TaskTable",
+    "ThreadVectorEnv",
     "Transition",
     "VectorEnv",
+    "checked_step",
+    "decide_failure",
+    "failure_of",
+    "is_whole_number",
     "make_vec",
     "share_slots",
     "weights_of",

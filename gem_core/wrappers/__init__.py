@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_core.upstream import no_attribute
-from gem_core.wrappers.history import HistoryMode, ObservationHistory
+from gem_core.wrappers.history import HistoryMode, ObservationHistory, TextTemplate
 from gem_core.wrappers.statistics import EpisodeStatistics
 from gem_core.wrappers.turn_limit import TurnLimit
 
-__all__ = ["EpisodeStatistics", "HistoryMode", "ObservationHistory", "TurnLimit"]
+__all__ = ["EpisodeStatistics", "HistoryMode", "ObservationHistory", "TextTemplate", "TurnLimit"]
 
 
 if not TYPE_CHECKING:  # a type checker finds the names that do not exist

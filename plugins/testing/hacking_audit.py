@@ -21,8 +21,7 @@ from typing import Any, NoReturn
 from gem_core.plugins import manager
 from gem_core.specs import EnvSpec
 from gem_grading import Grade
-from gem_testing import Bound, HackingAudit, audit_env
-from gem_testing.audit import ROUNDS
+from gem_testing import ROUNDS, Bound, HackingAudit, audit_env
 
 PAGE = Path(__file__).parents[2] / "docs" / "hacking_audit.md"
 GRADED = ("game", "math", "code", "qa", "logic", "eval", "rg")

@@ -9,7 +9,7 @@ from typing import Any
 import gem_core
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.tools import Toolbox, ToolEnv
-from gem_python.tool import PythonTool
+from gem_python import PythonTool
 
 CALCULATION = "recipe:Calculation-v0"
 SIGNS = {"plus": "+", "minus": "-", "times": "*"}

@@ -21,7 +21,7 @@ LAYERS = [
     "builtin",
     "hookspecs",
     "versions : env : match : match_env : tool : specs : episode : turn_batch : update : errors : failures : seeding : "
-    "interrupts : waiting : controls : installation : arguments : partner : image : upstream",
+    "interrupts : waiting : controls : installation : arguments : partner : image : upstream : lazy",
 ]
 """Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
 MAX_LINES = 11_000

@@ -9,6 +9,7 @@ from gem_core.installation import install_line
 
 try:
     from gem_tiny.model import tiny_model
+    from gem_tiny.play import MAX_PLAYED_TURNS
     from gem_tiny.policy import saved_tiny_policy, tiny_policy
     from gem_tiny.tokenizer import tiny_tokenizer
     from gem_tiny.vision import tiny_image_processor, tiny_vision_model, vision_start
@@ -21,6 +22,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
+    "MAX_PLAYED_TURNS",
     "saved_tiny_policy",
     "tiny_image_processor",
     "tiny_model",

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from gem_core.env import Env, Info, ResetResult, Wrapper
 from gem_core.failures import FailurePolicy
-from gem_core.vector import Autoreset, VectorEnv, make_vec
-from gem_core.vector.hosted import checked_step
+from gem_core.vector import Autoreset, VectorEnv, checked_step, make_vec
 
 MAX_PLAYED_TURNS = 40
 """Turns after which an episode is abandoned: random play may never end it, and the action format is seen by then."""

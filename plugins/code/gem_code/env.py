@@ -9,10 +9,7 @@ from typing import Any, ClassVar, cast
 
 from gem_code.running import Test, run_tests
 from gem_core.env import Info
-from gem_questions import checks
-from gem_questions.env import RIGHT, QuestionEnv, Verdict
-from gem_questions.extraction import last_fence
-from gem_questions.rows import Row
+from gem_questions import RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
 from gem_sandbox import Limits, LocalSandbox, Sandbox
 
 _OUTPUT_BYTES = 1 << 20

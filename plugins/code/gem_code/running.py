@@ -7,8 +7,7 @@ from contextlib import closing
 from decimal import Decimal
 from typing import NamedTuple
 
-from gem_sandbox import Execution, Limits, Sandbox
-from gem_sandbox.imports import Imports
+from gem_sandbox import Execution, Imports, Limits, Sandbox
 
 _ERROR_CHARACTERS = 500
 

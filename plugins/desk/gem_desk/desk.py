@@ -11,8 +11,7 @@ from gem_core.errors import EnvError, EnvKwargsError
 from gem_core.partner import Partner, PartnerLog, PartnerSetting
 from gem_core.registry import find_partner
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Form, ParsedCall, find_call
-from gem_core.tools.env import listed
+from gem_core.tools import Form, ParsedCall, find_call, listed
 from gem_desk.customer import GOODBYE, Customer
 from gem_desk.model_customer import ModelCustomer
 

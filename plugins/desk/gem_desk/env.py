@@ -12,7 +12,7 @@ from typing import Any
 from gem_core.errors import EnvError
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Form, ParsedCall, written
+from gem_core.tools import Form, ParsedCall, written
 from gem_desk.customer import Customer
 from gem_desk.desk import SCRIPT, Desk
 from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called

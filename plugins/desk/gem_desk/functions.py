@@ -8,7 +8,7 @@ from typing import Any
 
 from gem_core.errors import ToolError
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import ParsedCall
+from gem_core.tools import ParsedCall
 from gem_desk.shop import REASONS, TO_CARD, TO_GIFT_CARD, Shop
 
 FIND, TRANSFER = "find_customer", "transfer_to_human"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Form, ParsedCall, written
+from gem_core.tools import Form, ParsedCall, written
 from gem_desk.clone import Domain, Reference, domain, folder_of
 from gem_desk.customer import Customer
 from gem_desk.desk import SCRIPT, Desk

@@ -59,7 +59,7 @@ class HumanModel(LocalPlayer):
 
     async def respond(self, prompt: Prompt, episode: str) -> Reply:
         """What the person types. The end of the input ends the evaluation, like Ctrl-C."""
-        from gem_core.cli.terminal import say
+        from gem_core.cli import say
 
         if episode != self._episode:
             say(f"\n{episode}", bold=True)

@@ -22,7 +22,7 @@ from gem_evaluation.endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation.errors import ModelError, ModelSetupError
 from gem_evaluation.limiter import LAST_LIMIT, Limiter
 from gem_evaluation.models import as_chat, installed
-from gem_train.rollout.recorder import as_utf8
+from gem_train.rollout import as_utf8
 
 ATTEMPTS = 6
 """Requests for one response. Those that were refused because there were too many do not count."""

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from typer.core import TyperGroup
 
-from gem_core.cli.terminal import print_table, say
+from gem_core.cli import print_table, say
 from gem_core.errors import NotFoundError, near_matches
 from gem_core.registry import spec
 from gem_core.specs import namespace_of

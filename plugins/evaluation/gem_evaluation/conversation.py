@@ -12,9 +12,8 @@ import msgspec
 from gem_core.env import Info, shown_text
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.image import images_of
-from gem_core.vector.calls import Transition
-from gem_train.rollout import BaseEpisodeBuilder
-from gem_train.rollout.recorder import as_utf8
+from gem_core.vector import Transition
+from gem_train.rollout import BaseEpisodeBuilder, as_utf8
 
 DRAWN_ACTION = "drawn_action"
 """Key of `info`: the action that was played in place of the given one, as of a random player."""

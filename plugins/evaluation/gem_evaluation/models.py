@@ -15,7 +15,7 @@ from gem_core.errors import described
 from gem_core.image import texts_around
 from gem_evaluation.conversation import Message, Prompt, Reply, Usage
 from gem_evaluation.errors import ModelError
-from gem_train.rollout.recorder import as_utf8
+from gem_train.rollout import as_utf8
 
 
 def installed(*names: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import msgspec
 
 from gem_core.episode import Episode, StopReason
 from gem_evaluation.conversation import Usage
-from gem_train.rollout.records import recorded, restored
+from gem_train.rollout import recorded, restored
 
 VERSION = 2
 

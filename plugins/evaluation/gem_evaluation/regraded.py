@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gem_core.cli.terminal import first_line
+from gem_core.cli import first_line
 from gem_core.episode import StopReason
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.records import Key

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gem_core.cli.terminal import printable
+from gem_core.cli import printable
 from gem_evaluation.records import Failure, PolicyFault
 from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate

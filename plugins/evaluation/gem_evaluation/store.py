@@ -35,7 +35,7 @@ from gem_evaluation.records import (
     played_record,
     read_played,
 )
-from gem_train.rollout.recorder import as_utf8, drop_partial_line, encoded
+from gem_train.rollout import as_utf8, drop_partial_line, encoded
 
 RUN, EPISODES, FAILURES = "run.json", "episodes.jsonl", "failures.jsonl"
 

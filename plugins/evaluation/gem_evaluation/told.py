@@ -10,8 +10,7 @@ from pathlib import Path
 
 from gem_core.episode import Episode
 from gem_evaluation.results import Results, Summary
-from gem_train.rollout import Reporter
-from gem_train.rollout.reporter import MAX_SAMPLES
+from gem_train.rollout import MAX_SAMPLES, Reporter
 
 SECONDS = 10.0
 """Between two reports."""

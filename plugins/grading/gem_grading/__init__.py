@@ -8,25 +8,34 @@ The names below are loaded on first use: this package is imported in the server 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from gem_grading.boundary import isolation as isolation
     from gem_grading.grading import Evaluated as Evaluated
     from gem_grading.grading import Grade as Grade
     from gem_grading.grading import GradingError as GradingError
     from gem_grading.grading import close_server as close_server
     from gem_grading.grading import grade as grade
 
-__all__ = ["Evaluated", "Grade", "GradingError", "close_server", "grade"]
+_HOME = {
+    "Evaluated": "grading",
+    "Grade": "grading",
+    "GradingError": "grading",
+    "close_server": "grading",
+    "grade": "grading",
+    "isolation": "boundary",
+}
 
+__all__ = [
+    "Evaluated",
+    "Grade",
+    "GradingError",
+    "close_server",
+    "grade",
+    "isolation",
+]
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gem_grading import grading
-
-    return getattr(grading, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

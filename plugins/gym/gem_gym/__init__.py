@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from gem_gym.exported import GymnasiumEnv as GymnasiumEnv
     from gem_gym.exported import to_gymnasium as to_gymnasium
 
-__all__ = ["GymnasiumEnv", "to_gymnasium"]
+_HOME = {
+    "GymnasiumEnv": "exported",
+    "to_gymnasium": "exported",
+}
 
+__all__ = [
+    "GymnasiumEnv",
+    "to_gymnasium",
+]
 
-def __getattr__(name: str) -> Any:
-    """Load the name on first use, and with it the library."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gem_gym import exported
-
-    return getattr(exported, name)
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

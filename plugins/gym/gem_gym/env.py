@@ -17,7 +17,7 @@ from gem_core.errors import EnvError, EnvKwargsError, MissingExtraError, describ
 from gem_core.specs import Spec
 from gem_gym.codec import Codec
 from gem_gym.finding import registered
-from gem_questions.extraction import last_box
+from gem_questions import last_box
 
 gymnasium: Any = importlib.import_module("gymnasium")  # untyped, and missing where types are checked
 registration: Any = importlib.import_module("gymnasium.envs.registration")

@@ -10,10 +10,7 @@ from typing import ClassVar
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_questions import checks
-from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
-from gem_questions.extraction import last_box
-from gem_questions.rows import Row
+from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, last_box
 
 
 class MathEnv(QuestionEnv):

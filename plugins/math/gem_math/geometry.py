@@ -10,8 +10,7 @@ from gem_core.env import Info
 from gem_core.errors import EnvError
 from gem_core.image import PngImage
 from gem_math.env import MathEnv
-from gem_questions.env import as_list
-from gem_questions.rows import Row
+from gem_questions import Row, as_list
 
 
 class GeometryEnv(MathEnv):

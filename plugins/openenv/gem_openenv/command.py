@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gem_core.cli.play import parse_settings
-from gem_core.cli.terminal import plugins_at_work, say
+from gem_core.cli import parse_settings, plugins_at_work, say
 from gem_core.plugins import manager
 from gem_openenv.exporting import write_package
 

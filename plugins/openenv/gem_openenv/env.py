@@ -12,7 +12,7 @@ from gem_core.waiting import waiting
 from gem_openenv.fields import Fields
 from gem_openenv.local import LocalServer
 from gem_openenv.session import OpenEnvSession, schemas_of
-from gem_remote.elsewhere import EnvElsewhere
+from gem_remote import EnvElsewhere
 
 
 class OpenEnvEnv(EnvElsewhere):

@@ -9,9 +9,7 @@ from typing import Any, cast
 from gem_core.env import ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_openenv.fields import BadAction, Fields
-from gem_remote.errors import error_of
-from gem_remote.messages import Failed, Reset, Step
-from gem_remote.sockets import Lost, NotNow, Socket, patiently
+from gem_remote import Failed, Lost, NotNow, Reset, Socket, Step, error_of, patiently
 
 _SECONDS = 30
 _FULL = "CAPACITY_REACHED"

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, get_args
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_core.tool import Function, ToolResult
-from gem_core.tools.calls import Form, ParsedCall, find_call, written
-from gem_core.tools.env import listed
+from gem_core.tools import Form, ParsedCall, find_call, listed, written
 from gem_postgres import host
 from gem_postgres.slot import Slot
 from gem_postgres.tasks import PostgresTask, own_tasks

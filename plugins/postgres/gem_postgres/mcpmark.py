@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gem_core.errors import EnvError
-from gem_core.tools.calls import Form
+from gem_core.tools import Form
 from gem_postgres.cluster import ADMIN, Cluster
 from gem_postgres.env import PostgresEnv, chosen
 from gem_postgres.host import Host

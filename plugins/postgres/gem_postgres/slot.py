@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from gem_core.errors import EnvError, ToolError
 from gem_core.tool import Function, ToolResult
-from gem_core.tools import Toolbox
-from gem_core.tools.calls import ParsedCall
-from gem_mcp.tool import MCPTool
+from gem_core.tools import ParsedCall, Toolbox
+from gem_mcp import MCPTool
 from gem_postgres.programs import mcp_server
 
 _PROBE = ParsedCall("list_schemas", 0)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_sandbox import Execution, Limits, LocalSandbox, Sandbox, SandboxError, SandboxSession
-from gem_sandbox.imports import Imports
+from gem_sandbox import Execution, Imports, Limits, LocalSandbox, Sandbox, SandboxError, SandboxSession
 
 _RESTARTED = "The interpreter was lost, and what was defined before is gone."
 

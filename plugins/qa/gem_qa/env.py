@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions.env import RIGHT, WRONG, QuestionEnv, Verdict, as_list
-from gem_questions.extraction import last_box, last_tag
+from gem_questions import RIGHT, WRONG, QuestionEnv, Verdict, as_list, last_box, last_tag
 
 TAGGED = (
     "Think first, inside <think> and </think>. Then give the answer alone, inside <answer> and </answer>, for example "

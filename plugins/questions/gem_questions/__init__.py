@@ -1,1 +1,47 @@
 """What the environments over data sets share: the questions, their order, and an episode of one answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from gem_questions.env import RIGHT as RIGHT
+    from gem_questions.env import WRONG as WRONG
+    from gem_questions.env import QuestionEnv as QuestionEnv
+    from gem_questions.env import Verdict as Verdict
+    from gem_questions.env import as_list as as_list
+    from gem_questions.extraction import last_box as last_box
+    from gem_questions.extraction import last_fence as last_fence
+    from gem_questions.extraction import last_tag as last_tag
+    from gem_questions.questions import order as order
+    from gem_questions.rows import Row as Row
+
+_HOME = {
+    "QuestionEnv": "env",
+    "RIGHT": "env",
+    "Row": "rows",
+    "Verdict": "env",
+    "WRONG": "env",
+    "as_list": "env",
+    "last_box": "extraction",
+    "last_fence": "extraction",
+    "last_tag": "extraction",
+    "order": "questions",
+}
+
+__all__ = [
+    "RIGHT",
+    "WRONG",
+    "QuestionEnv",
+    "Row",
+    "Verdict",
+    "as_list",
+    "last_box",
+    "last_fence",
+    "last_tag",
+    "order",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

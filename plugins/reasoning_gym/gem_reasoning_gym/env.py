@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_grading import grade
-from gem_questions.extraction import last_box
+from gem_questions import last_box
 from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import compared, compares, function_name
 

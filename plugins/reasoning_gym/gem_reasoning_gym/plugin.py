@@ -30,6 +30,6 @@ def gem_envs() -> Iterable[EnvSpec]:
 @hookimpl
 def gem_doctor(isolations: list[Isolation]) -> None:
     """What confines answers here."""
-    from gem_grading.boundary import isolation
+    from gem_grading import isolation
 
     isolations.append(isolation())

@@ -12,9 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gem_core.cli.listening import bound_socket
-from gem_core.cli.play import parse_settings
-from gem_core.cli.terminal import plugins_at_work, printable, say
+from gem_core.cli import bound_socket, parse_settings, plugins_at_work, printable, say
 from gem_core.errors import EnvError, MissingExtraError, convert_errors, described
 from gem_core.installation import install_line, missing_from
 from gem_core.plugins import manager

@@ -11,7 +11,7 @@ from typing import Any, cast
 from gem_core.env import Env
 from gem_core.errors import near_matches
 from gem_core.image import IMAGES, as_uris
-from gem_core.vector.calls import failure_of
+from gem_core.vector import failure_of
 from gem_remote.messages import (
     PROTOCOL,
     Answer,

@@ -10,8 +10,9 @@ The names below are loaded on first use: this package is imported in the server 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from gem_sandbox.errors import SandboxError as SandboxError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gem_sandbox.execution import Ending as Ending
     from gem_sandbox.execution import Execution as Execution
     from gem_sandbox.files import Entry as Entry
+    from gem_sandbox.imports import Imports as Imports
     from gem_sandbox.limits import Limits as Limits
     from gem_sandbox.local import LocalSandbox as LocalSandbox
     from gem_sandbox.sandbox import Sandbox as Sandbox
@@ -30,6 +32,7 @@ _HOME = {
     "Ending": "execution",
     "Entry": "files",
     "Execution": "execution",
+    "Imports": "imports",
     "Limits": "limits",
     "LocalSandbox": "local",
     "LocalShell": "shell",
@@ -41,16 +44,18 @@ _HOME = {
 }
 
 __all__ = [
-    "Ending", "Entry", "Execution", "Limits", "LocalSandbox", "LocalShell", "Ran", "Sandbox", "SandboxError",
-    "SandboxSession", "ShellError",
-]  # fmt: skip
+    "Ending",
+    "Entry",
+    "Execution",
+    "Imports",
+    "Limits",
+    "LocalSandbox",
+    "LocalShell",
+    "Ran",
+    "Sandbox",
+    "SandboxError",
+    "SandboxSession",
+    "ShellError",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

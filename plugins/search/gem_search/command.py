@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gem_core.cli.listening import bound_socket
-from gem_core.cli.terminal import say
+from gem_core.cli import bound_socket, say
 from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 import yaml
 
 from gem_core.tool import Function
-from gem_core.tools.calls import Form, find_call, written
+from gem_core.tools import Form, find_call, written
 
 _MAX_YAML_LENGTH = 20_000
 """Characters. A longer text is taken for the command itself: reading YAML takes long."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
-from gem_core.tools.calls import Form
+from gem_core.tools import Form
 from gem_sandbox import Limits, LocalSandbox, LocalShell, Ran, ShellError
 from gem_terminal import actions
 from gem_terminal.actions import Command, Finish, Unclear

@@ -18,10 +18,12 @@ plugins that must not depend on other installed plugins. The names below are loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from gem_testing.audit import ROUNDS as ROUNDS
     from gem_testing.audit import Bound as Bound
     from gem_testing.audit import HackingAudit as HackingAudit
     from gem_testing.audit import HackingError as HackingError
@@ -41,6 +43,7 @@ _HOME = {
     "HackingAudit": "audit",
     "HackingError": "audit",
     "IsolatedPluginManager": "plugins",
+    "ROUNDS": "audit",
     "audit_env": "audit",
     "check_env": "conformance",
     "check_estimator": "conformance",
@@ -49,6 +52,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ROUNDS",
     "Bound",
     "ConformanceError",
     "EnvConformance",
@@ -62,15 +66,4 @@ __all__ = [
     "check_tool",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Lazy, because every pytest run where gem-core is installed imports this package for its fixtures.
-    if name not in _HOME:
-        raise AttributeError(f"module 'gem_testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gem_testing.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

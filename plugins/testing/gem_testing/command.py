@@ -8,8 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from gem_core.cli.play import parse_settings
-from gem_core.cli.terminal import Row, plugins_at_work, print_json, print_table, say
+from gem_core.cli import Row, parse_settings, plugins_at_work, print_json, print_table, say
 from gem_core.errors import GemError, near_matches
 from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, kind_of, make, make_tool, spec

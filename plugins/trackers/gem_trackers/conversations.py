@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gem_core.episode import Episode
-from gem_train.rollout.recorder import as_utf8
+from gem_train.rollout import as_utf8
 
 
 def messages(episode: Episode) -> list[dict[str, str]]:

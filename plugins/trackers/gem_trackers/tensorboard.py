@@ -13,7 +13,7 @@ from typing import Any
 
 from gem_core.episode import Episode, Source
 from gem_trackers.conversations import as_text, facts
-from gem_train.rollout.recorder import as_utf8
+from gem_train.rollout import as_utf8
 
 # No types.
 event_pb2: Any = importlib.import_module("tensorboard.compat.proto.event_pb2")

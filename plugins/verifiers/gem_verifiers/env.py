@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_questions import checks
-from gem_questions.questions import order
+from gem_questions import checks, order
 from gem_verifiers.library import Definition, in_a_line
 from gem_verifiers.messages import functions_of, last_words, new_messages, text_of, written
 from gem_verifiers.rollout import Asked, Ended, Rollout

@@ -13,7 +13,7 @@ import msgspec
 
 from gem_core.errors import EnvError
 from gem_core.tool import Function
-from gem_core.tools.calls import find_call
+from gem_core.tools import find_call
 
 types: Any = importlib.import_module("verifiers.types")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gem_core.cli.terminal import say, warn
+from gem_core.cli import say, warn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from gem_train.rollout.secrets import without_secrets
+from gem_train.rollout import without_secrets
 from gem_viewer.columns import columns
 from gem_viewer.errors import ViewError
 from gem_viewer.folder import ShardFolder

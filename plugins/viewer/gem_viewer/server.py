@@ -28,7 +28,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from gem_core.cli.terminal import say
+from gem_core.cli import say
 from gem_viewer.errors import ViewError
 from gem_viewer.library import Library, Seen
 from gem_viewer.page import served_page

@@ -164,7 +164,7 @@ def changes_how_the_marker_works() -> None:
 
 
 def has_an_error_longer_than_a_frame() -> None:
-    raise ValueError("x" * (3 * wire.MOST_BYTES))
+    raise ValueError("x" * (3 * wire.MAX_BYTES))
 
 
 def cuts_the_marker() -> None:

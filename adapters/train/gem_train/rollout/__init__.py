@@ -14,13 +14,16 @@ from gem_train.rollout.images import ImagePrompt, ImageReader, Patches, images_i
 from gem_train.rollout.metrics import batch_metrics, episode_metrics
 from gem_train.rollout.pace import RoundBudget
 from gem_train.rollout.policy import AsyncPolicy, Policy
-from gem_train.rollout.recorder import Recorder, recording
-from gem_train.rollout.reporter import Reporter
+from gem_train.rollout.recorder import Recorder, as_utf8, drop_partial_line, encoded, recording
+from gem_train.rollout.records import recorded, restored
+from gem_train.rollout.reporter import MAX_SAMPLES, Reporter
 from gem_train.rollout.runner import BaseEpisodeRunner, EpisodeRunner
+from gem_train.rollout.secrets import without_secrets
 from gem_train.rollout.settings import RolloutSettings
 from gem_train.rollout.template import ChatTemplate, Tokenizer
 
 __all__ = [
+    "MAX_SAMPLES",
     "AsyncPolicy",
     "BaseEpisodeBuilder",
     "BaseEpisodeRunner",
@@ -49,8 +52,14 @@ __all__ = [
     "TokenSequence",
     "Tokenizer",
     "Turn",
+    "as_utf8",
     "batch_metrics",
+    "drop_partial_line",
+    "encoded",
     "episode_metrics",
     "images_in",
+    "recorded",
     "recording",
+    "restored",
+    "without_secrets",
 ]

@@ -21,7 +21,7 @@ from gem_core.episode import (
 )
 from gem_core.errors import PolicyError
 from gem_core.image import IMAGES, images_of
-from gem_core.vector.calls import Transition
+from gem_core.vector import Transition
 from gem_train.rollout.compaction import BY_POLICY, REQUEST
 from gem_train.rollout.conversation import Conversation
 from gem_train.rollout.settings import RolloutSettings

@@ -9,7 +9,7 @@ import msgspec
 
 from gem_core.env import Info
 from gem_core.episode import Episode, StopReason
-from gem_core.vector.calls import Transition
+from gem_core.vector import Transition
 from gem_train.rollout.builder import BaseEpisodeBuilder, stop_reason
 
 Build: TypeAlias = Callable[[Episode, str, Info], BaseEpisodeBuilder]

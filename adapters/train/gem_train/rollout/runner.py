@@ -16,9 +16,8 @@ from gem_core.errors import ClosedError, EnvError, EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
-from gem_core.vector import Autoreset, Backend, Task, make_vec
-from gem_core.vector.asynchronous import AsyncVectorEnv
-from gem_core.vector.tasks import EnvIds, is_whole_number
+from gem_core.vector import Autoreset, Backend, EnvIds, Task, is_whole_number, make_vec
+from gem_train.rollout.asynchronous import AsyncVectorEnv
 from gem_train.rollout.builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout.images import ImageReader
 from gem_train.rollout.match import builder_of

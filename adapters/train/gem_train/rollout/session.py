@@ -14,7 +14,7 @@ from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.plugins import manager
 from gem_core.registry import provenance
-from gem_core.vector.faults import decide_failure
+from gem_core.vector import decide_failure
 
 MAX_BARREN_EPISODES = 20
 """So many episodes in a row without a single turn, of one environment id, stop the run: nothing would ever come of it.

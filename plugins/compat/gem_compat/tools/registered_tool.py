@@ -7,9 +7,7 @@ from typing import Any
 
 from gem_compat.tools.base_tool import BaseTool
 from gem_core.registry import make_tool
-from gem_core.tools import Toolbox, ToolSession
-from gem_core.tools.calls import find_call
-from gem_core.tools.env import listed
+from gem_core.tools import Toolbox, ToolSession, find_call, listed
 
 
 class RegisteredTool(BaseTool):

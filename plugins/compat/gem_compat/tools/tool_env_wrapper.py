@@ -7,7 +7,7 @@ from typing import Any
 
 from gem_compat.tools.base_tool import BaseTool
 from gem_core.env import Env, Info, ResetResult, StepResult, Wrapper
-from gem_core.tools.env import LAST_USE
+from gem_core.tools import LAST_USE
 
 
 class ToolEnvWrapper(Wrapper):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gem_compat.vector.vector_env import VectorEnv
+from gem_core.vector import HostedEnv, TaskPlan, ThreadVectorEnv
 from gem_core.vector import VectorEnv as Engine
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.tasks import TaskPlan
-from gem_core.vector.thread import ThreadVectorEnv
 
 
 class AsyncVectorEnv(VectorEnv):

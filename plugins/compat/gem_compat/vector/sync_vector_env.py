@@ -6,9 +6,8 @@ from typing import Any
 
 import gem_core.vector.sync
 from gem_compat.vector.vector_env import VectorEnv
+from gem_core.vector import HostedEnv, TaskPlan
 from gem_core.vector import VectorEnv as Engine
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.tasks import TaskPlan
 
 
 class SyncVectorEnv(VectorEnv):

@@ -15,10 +15,8 @@ from gem_core.env import Env, Info
 from gem_core.errors import EnvFailure
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.seeding import fresh_seed
-from gem_core.vector import Autoreset
+from gem_core.vector import Autoreset, HostedEnv, TaskPlan, is_whole_number
 from gem_core.vector import VectorEnv as Engine
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.tasks import TaskPlan, is_whole_number
 
 Steps: TypeAlias = "tuple[list[str], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], list[Info]]"
 """Observations, rewards, terminated, truncated and infos, one of each per action."""

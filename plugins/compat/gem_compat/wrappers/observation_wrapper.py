@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gem_core.env import Env
-from gem_core.wrappers.history import HistoryMode, ObservationHistory, TextTemplate
+from gem_core.wrappers import HistoryMode, ObservationHistory, TextTemplate
 
 
 class ObservationWrapper(ObservationHistory):

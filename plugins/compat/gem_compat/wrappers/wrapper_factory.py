@@ -13,7 +13,7 @@ from gem_compat.wrappers.episode_tracking_wrapper import EpisodeTrackingWrapper
 from gem_compat.wrappers.observation_wrapper import ObservationWrapper
 from gem_core.env import Env
 from gem_core.errors import near_matches
-from gem_core.wrappers.history import TextTemplate
+from gem_core.wrappers import TextTemplate
 
 _free = partial(ToolEnvWrapper, tool_reward=0.0, tool_success_reward=0.0, max_tool_uses=5)
 _plain = partial(ObservationWrapper, include_chat_template=False)

@@ -14,8 +14,7 @@ from typing import Any
 from gem_core.errors import EnvError, EnvKwargsError, ToolError
 from gem_core.registry import make_tool
 from gem_core.tool import Function, Tool, ToolResult
-from gem_core.tools.calls import ParsedCall
-from gem_core.tools.toolbox import Toolbox
+from gem_core.tools import ParsedCall, Toolbox
 from gem_testing.adversarial import CANARY, adversarial_actions
 from gem_testing.watch import watched
 

@@ -12,9 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from gem_core.errors import ClosedError
-from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Transition
-from gem_core.vector.tasks import Task
+from gem_core.vector import Task, Transition, VectorEnv
 
 
 class Request(NamedTuple):
