@@ -410,10 +410,14 @@ def test_spawn_needs_an_environment_that_was_made() -> None:
         Counter().spawn()
 
 
-def test_the_first_party_games_come_from_this_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gem_core.registry, "manager", PluginManager())
-    assert gem_core.make("game:GuessTheNumber-v0-easy").spec.kwargs["max_turns"] == 4
-    assert provenance("game:Corridor-v0").distribution == "gem-core"
+def test_the_first_party_games_come_from_this_distribution() -> None:
+    before = gem_core.registry.manager
+    gem_core.registry.manager = PluginManager()
+    try:
+        assert gem_core.make("game:GuessTheNumber-v0-easy").spec.kwargs["max_turns"] == 4
+        assert provenance("game:Corridor-v0").distribution == "gem-core"
+    finally:  # before the fixture puts the process's own back
+        gem_core.registry.manager = before
 
 
 def test_a_constructor_or_module_that_exits_is_an_error(site: Site) -> None:
