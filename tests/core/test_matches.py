@@ -17,7 +17,6 @@ from gem_core.match_env import MatchEnv
 from gem_core.tools import FunctionTool, ToolEnv
 from gem_core.vector import make_vec
 from gem_core.wrappers import ObservationHistory
-from gem_support.chat_families import chatml
 from gem_testing import check_env
 from gem_train.rollout import BatchCollector, EpisodeRunner, RolloutSettings, episode_metrics
 from gem_train.rollout.records import recorded, restored
@@ -132,6 +131,9 @@ def collector(words: Any, env_id: str, slots: int = 4, *, seed: int = 3, group_s
 
 @pytest.fixture
 def words() -> Any:
+    pytest.importorskip("tokenizers")
+    from gem_support.chat_families import chatml
+
     return chatml()
 
 

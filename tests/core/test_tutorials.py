@@ -10,7 +10,7 @@ from gem_core.installation import missing_from
 from gem_support.tutorials import run_tutorial
 
 TUTORIALS = ["first_environment", "first_tool", "first_estimator", "own_questions", "evaluating", "viewing"]
-EXTRAS = {"evaluating": "eval", "viewing": "eval"}
+EXTRAS = {"own_questions": "math", "evaluating": "eval", "viewing": "eval"}
 
 
 @pytest.mark.parametrize("name", TUTORIALS)

@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -29,7 +30,12 @@ def console(*args: str, site: Path | str | None = None, **env: str) -> Answer:
     """
     streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for name in ("stdin", "stdout", "stderr")}
     code: object = 0
-    with pytest.MonkeyPatch.context() as patch, in_place(PluginManager()), _same_log_handlers(), _forgotten(site):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        in_place(PluginManager(), patch),
+        _same_log_handlers(),
+        _forgotten(site),
+    ):
         for name, value in env.items():
             patch.setenv(name, value)
         if site is not None:
@@ -46,19 +52,20 @@ def console(*args: str, site: Path | str | None = None, **env: str) -> Answer:
 
 
 @contextlib.contextmanager
-def in_place(replacement: PluginManager) -> Iterator[None]:
+def in_place(replacement: PluginManager, patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put a manager in the place of the process's own, in every module that uses it or is imported meanwhile."""
-    _exchange(own, replacement)
+    for module in _modules_with(own):
+        patch.setattr(module, "manager", replacement)
     try:
         yield
     finally:
-        _exchange(replacement, own)
+        for module in _modules_with(replacement):  # undoing the patch leaves those that were imported meanwhile
+            vars(module)["manager"] = own
 
 
-def _exchange(old: PluginManager, new: PluginManager) -> None:
-    for name, module in list(sys.modules.items()):
-        if name.startswith("gem_") and vars(module).get("manager") is old:
-            vars(module)["manager"] = new
+def _modules_with(used: PluginManager) -> list[ModuleType]:
+    named = [module for name, module in list(sys.modules.items()) if name.startswith("gem_")]
+    return [module for module in named if vars(module).get("manager") is used]
 
 
 @contextlib.contextmanager

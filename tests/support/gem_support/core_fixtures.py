@@ -84,13 +84,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def in_force(site: Site) -> Iterator[Callable[[], PluginManager]]:
+def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PluginManager]]:
     """Puts a manager of the site's plugins in the place of the process's own, in every module that uses it."""
     with contextlib.ExitStack() as stack:
 
         def put() -> PluginManager:
             replacement = site.manager()
-            stack.enter_context(in_place(replacement))
+            stack.enter_context(in_place(replacement, monkeypatch))
             return replacement
 
         yield put
