@@ -60,7 +60,8 @@ class SlotState:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
         observation, info = opening
-        self.opening, self.images, self.replies, self.turns = observation, info.get(IMAGES), info.get(PARTNER_REPLIES), []
+        self.opening, self.images = observation, info.get(IMAGES)
+        self.replies, self.turns = info.get(PARTNER_REPLIES), []
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
