@@ -136,14 +136,8 @@ class EnvFailure(EnvError):
     ) -> None:
         # All arguments, or the error could not be pickled.
         super().__init__(env_id, seed, kind, cause, slot, episode, task_id, attempt)
-        self.env_id = env_id
-        self.seed = seed
-        self.kind = kind
-        self.cause = cause
-        self.slot = slot
-        self.episode = episode
-        self.task_id = task_id
-        self.attempt = attempt
+        self.env_id, self.seed, self.kind, self.cause = env_id, seed, kind, cause
+        self.slot, self.episode, self.task_id, self.attempt = slot, episode, task_id, attempt
 
     def __str__(self) -> str:
         episode = "" if self.seed is None else f" (seed {self.seed})"

@@ -80,12 +80,8 @@ def _only(kind: type[_T], reported: Sequence[object]) -> list[_T]:
     return [one for one in reported if isinstance(one, kind)]
 
 
-def _capability(capability: Capability) -> Row:
-    return {
-        "capability": capability.name,
-        "status": "yes" if capability.available else "no",
-        "detail": capability.detail,
-    }
+def _capability(one: Capability) -> Row:
+    return {"capability": one.name, "status": "yes" if one.available else "no", "detail": one.detail}
 
 
 def _isolation(isolation: Isolation) -> Row:

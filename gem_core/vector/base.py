@@ -365,16 +365,8 @@ class VectorEnv(ABC):
         state.lose()
         state.attempts += 1
         start = state.start
-        error = EnvFailure(
-            state.env_id,
-            start.seed,
-            failure.kind,
-            failure.error,
-            slot,
-            start.episode,
-            start.task.task_id,
-            state.attempts,
-        )
+        where = slot, start.episode, start.task.task_id, state.attempts
+        error = EnvFailure(state.env_id, start.seed, failure.kind, failure.error, *where)
         wrong = None
         try:
             action = self.on_failure(error)

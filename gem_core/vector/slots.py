@@ -38,7 +38,7 @@ class SlotState:
     """The first observation of this episode."""
     images: list[str] | None = None
     """The images of the first observation."""
-    partner_replies: list[str] | None = None
+    replies: list[str] | None = None
     """What a partner answered before the first observation. The first turn that it plays has these, too."""
     turns: list[PlayedTurn] = field(default_factory=list[PlayedTurn])
     """The turns of this episode."""
@@ -60,12 +60,8 @@ class SlotState:
         """The episode has begun."""
         self.over, self.steady, self.lost = False, True, False
         observation, info = opening
-        self.opening, self.images, self.partner_replies, self.turns = (
-            observation,
-            info.get(IMAGES),
-            info.get(PARTNER_REPLIES),
-            [],
-        )
+        self.opening, self.images = observation, info.get(IMAGES)
+        self.replies, self.turns = info.get(PARTNER_REPLIES), []
 
     def broken(self, error: str) -> ResetResult:
         """The episode could not begin; returns what is shown instead."""
@@ -96,11 +92,11 @@ class SlotState:
         if not self.lost:
             return action
         shown = digest(0, self.opening, 0.0, self.images)
-        partner_replies: list[str] = []
+        replies: list[str] = []
         for _, observation, reward, images, answers in self.turns:
             shown = digest(shown, observation, reward, images)
-            partner_replies += answers or []
-        start = self.start._replace(partner_replies=tuple(partner_replies or self.partner_replies or ()))
+            replies += answers or []
+        start = self.start._replace(partner_replies=tuple(replies or self.replies or ()))
         return Replay(start, tuple(turn[0] for turn in self.turns), shown, action)
 
     def played(self, action: str, transition: Transition) -> None:

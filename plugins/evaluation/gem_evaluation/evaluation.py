@@ -18,7 +18,7 @@ from gem_evaluation.errors import EvaluationError
 from gem_evaluation.models import AnswerFunction, FunctionModel, Model, installed
 from gem_evaluation.playing import Evaluation
 from gem_evaluation.progress import Progress
-from gem_evaluation.records import Failure
+from gem_evaluation.records import FailedEpisode
 from gem_evaluation.report import write_report
 from gem_evaluation.results import Results, is_planned, summarized
 from gem_evaluation.settings import Entry, check_entries, identity
@@ -107,7 +107,7 @@ async def evaluate_async(
         store = stack.enter_context(Store(Path(output), played))
         planned = {entry.label: (counts[entry.label], entry.repeats) for entry in chosen}
 
-        def failures() -> list[Failure]:
+        def failures() -> list[FailedEpisode]:
             return [one for one in store.failures.values() if is_planned(one.key, planned)]
 
         def summary() -> Results:

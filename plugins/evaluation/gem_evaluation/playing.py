@@ -19,7 +19,7 @@ from gem_core.failures import FailurePolicy
 from gem_evaluation.conversation import ConversationSettings, MessageBuilder, Prompt, Reply, Usage
 from gem_evaluation.errors import EvaluationError, ModelError
 from gem_evaluation.models import Model
-from gem_evaluation.records import EvaluatedEpisode, Failure, Fault, Key
+from gem_evaluation.records import EvaluatedEpisode, FailedEpisode, Fault, Key
 from gem_evaluation.settings import Entry
 from gem_evaluation.store import Store
 from gem_train.rollout import BaseEpisodeRunner
@@ -167,7 +167,7 @@ class Evaluation:
         self._show(episode)
 
     def _fail(self, key: Key, fault: Fault, error: str, turns: int) -> None:
-        self._store.fail(Failure(key, fault, error, turns))
+        self._store.fail(FailedEpisode(key, fault, error, turns))
         if fault == "endpoint":
             self._failed_in_a_row += 1
             if self._failed_in_a_row >= MAX_FAILURES_IN_A_ROW:

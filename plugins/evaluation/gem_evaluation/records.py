@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True):
     policy_fault: PolicyFault | None = None
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FailedEpisode(msgspec.Struct, frozen=True):
     """An episode that failed."""
 
     key: Key

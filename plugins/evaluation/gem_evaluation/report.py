@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gem_core.cli import printable
-from gem_evaluation.records import Failure, PolicyFault
+from gem_evaluation.records import PolicyFault
 from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate
 
@@ -55,13 +55,13 @@ def number(estimate: Estimate | None) -> str:
     return "-" if estimate is None else f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
 
 
-def write_report(results: Results, failures: Iterable[Failure], folder: Path) -> None:
+def write_report(results: Results, failures: Iterable[FailedEpisode], folder: Path) -> None:
     """Write `report.md`."""
     text = "\n".join(_lines(results, [*failures]))
     (folder / REPORT).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
-def _lines(results: Results, failures: Sequence[Failure]) -> Iterator[str]:
+def _lines(results: Results, failures: Sequence[FailedEpisode]) -> Iterator[str]:
     yield f"# {results.model}\n"
     yield from _markdown(table(results))
     yield "\nIntervals are 95 % intervals over tasks. Failed episodes are in no other number.\n"

@@ -15,7 +15,7 @@ import numpy as np
 
 from gem_evaluation.errors import EvaluationError
 from gem_evaluation.finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
-from gem_evaluation.records import VERSION, Failure, Key, PolicyFault, Result, check_version
+from gem_evaluation.records import VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
 from gem_evaluation.statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
@@ -139,7 +139,7 @@ def summarized(
     identity: Mapping[str, Any],
     planned: Mapping[str, tuple[int, int]],
     finished: Finished,
-    failures: Iterable[Failure],
+    failures: Iterable[FailedEpisode],
 ) -> Results:
     """The statistics of an evaluation.
 
@@ -150,7 +150,7 @@ def summarized(
         finished: finished episodes.
         failures: episodes that failed and are not finished.
     """
-    failed: dict[str, list[Failure]] = {label: [] for label in planned}
+    failed: dict[str, list[FailedEpisode]] = {label: [] for label in planned}
     for failure in failures:
         if is_planned(failure.key, planned):
             failed[failure.key.entry].append(failure)
@@ -174,7 +174,7 @@ def is_planned(key: Key, planned: Mapping[str, tuple[int, int]]) -> bool:
     return key.task_id < tasks and key.repeat < repeats
 
 
-def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[Failure]) -> Summary:
+def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Sequence[FailedEpisode]) -> Summary:
     rows, success = rows_of(tables.values()), by_task(tables.values(), "success")
     repeats = max(map(len, success), default=0)
     turns, calls = _total(rows, "turns"), _total(rows, "tool_calls")
@@ -221,7 +221,7 @@ def _hash_of_prompts(tables: Iterable[Rows]) -> str:
     return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
 
-def _at_least(tables: Mapping[str, Rows], failures: Sequence[Failure]) -> float | None:
+def _at_least(tables: Mapping[str, Rows], failures: Sequence[FailedEpisode]) -> float | None:
     """The mean success of tasks, where each failure is an episode without success."""
     shares: list[float] = []
     for label, table in tables.items():

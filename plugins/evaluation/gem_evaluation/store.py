@@ -28,7 +28,7 @@ from gem_evaluation.finished import Finished
 from gem_evaluation.records import (
     VERSION,
     EvaluatedEpisode,
-    Failure,
+    FailedEpisode,
     Key,
     Result,
     check_version,
@@ -67,7 +67,7 @@ class Store:
                 raise EvaluationError(f"the folder {folder} cannot be written: {error}") from error
             self.finished = Finished(read_results(folder))
             """The finished episodes, in numbers."""
-            self.failures: dict[Key, Failure] = {
+            self.failures: dict[Key, FailedEpisode] = {
                 one.key: one for one in read_failures(folder) if one.key not in self.finished
             }
             """The last failure of each episode that is not finished."""
@@ -79,7 +79,7 @@ class Store:
         self.finished.add(played.result)
         self.failures.pop(played.key, None)
 
-    def fail(self, failure: Failure) -> None:
+    def fail(self, failure: FailedEpisode) -> None:
         """Write down a failure. Raises `EvaluationError` if it cannot be written."""
         failure = msgspec.structs.replace(failure, error=as_utf8(failure.error))
         self._append(self._failures, msgspec.json.encode({"version": VERSION, **msgspec.to_builtins(failure)}))
@@ -167,9 +167,9 @@ def read_episodes(folder: Path) -> Iterator[EvaluatedEpisode]:
             raise EvaluationError(f"{folder / EPISODES} is damaged: {error}") from error
 
 
-def read_failures(folder: Path) -> Iterator[Failure]:
+def read_failures(folder: Path) -> Iterator[FailedEpisode]:
     """All failures of a folder. Raises `EvaluationError` for a damaged file."""
-    yield from _records(folder / FAILURES, Failure)
+    yield from _records(folder / FAILURES, FailedEpisode)
 
 
 class Difference(msgspec.Struct, frozen=True):
