@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gem_core.cli import printable
-from gem_evaluation.records import PolicyFault
+from gem_evaluation.records import FailedEpisode, PolicyFault
 from gem_evaluation.results import Results, Summary
 from gem_evaluation.statistics import Estimate
 
