@@ -30,7 +30,7 @@ TIME_LIMIT = pytest.StashKey[Any]()
 def _grading_ends_with_its_tests() -> Iterator[None]:
     """Other tests look for processes that were left behind."""
     yield
-    if grading := sys.modules.get("gem_grading.grading"):
+    if grading := sys.modules.get("gem_grading._grading"):
         grading.close_server()
 
 

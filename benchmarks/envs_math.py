@@ -35,7 +35,7 @@ def grading(folder: Path, quick: bool) -> list[Line]:
     `published` is our verdict of `published=True`, which asks math-verify.
     """
     import gem_math
-    from gem_math import exact
+    from gem_math import _exact as exact
     from gem_math.verdicts import is_right
 
     sample = Path(gem_math.__file__).parent / "sample.jsonl"

@@ -23,11 +23,11 @@ from gem.envs.registration import ENV_REGISTRY
 from nltk.corpus.reader import WordListCorpusReader
 
 from gem_core.env import Env
+from gem_games._words import word_list
 from gem_games.game_2048 import Game2048
 from gem_games.guess_the_number import GuessTheNumber
 from gem_games.minesweeper import Minesweeper
 from gem_games.plugin import gem_envs
-from gem_games.words import word_list
 
 TESTS = Path(__file__).parents[1] / "tests" / "parity"
 EVERYDAY_WORDS = 850

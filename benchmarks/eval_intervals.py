@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from gem_evaluation.statistics import PULL_OF_MORE, Array, chance_of_all, chance_of_any, difference_interval, interval
+from gem_evaluation._statistics import PULL_OF_MORE, Array, chance_of_all, chance_of_any, difference_interval, interval
 
 PAIRS = ((0.05, 0.05), (0.05, 0.15), (0.5, 0.5), (0.5, 0.7), (0.9, 0.9), (0.9, 0.97), (0.05, 0.9))
 
@@ -130,7 +130,7 @@ def paired_coverage(
 
 
 def student(differences: Array) -> tuple[Array, Array]:
-    """Student's interval, as `gem_evaluation.statistics.mean` has it, for many evaluations; (..., tasks)."""
+    """Student's interval, as `gem_evaluation._statistics.mean` has it, for many evaluations; (..., tasks)."""
     tasks = differences.shape[-1]
     center = differences.mean(-1)
     half = stdtrit(tasks - 1, 0.975) * differences.std(-1, ddof=1) / np.sqrt(tasks)

@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "plugins" / "testing")]
 
-from gem_evaluation.regraded import REGRADED  # noqa: E402
+from gem_evaluation._regraded import REGRADED  # noqa: E402
 from hacking_audit import GRADED, shipped  # noqa: E402
 
 WITH_TOOLS = ("game:GuessTheNumber-v0-easy", "math:Sample", "qa:Sample", "code:Sample")

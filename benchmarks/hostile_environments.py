@@ -26,8 +26,9 @@ import gem_core
 from gem_core import Env
 from gem_core.env import ResetResult, StepResult
 from gem_core.failures import FailurePolicy
-from gem_core.vector import VectorEnv, wire
-from gem_core.vector.calls import Transition
+from gem_core.vector import VectorEnv
+from gem_core.vector import _wire as wire
+from gem_core.vector._calls import Transition
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / "support")]
 

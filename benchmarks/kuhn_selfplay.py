@@ -25,8 +25,8 @@ from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen3ForCausa
 from transformers.trainer_utils import get_last_checkpoint
 
 import gem_core
+from gem_matches._moves import boxed
 from gem_matches.kuhn import ACTIONS, BET, INFORMATION_SETS, PASS, KuhnPoker, Policy, exploitability
-from gem_matches.moves import boxed
 from gem_tiny import tiny_policy
 from gem_train.rollout import ChatTemplate, Conversation
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer

@@ -15,7 +15,7 @@ from pathlib import Path
 from remote import GAME, measure, play
 
 from gem_core import make
-from gem_openenv.exporting import write_package
+from gem_openenv._exporting import write_package
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import gem_core
 from gem_core.env import Env
-from gem_postgres import host
+from gem_postgres import _host as host
 
 TICK = os.sysconf("SC_CLK_TCK")
 FINISH = '<tool_call>{"name": "finish", "arguments": {}}</tool_call>'

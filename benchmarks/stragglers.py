@@ -154,7 +154,7 @@ def trl(folder: Path, lag: int, first_come: bool, updates: int) -> None:
     """TRL's trainer, with a copy of the weights where it samples ahead."""
     from gem_tiny import tiny_model, tiny_tokenizer
     from gem_trl import TurnGRPOConfig, TurnGRPOTrainer
-    from gem_trl.ahead import PolicyCopy
+    from gem_trl._ahead import PolicyCopy
 
     sampling = TOKENS * SECONDS_PER_TOKEN
     PolicyCopy.__call__ = slowed(PolicyCopy.__call__, "sampler", sampling)
@@ -242,8 +242,8 @@ def slow_verl() -> None:
             return generate(self, requests, after_a_token)
 
     Engine.generate = slow
-    if "gem_verl.trainer" in sys.modules:  # the process that has verl's loop
-        from gem_verl.trainer import TurnTrainer
+    if "gem_verl._trainer" in sys.modules:  # the process that has verl's loop
+        from gem_verl._trainer import TurnTrainer
 
         TurnTrainer._update_actor = slowed(TurnTrainer._update_actor, "trainer", SECONDS_PER_UPDATE)
 
@@ -278,7 +278,7 @@ def slow_openrlhf() -> None:
     """In a process of OpenRLHF: add the sleeps. Its engines serve prompts side by side, so each call sleeps alone."""
     import asyncio
 
-    from gem_openrlhf.policy import EnginePolicy
+    from gem_openrlhf._policy import EnginePolicy
 
     sample = EnginePolicy.__call__
 
@@ -289,9 +289,9 @@ def slow_openrlhf() -> None:
         return completion
 
     EnginePolicy.__call__ = slow
-    if "gem_openrlhf.workers" in sys.modules:  # the process that starts the training; workers are pickled by value
-        from gem_openrlhf.actors import plain_class
-        from gem_openrlhf.workers import TurnPolicyActor
+    if "gem_openrlhf._workers" in sys.modules:  # the process that starts the training; workers are pickled by value
+        from gem_openrlhf._actors import plain_class
+        from gem_openrlhf._workers import TurnPolicyActor
 
         actor: Any = plain_class(TurnPolicyActor)
         actor.fit = slowed(actor.fit, "trainer", SECONDS_PER_UPDATE)

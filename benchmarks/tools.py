@@ -29,7 +29,7 @@ from gem.tools.python_code_tool import PythonCodeTool
 from report import Line, report, with_ratio
 
 from gem_core.tools import Toolbox, ToolSession
-from gem_core.tools.calls import find_call
+from gem_core.tools._calls import find_call
 from gem_python.tool import PythonTool
 
 TITLES = {"python": "the Python tool", "search": "search", "mcp": "MCP"}

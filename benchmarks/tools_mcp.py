@@ -43,7 +43,7 @@ def measure(quick: bool) -> list[Line]:
 @contextlib.contextmanager
 def _ours(server: Any) -> Iterator[Add]:
     from gem_core.tools import Toolbox, ToolSession
-    from gem_core.tools.calls import ParsedCall
+    from gem_core.tools._calls import ParsedCall
     from gem_mcp.tool import MCPTool
 
     session = ToolSession(Toolbox([MCPTool({"adder": server})]))

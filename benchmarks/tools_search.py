@@ -29,7 +29,7 @@ from pathlib import Path
 from report import Line, report
 
 from gem_core.tools import Toolbox, ToolSession
-from gem_core.tools.calls import find_call
+from gem_core.tools._calls import find_call
 from gem_search.tool import SearchTool
 
 PASSAGES, WORDS = 100_000, 50_000
@@ -125,8 +125,8 @@ def _server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         [
             sys.executable,
             "-c",
-            "import sys; from pathlib import Path; from gem_search.index import open_index;"
-            "from gem_search.bm25 import Bm25; open_index(Path(sys.argv[2]), Bm25(), Path(sys.argv[4]))",
+            "import sys; from pathlib import Path; from gem_search._index import open_index;"
+            "from gem_search._bm25 import Bm25; open_index(Path(sys.argv[2]), Bm25(), Path(sys.argv[4]))",
             *index,
         ],
         check=True,

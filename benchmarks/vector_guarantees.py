@@ -16,10 +16,10 @@ from typing import Any
 import gem_core
 from gem_core.env import Env
 from gem_core.seeding import derive_seed
-from gem_core.vector.calls import Transition, merged
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.slots import first_starts
-from gem_core.vector.tasks import TaskPlan
+from gem_core.vector._calls import Transition, merged
+from gem_core.vector._hosted import HostedEnv
+from gem_core.vector._slots import first_starts
+from gem_core.vector._tasks import TaskPlan
 
 ENV_ID = "game:GuessTheNumber-v0-hard"
 WIDTH = 256

@@ -275,7 +275,7 @@ def ray_against_process(quick: bool) -> Figures:
     """Turns of 10 ms in two Ray actors and in two processes."""
     import ray
 
-    import gem_core.vector.ray  # fails at once if the backend is missing
+    import gem_core.vector._ray  # fails at once if the backend is missing
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     folder = tempfile.mkdtemp(prefix="gr", dir="/tmp")  # short: Ray makes sockets in it

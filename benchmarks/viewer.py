@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "plugins" / "viewer" / "te
 from made_up import Plan, Vocabulary, write_run
 
 from gem_train.records import open_records
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 RARE = next(text.strip() for text in Vocabulary(20_000).texts[5000:] if len(text) > 7)
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]

@@ -10,8 +10,8 @@ import statistics
 import time
 from collections.abc import Callable
 
+from gem_webshop._generation import generated_shop
 from gem_webshop.env import WebShop
-from gem_webshop.generation import generated_shop
 
 ROUNDS = 300
 

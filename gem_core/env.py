@@ -19,7 +19,7 @@ below from `info`.
 | `final_observation`, `final_info` | str, dict | set by autoreset: the last observation and info of the ended episode |
 | `seed`, `episode` | int | set by the engine on an episode's first info: its seed, and its number in that slot |
 | `data_index` | int | set by the engine on an episode's first info, for environments over data: the row it uses |
-| `agent` | str | in a match: who acts next; without it, the agent that acted (see `gem_core.match_env`) |
+| `agent` | str | in a match: who acts next; without it, the agent that acted (see `gem_core._match_env`) |
 | `agent_rewards` | dict of float | in a match, by agent: rewards of the other agents, each for its last turn |
 | `agent_infos` | dict of dict | in a match, by agent: what the infos of their last turns get in addition |
 | `agent_ends` | dict of str | in a match, by agent: `terminated` or `truncated`, for those that are out of it now |

@@ -275,7 +275,7 @@ class PluginManager:
     def _builtins(self) -> dict[str, list[Registration[Spec]]]:
         with self._loading:
             if self._builtin_registrations is None:
-                from gem_core import builtin
+                from gem_core import _builtin as builtin
 
                 provenance = Provenance(hookspecs.PROJECT, "gem-core", _own_version())
                 self._builtin_registrations = {hook: [] for hook in _COLLECT} | self._register(builtin, provenance)

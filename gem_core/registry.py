@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from gem_core.arguments import strict
+from gem_core._arguments import strict
+from gem_core._match_env import MatchEnv
 from gem_core.env import Env
 from gem_core.errors import (
     EnvError,
@@ -22,7 +23,6 @@ from gem_core.errors import (
     near_matches,
 )
 from gem_core.match import Match
-from gem_core.match_env import MatchEnv
 from gem_core.partner import name_and_options
 from gem_core.plugins import Registration, manager
 from gem_core.specs import AdvantageSpec, EnvSpec, Provenance, ToolSpec, namespace_of

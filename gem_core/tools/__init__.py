@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_core.tool import CallContext, Function, Tool, ToolResult
-from gem_core.tools.calls import Form, ParsedCall, find_call, written
-from gem_core.tools.env import LAST_USE, ToolEnv, listed
-from gem_core.tools.functions import FunctionTool
-from gem_core.tools.session import ToolSession
-from gem_core.tools.toolbox import Toolbox
+from gem_core.tools._calls import Form, ParsedCall, find_call, written
+from gem_core.tools._env import LAST_USE, ToolEnv, listed
+from gem_core.tools._functions import FunctionTool
+from gem_core.tools._session import ToolSession
+from gem_core.tools._toolbox import Toolbox
 from gem_core.upstream import no_attribute
 
 __all__ = [

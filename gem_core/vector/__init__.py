@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from gem_core.arguments import strict
+from gem_core._arguments import strict
 from gem_core.env import Env
 from gem_core.errors import EnvFailure, FailureKind, convert_errors, described, near_matches
 from gem_core.failures import DEFAULT_TIMEOUT, FailurePolicy
@@ -15,15 +15,14 @@ from gem_core.registry import build
 from gem_core.registry import spec as find_spec
 from gem_core.seeding import fresh_seed
 from gem_core.upstream import no_attribute
-from gem_core.vector.autoreset import Autoreset
-from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import Transition, failure_of
-from gem_core.vector.faults import decide_failure
-from gem_core.vector.hosted import HostedEnv, checked_step
-from gem_core.vector.places import ConcurrencyLimits, limits_of
-from gem_core.vector.statistics import EnvStatistics
-from gem_core.vector.sync import SyncVectorEnv
-from gem_core.vector.tasks import (
+from gem_core.vector._autoreset import Autoreset
+from gem_core.vector._base import VectorEnv
+from gem_core.vector._calls import Transition, failure_of
+from gem_core.vector._faults import decide_failure
+from gem_core.vector._hosted import HostedEnv, checked_step
+from gem_core.vector._places import ConcurrencyLimits, limits_of
+from gem_core.vector._statistics import EnvStatistics
+from gem_core.vector._tasks import (
     EnvIds,
     Task,
     TaskPlan,
@@ -33,7 +32,8 @@ from gem_core.vector.tasks import (
     share_slots,
     weights_of,
 )
-from gem_core.vector.thread import ThreadVectorEnv
+from gem_core.vector._thread import ThreadVectorEnv
+from gem_core.vector.sync import SyncVectorEnv
 
 __all__ = [
     "Autoreset",
@@ -183,14 +183,14 @@ def _build(
         return SyncVectorEnv([hosted(slot) for slot in range(count)], plan, **settings)
     if backend == "thread":
         return ThreadVectorEnv(hosted, plan, min(workers or count, count), **settings)
-    from gem_core.vector.worker import SlotConfig
+    from gem_core.vector._worker import SlotConfig
 
     homes = [SlotConfig(env_id, autoreset(env_id)) for env_id in ids]
     if backend == "process":
-        from gem_core.vector.process import ProcessVectorEnv
+        from gem_core.vector._process import ProcessVectorEnv
 
         return ProcessVectorEnv(homes, builders, plan, min(workers or _cores(), count), **settings)
-    from gem_core.vector.ray import RayVectorEnv
+    from gem_core.vector._ray import RayVectorEnv
 
     return RayVectorEnv(homes, builders, plan, workers, **settings)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from gem_core.image import IMAGES
 from gem_core.partner import PARTNER_REPLIES
-from gem_core.vector.base import VectorEnv
-from gem_core.vector.calls import EnvCall, Transition
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.tasks import TaskPlan
+from gem_core.vector._base import VectorEnv
+from gem_core.vector._calls import EnvCall, Transition
+from gem_core.vector._hosted import HostedEnv
+from gem_core.vector._tasks import TaskPlan
 
 
 class SyncVectorEnv(VectorEnv):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem_core.upstream import no_attribute
-from gem_core.wrappers.history import HistoryMode, ObservationHistory, TextTemplate
-from gem_core.wrappers.statistics import EpisodeStatistics
-from gem_core.wrappers.turn_limit import TurnLimit
+from gem_core.wrappers._history import HistoryMode, ObservationHistory, TextTemplate
+from gem_core.wrappers._statistics import EpisodeStatistics
+from gem_core.wrappers._turn_limit import TurnLimit
 
 __all__ = ["EpisodeStatistics", "HistoryMode", "ObservationHistory", "TextTemplate", "TurnLimit"]
 

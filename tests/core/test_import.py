@@ -61,7 +61,7 @@ def test_command_line_and_arrays_wait_until_they_are_used() -> None:
 
 def test_a_worker_process_reads_no_metadata() -> None:
     """It would take a sixth longer to start."""
-    assert "importlib.metadata" not in modules_imported_by("import gem_core.vector.worker, gem_core.registry")
+    assert "importlib.metadata" not in modules_imported_by("import gem_core.vector._worker, gem_core.registry")
 
 
 def test_rollouts_need_no_framework() -> None:
@@ -152,7 +152,7 @@ def test_unknown_names_are_attribute_errors() -> None:
     ("old", "new"),
     [
         ("gem_core.rollout", "gem_train.rollout"),
-        ("gem_core.records.reader", "gem_train.records.reader"),
+        ("gem_core.records.reader", "gem_train.records._reader"),
         ("gem_core.training.settings", "gem_train.settings"),
         ("gem_core.testing", "gem_testing"),
         ("gem_core.compat", "gem_compat"),

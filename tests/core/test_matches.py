@@ -11,9 +11,9 @@ import pytest
 
 import gem_core
 from gem_core import Match, MatchStep
+from gem_core._match_env import MatchEnv
 from gem_core.episode import Completion, Episode, StopReason
 from gem_core.errors import AgentError, EnvError, EnvKwargsError, ResetNeededError, ToolError
-from gem_core.match_env import MatchEnv
 from gem_core.tools import FunctionTool, ToolEnv
 from gem_core.vector import make_vec
 from gem_core.wrappers import ObservationHistory

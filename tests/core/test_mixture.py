@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import gem_core
 from gem_core import Env
 from gem_core.failures import FailurePolicy
-from gem_core.vector.statistics import EnvStatistics
-from gem_core.vector.tasks import share_slots, weights_of
+from gem_core.vector._statistics import EnvStatistics
+from gem_core.vector._tasks import share_slots, weights_of
 from gem_support.vector_envs import Walk, action, make, play
 
 weightings = st.dictionaries(st.sampled_from("abcdef"), st.floats(0.05, 10.0), min_size=1)

@@ -15,7 +15,7 @@ import gem_core
 import gem_core.errors
 from gem_core import hookspecs
 from gem_core.advantages import TurnBatch
-from gem_core.advantages.compute import compute_advantages
+from gem_core.advantages._compute import compute_advantages
 from gem_core.errors import (
     DuplicateIdError,
     EnvFailure,
@@ -28,7 +28,7 @@ from gem_core.errors import (
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
-from gem_core.vector.faults import decide_failure
+from gem_core.vector._faults import decide_failure
 from gem_train.rollout import Episode, StopReason
 
 if TYPE_CHECKING:

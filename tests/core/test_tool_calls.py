@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem_core.tools import Function, calls
-from gem_core.tools.calls import Form, ParsedCall, find_call, written
+from gem_core.tools import Function
+from gem_core.tools import _calls as calls
+from gem_core.tools._calls import Form, ParsedCall, find_call, written
 
 TEXT: dict[str, Any] = {"type": "string"}
 

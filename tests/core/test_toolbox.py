@@ -21,7 +21,7 @@ import pytest
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, FunctionTool, Tool, Toolbox, ToolResult, ToolSession
-from gem_core.tools.calls import ParsedCall
+from gem_core.tools._calls import ParsedCall
 from gem_support.waiting import wait_until
 
 
@@ -261,7 +261,7 @@ def test_ctrl_c_before_the_wait_begins_cancels_the_call(monkeypatch: pytest.Monk
 
     toolbox = Toolbox([AsyncSays(wait)])
     toolbox.attach("a")
-    monkeypatch.setattr("gem_core.tools.background.asyncio.run_coroutine_threadsafe", interrupted)
+    monkeypatch.setattr("gem_core.tools._background.asyncio.run_coroutine_threadsafe", interrupted)
     with pytest.raises(KeyboardInterrupt):
         say(toolbox)
     monkeypatch.undo()
@@ -273,7 +273,7 @@ def test_ctrl_c_reaches_the_caller_and_cancels_the_call() -> None:
     source = """
         import asyncio, signal, threading, os
         from gem_core.tools import *
-        from gem_core.tools.calls import ParsedCall
+        from gem_core.tools._calls import ParsedCall
 
         async def wait() -> str:
             "Waits."
@@ -415,7 +415,7 @@ def test_two_functions_of_one_name_tag_or_fence_are_refused(what: str) -> None:
 
 
 def test_a_tool_that_hangs_while_it_says_what_it_offers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.tools.toolbox._OPEN_SECONDS", 0.1)
+    monkeypatch.setattr("gem_core.tools._toolbox._OPEN_SECONDS", 0.1)
     release = threading.Event()
     with pytest.raises(ToolError, match=r"did not say within 0\.1 seconds what it offers"):
         Toolbox([Bad(lambda: release.wait(120))]).attach("a")
@@ -423,7 +423,7 @@ def test_a_tool_that_hangs_while_it_says_what_it_offers(monkeypatch: pytest.Monk
 
 
 def test_a_tool_that_hangs_or_fails_while_it_closes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.tools.toolbox._CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr("gem_core.tools._toolbox._CLOSE_SECONDS", 0.1)
     release = threading.Event()
 
     class Sticky(Says):
@@ -507,7 +507,7 @@ def test_the_garbage_collector_may_find_a_session_on_the_event_loop() -> None:
 EXIT = """
     import asyncio, os
     from gem_core.tools import *
-    from gem_core.tools.calls import ParsedCall
+    from gem_core.tools._calls import ParsedCall
 
     class Open(Tool):
         def functions(self):

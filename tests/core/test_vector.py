@@ -611,7 +611,7 @@ def test_an_interruption_before_results_are_taken_loses_none(monkeypatch: pytest
     with make_vec("demo-vector:Walk-v0", 2, backend="thread", seed=SEED) as vec:
         vec.reset()
         vec.send({0: "a", 1: "b"})
-        monkeypatch.setattr("gem_core.vector.thread.uninterrupted", interrupted)
+        monkeypatch.setattr("gem_core.vector._thread.uninterrupted", interrupted)
         with pytest.raises(KeyboardInterrupt):
             vec.recv(at_least=2)
         assert set(vec.recv(at_least=2)) == {0, 1}

@@ -19,7 +19,7 @@ from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import MAX_ATTEMPTS
 from gem_core.seeding import derive_seed
 from gem_core.vector import Task
-from gem_core.vector.pool import MAX_LOSSES
+from gem_core.vector._pool import MAX_LOSSES
 from gem_support.vector_envs import Turns
 from gem_train.rollout import BatchCollector, Completion, EpisodeRunner, RolloutSettings
 

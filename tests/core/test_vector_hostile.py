@@ -19,8 +19,9 @@ import pytest
 import gem_core
 from gem_core.errors import EnvFailure, FailureKind
 from gem_core.failures import ErrorAction, FailurePolicy
-from gem_core.vector import VectorEnv, wire
-from gem_core.vector.calls import (
+from gem_core.vector import VectorEnv
+from gem_core.vector import _wire as wire
+from gem_core.vector._calls import (
     MAX_ERROR_LENGTH,
     MAX_TRACEBACK_LENGTH,
     FailedCall,
@@ -28,8 +29,8 @@ from gem_core.vector.calls import (
     Transition,
     checked_info,
 )
-from gem_core.vector.faults import log_failure
-from gem_core.vector.process import _opened_anew
+from gem_core.vector._faults import log_failure
+from gem_core.vector._process import _opened_anew
 from gem_support.hostile import CERTAIN, HANGING, LATE, LIES, LONGEST
 from gem_support.vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of
 
@@ -42,7 +43,7 @@ LIMIT = 2.0
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gem_core.register("demo-hostile:Hostile-v0", "gem_support.hostile:Hostile")
-    monkeypatch.setattr("gem_core.vector.process.SILENCE_SECONDS", 3.0)
+    monkeypatch.setattr("gem_core.vector._process.SILENCE_SECONDS", 3.0)
     yield
     assert not env_threads()
     assert not children()

@@ -480,7 +480,7 @@ def test_environments_are_closed_with_the_vector(tmp_path: Path) -> None:
 def test_closing_waits_for_a_hung_environment_no_longer_than_it_should(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr("gem_core.vector._pool.CLOSE_SECONDS", 0.3)
     vec = told(2, workers=2)
     pids = children()
     vec.send({0: f"{how} {tmp_path / 'gate'}", 1: f"big {'y' * BIG}"})
@@ -593,7 +593,7 @@ def test_workers_die_with_a_script_that_is_killed_while_they_start(tmp_path: Pat
     start = textwrap.dedent(
         """
         import os, signal
-        from gem_core.vector import process
+        from gem_core.vector import _process as process
         def die(self, *arguments):
             os.kill(os.getpid(), signal.SIGKILL)
         process.ProcessVectorEnv._poll = die
@@ -620,7 +620,7 @@ def test_a_script_that_raises_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_several_vectors_at_once_and_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", 0.3)
+    monkeypatch.setattr("gem_core.vector._pool.CLOSE_SECONDS", 0.3)
     with told(1) as one, told(1) as other:
         one.send({0: f"wait {tmp_path / 'gate'}"})
         assert other.step(["walk a"])[3] == [False]

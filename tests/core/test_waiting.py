@@ -60,8 +60,8 @@ def test_waiting_takes_none_of_the_time_limit(backend: Any) -> None:
 
 
 def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_core.vector.process.MAX_SECONDS", 0.0)
-    monkeypatch.setattr("gem_core.vector.process.SILENCE_SECONDS", 0.0)
+    monkeypatch.setattr("gem_core.vector._process.MAX_SECONDS", 0.0)
+    monkeypatch.setattr("gem_core.vector._process.SILENCE_SECONDS", 0.0)
     with make("demo-waiting:Patient-v0", 1, "process", failures=FailurePolicy(timeout=0.5)) as vec:
         vec.reset()
         error = vec.step(["turn"])[4][0]["final_info"]["error"]

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
 from gem_support.commands import FRAMEWORKS, PLAIN_KINDS, ROOT, Command, commands, inline_commands, unfenced_commands

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from gem_math import exact
+from gem_math import _exact as exact
 
 grader = pytest.importorskip("gem.utils.math_grader", reason="this needs gem-llm and pylatexenc, as in `nox -s parity`")
 

@@ -14,7 +14,7 @@ import gem_core
 from gem_core.tools import Toolbox, ToolEnv
 from gem_mcp.tool import MCPTool
 from gem_python.tool import PythonTool
-from gem_search.local import local_server
+from gem_search._local import local_server
 from gem_search.tool import SearchTool
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until

@@ -15,13 +15,13 @@ from gem_oat.plugin import OAT
 from gem_train import lazy_names
 
 if TYPE_CHECKING:
-    from gem_oat.actor import GemActor as GemActor
-    from gem_oat.args import GemOatArgs as GemOatArgs
-    from gem_oat.learner import GemLearner as GemLearner
-    from gem_oat.program import run as run
+    from gem_oat._actor import GemActor as GemActor
+    from gem_oat._args import GemOatArgs as GemOatArgs
+    from gem_oat._learner import GemLearner as GemLearner
+    from gem_oat._program import run as run
 
 __all__ = ["GemActor", "GemLearner", "GemOatArgs", "run"]
 
 __getattr__ = lazy_names(
-    __name__, OAT, {"GemActor": "actor", "GemLearner": "learner", "GemOatArgs": "args", "run": "program"}
+    __name__, OAT, {"GemActor": "_actor", "GemLearner": "_learner", "GemOatArgs": "_args", "run": "_program"}
 )

@@ -22,7 +22,7 @@ from gem_core.plugins import manager
 from gem_cpu.oat import engine
 from gem_cpu.oat.transport import learner_of
 from gem_oat import GemActor, GemLearner, GemOatArgs
-from gem_oat.checks import prepare
+from gem_oat._checks import prepare
 from gem_train.recording import stop_recording
 from gem_train.rollout import Episode
 

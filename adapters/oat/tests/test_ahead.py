@@ -20,9 +20,9 @@ from gem_core import Env
 from gem_core.errors import SettingsError
 from gem_core.seeding import derive_seed
 from gem_oat import GemActor
-from gem_oat.ahead import ActorAhead
-from gem_oat.checks import prepare
-from gem_oat.policy import EnginePolicy
+from gem_oat._ahead import ActorAhead
+from gem_oat._checks import prepare
+from gem_oat._policy import EnginePolicy
 from gem_support.training_run import token_logprobs
 from gem_support.waiting import SECONDS, wait_until
 

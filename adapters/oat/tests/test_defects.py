@@ -17,8 +17,8 @@ from runs import WatchedLearner, arguments, train
 
 import gem_core
 from gem_core.errors import EnvFailure, SettingsError
-from gem_oat.checks import prepare
-from gem_oat.data import PlaceholderPrompts
+from gem_oat._checks import prepare
+from gem_oat._data import PlaceholderPrompts
 from gem_support.babble import Babble
 
 

@@ -15,9 +15,9 @@ import pytest
 from runs import arguments
 
 from gem_core.errors import AdapterError
-from gem_oat import program
-from gem_oat.program import end, wait
-from gem_oat.status import FOLDER, RunStatus, reported
+from gem_oat import _program as program
+from gem_oat._program import end, wait
+from gem_oat._status import FOLDER, RunStatus, reported
 from gem_support.waiting import wait_until
 from gem_train.report import RunReport
 
@@ -33,7 +33,7 @@ def status(tmp_path: Path) -> RunStatus:
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a process of a run that executes a line of Python."""
     started: list[psutil.Popen] = []
-    preamble = "import os, subprocess, sys, time; from gem_oat.status import *; status = RunStatus.of_this_run();"
+    preamble = "import os, subprocess, sys, time; from gem_oat._status import *; status = RunStatus.of_this_run();"
 
     def start_one(line: str) -> psutil.Process:
         started.append(

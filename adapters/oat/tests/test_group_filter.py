@@ -11,7 +11,7 @@ from runs import GAMMA, Run, arguments, train
 
 import gem_core
 from gem_core.errors import AdvantageError, SettingsError
-from gem_oat.checks import prepare
+from gem_oat._checks import prepare
 from gem_support.babble import Babble
 from gem_support.brute_force import expected
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from oat.algorithms.ppo import PPOArgs
 from runs import GAMMA, arguments, train
 
-from gem_oat.transitions import batch_episodes, batch_items, turn_rows
+from gem_oat._transitions import batch_episodes, batch_items, turn_rows
 from gem_support import pairs_match
 from gem_support.byte_level import byte_level_bpe
 

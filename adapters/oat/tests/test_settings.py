@@ -15,7 +15,7 @@ from runs import arguments
 
 from gem_core.errors import NotFoundError, SettingsError
 from gem_oat import GemOatArgs
-from gem_oat.checks import CRITIC, FIXED, UNREAD, prepare
+from gem_oat._checks import CRITIC, FIXED, UNREAD, prepare
 from gem_oat.settings import OatSettings
 
 

@@ -9,7 +9,7 @@ import pytest
 from oat.algorithms.ppo import PPOArgs
 
 from gem_core.episode import Episode, TokenSequence, Turn, as_logprobs, as_token_ids
-from gem_oat.transitions import EpisodeData, batch_episodes, batch_items, pad_rows, turn_rows
+from gem_oat._transitions import EpisodeData, batch_episodes, batch_items, pad_rows, turn_rows
 from gem_train.rollout import Batch
 
 RESPONSE = [7, 8, 9]

@@ -15,12 +15,12 @@ from gem_openrlhf.plugin import OPENRLHF
 from gem_train import lazy_names
 
 if TYPE_CHECKING:
-    from gem_openrlhf.agent import GemAgentExecutor as GemAgentExecutor
-    from gem_openrlhf.launcher import check_command as check_command
-    from gem_openrlhf.launcher import launch as launch
+    from gem_openrlhf._agent import GemAgentExecutor as GemAgentExecutor
+    from gem_openrlhf._launcher import check_command as check_command
+    from gem_openrlhf._launcher import launch as launch
 
 __all__ = ["GemAgentExecutor", "check_command", "launch"]
 
 __getattr__ = lazy_names(
-    __name__, OPENRLHF, {"GemAgentExecutor": "agent", "check_command": "launcher", "launch": "launcher"}
+    __name__, OPENRLHF, {"GemAgentExecutor": "_agent", "check_command": "_launcher", "launch": "_launcher"}
 )

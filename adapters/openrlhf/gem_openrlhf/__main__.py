@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from gem_core.errors import GemError
-from gem_openrlhf.checks import check_flags
+from gem_openrlhf._checks import check_flags
 from gem_openrlhf.settings import parse
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gem_core.episode import Episode, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
-from gem_openrlhf.rows import EpisodeRows
+from gem_openrlhf._rows import EpisodeRows
 
 
 def random_batch(rng: random.Random, kind: Any = "episode", *, empty: bool = True) -> list[EpisodeRows]:

@@ -14,8 +14,8 @@ from gem_support.raylets import note_node  # noqa: E402
 
 def _watch_updates() -> None:
     """In the process that starts training, because workers are pickled by value for Ray."""
-    from gem_openrlhf.actors import plain_class
-    from gem_openrlhf.workers import TurnPolicyActor
+    from gem_openrlhf._actors import plain_class
+    from gem_openrlhf._workers import TurnPolicyActor
 
     actor: Any = plain_class(TurnPolicyActor)
     fit = actor.fit
@@ -32,5 +32,5 @@ def _watch_updates() -> None:
 
 note_node()
 register()
-if "gem_openrlhf.workers" in sys.modules:
+if "gem_openrlhf._workers" in sys.modules:
     _watch_updates()

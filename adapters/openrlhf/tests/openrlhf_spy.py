@@ -95,7 +95,7 @@ def watched_loss(trainer: Any, rows: list[dict[str, Any]]) -> Iterator[None]:
 
 
 def watch_closing() -> None:
-    from gem_openrlhf.agent import GemAgentExecutor
+    from gem_openrlhf._agent import GemAgentExecutor
 
     close = GemAgentExecutor.close
 
@@ -111,11 +111,11 @@ babble.register()
 glance.register()
 pairs_match.register()
 watch_closing()
-if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf.workers" in sys.modules:
+if "openrlhf.trainer.ray.vllm_engine" in sys.modules and "gem_openrlhf._workers" in sys.modules:
     from openrlhf.trainer.ray.vllm_engine import RolloutRayActor
 
-    from gem_openrlhf.actors import plain_class
-    from gem_openrlhf.workers import TurnCriticActor, TurnPolicyActor
+    from gem_openrlhf._actors import plain_class
+    from gem_openrlhf._workers import TurnCriticActor, TurnPolicyActor
 
     watch_sampling(plain_class(RolloutRayActor))
     watch_updates(plain_class(TurnPolicyActor), "actor")

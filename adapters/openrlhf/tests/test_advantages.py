@@ -20,12 +20,12 @@ from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 from openrlhf.utils.loss_utils import _optimizer_step_loss_norm
 
 from gem_core.episode import Episode, as_logprobs, as_token_ids
-from gem_openrlhf.actors import plain_class
-from gem_openrlhf.averages import loss_norm, masked_mean
-from gem_openrlhf.experience import TurnExperienceMaker, row_experience, training_rows
-from gem_openrlhf.rows import EpisodeRows
+from gem_openrlhf._actors import plain_class
+from gem_openrlhf._averages import loss_norm, masked_mean
+from gem_openrlhf._experience import TurnExperienceMaker, row_experience, training_rows
+from gem_openrlhf._rows import EpisodeRows
+from gem_openrlhf._workers import TurnCriticActor
 from gem_openrlhf.settings import OpenRLHFSettings
-from gem_openrlhf.workers import TurnCriticActor
 from gem_support import brute_force
 from gem_train.rows import Row, TurnSpan
 

@@ -20,11 +20,11 @@ import gem_core
 from gem_core.errors import EnvFailure, NotFoundError, SettingsError
 from gem_core.seeding import derive_seed
 from gem_openrlhf import GemAgentExecutor
-from gem_openrlhf.images import ImageIds
-from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.rows import RESULT, EpisodeRows
+from gem_openrlhf._images import ImageIds
+from gem_openrlhf._launcher import DEFAULT_AGENT
+from gem_openrlhf._rows import RESULT, EpisodeRows
+from gem_openrlhf._tasks import Split, write_tasks
 from gem_openrlhf.settings import OpenRLHFSettings, parse
-from gem_openrlhf.tasks import Split, write_tasks
 from gem_support.babble import Babble
 from gem_support.same_tasks import SETTINGS, assert_first_batch
 from gem_train.recording import stop_recording
@@ -271,9 +271,9 @@ def test_episodes_are_recorded(play, tmp_path):
 
 def test_the_agent_imports_no_training_code():
     code = (
-        "import sys; import gem_openrlhf.default_agent; "
-        "assert not {'deepspeed', 'openrlhf.trainer', 'gem_openrlhf.launcher', 'gem_openrlhf.trainer', "
-        "'gem_openrlhf.workers', 'gem_openrlhf.experience', 'gem_openrlhf.samples'} & {*sys.modules}"
+        "import sys; import gem_openrlhf._default_agent; "
+        "assert not {'deepspeed', 'openrlhf.trainer', 'gem_openrlhf._launcher', 'gem_openrlhf._trainer', "
+        "'gem_openrlhf._workers', 'gem_openrlhf._experience', 'gem_openrlhf._samples'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 

@@ -23,9 +23,9 @@ from openrlhf.utils.config import hierarchize
 from openrlhf.utils.deepspeed import DeepspeedStrategy
 
 from gem_openrlhf import GemAgentExecutor
-from gem_openrlhf.actors import plain_class
-from gem_openrlhf.checks import AT_LEAST_ONE, FIXED, OURS
-from gem_openrlhf.launcher import COMMAND
+from gem_openrlhf._actors import plain_class
+from gem_openrlhf._checks import AT_LEAST_ONE, FIXED, OURS
+from gem_openrlhf._launcher import COMMAND
 from gem_support.sources import parameters, says
 
 ENGINE = plain_class(vllm_engine.RolloutRayActor)
@@ -172,7 +172,7 @@ def test_a_response_is_a_sample():
     )
     says(SamplesGenerator.generate_samples, "self.args.rollout.batch_size * self.args.rollout.n_samples_per_prompt")
     generator = SamplesGenerator.__new__(SamplesGenerator)
-    from gem_openrlhf.rows import EpisodeRows, response
+    from gem_openrlhf._rows import EpisodeRows, response
 
     made = generator._process_response_into_experience(response("p", "l", EpisodeRows()), max_len=8)
     assert made.scores.tolist() == [0.0]

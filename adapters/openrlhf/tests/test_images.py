@@ -19,12 +19,12 @@ from transformers import AutoModelForImageTextToText, ViTImageProcessor
 
 from gem_core.errors import EnvError, SettingsError
 from gem_core.image import PngImage
-from gem_openrlhf.checks import check
-from gem_openrlhf.experience import row_experience
-from gem_openrlhf.images import ImageIds
-from gem_openrlhf.rows import EpisodeRows
+from gem_openrlhf._checks import check
+from gem_openrlhf._experience import row_experience
+from gem_openrlhf._images import ImageIds
+from gem_openrlhf._rows import EpisodeRows
+from gem_openrlhf._tasks import TaskLabel
 from gem_openrlhf.settings import parse
-from gem_openrlhf.tasks import TaskLabel
 from gem_support import glance
 from gem_train.images import ImageLimit
 from gem_train.rollout import ImageReader, StopReason

@@ -16,9 +16,12 @@ from ray.exceptions import RayTaskError
 
 from conftest import FLAGS
 from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsError
-from gem_openrlhf import check_command, launch, launcher, trainer, workers
-from gem_openrlhf.launcher import DEFAULT_AGENT
-from gem_openrlhf.tasks import TaskLabel
+from gem_openrlhf import _launcher as launcher
+from gem_openrlhf import _trainer as trainer
+from gem_openrlhf import _workers as workers
+from gem_openrlhf import check_command, launch
+from gem_openrlhf._launcher import DEFAULT_AGENT
+from gem_openrlhf._tasks import TaskLabel
 from gem_support.scripts import answer_of
 from gem_train.report import RunReport
 

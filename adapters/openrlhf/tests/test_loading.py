@@ -16,7 +16,7 @@ TRAINING = {
 }
 
 
-@pytest.mark.parametrize("module", ["gem_openrlhf.agent", "gem_openrlhf.default_agent"])
+@pytest.mark.parametrize("module", ["gem_openrlhf._agent", "gem_openrlhf._default_agent"])
 def test_what_engines_load_imports_nothing_of_training(module: str) -> None:
     files, graph = modules_of(PACKAGE), graph_of([PACKAGE])
     assert TRAINING - {"deepspeed"} <= {*files}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gem_openrlhf.experience import batch_episodes, training_rows
-from gem_openrlhf.rows import EpisodeRows
+from gem_openrlhf._experience import batch_episodes, training_rows
+from gem_openrlhf._rows import EpisodeRows
 from gem_support import pairs_match
 from gem_support.byte_level import byte_level_bpe
 from gem_train.results import result_metrics

@@ -8,7 +8,7 @@ import pytest
 from made_up import add_turn, rewards_of
 
 from gem_core.episode import Episode, StopReason
-from gem_openrlhf.rows import EpisodeRows, response
+from gem_openrlhf._rows import EpisodeRows, response
 
 
 def an_episode() -> Episode:

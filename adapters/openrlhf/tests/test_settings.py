@@ -14,9 +14,9 @@ import pytest
 import gem_openrlhf
 from gem_core.errors import EnvKwargsError, FrameworkVersionError, NotFoundError, PluginError, SettingsError
 from gem_core.failures import ErrorAction
-from gem_openrlhf.checks import OURS, check, check_flags
+from gem_openrlhf._checks import OURS, check, check_flags
+from gem_openrlhf._tasks import TaskLabel, write_tasks
 from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
-from gem_openrlhf.tasks import TaskLabel, write_tasks
 
 ENV = ["--gem.env", "test:Babble-v0", "--gem.steps", "2"]
 TWO = ["--gem.env", "test:Babble-v0", "game:Corridor-v0"]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from made_up import random_batch
 
-from gem_openrlhf.actors import plain_class
-from gem_openrlhf.rows import RESULT, EpisodeRows
+from gem_openrlhf._actors import plain_class
+from gem_openrlhf._rows import RESULT, EpisodeRows
+from gem_openrlhf._trainer import TurnPPOTrainer, TurnTrainingActor, _TurnTraining
 from gem_openrlhf.settings import OpenRLHFSettings
-from gem_openrlhf.trainer import TurnPPOTrainer, TurnTrainingActor, _TurnTraining
 from gem_train.report import RunReport
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from made_up import add_turn, random_batch, rewards_of
 
 from gem_core.episode import Episode
-from gem_openrlhf.experience import batch_episodes, training_rows
-from gem_openrlhf.rows import EpisodeRows
+from gem_openrlhf._experience import batch_episodes, training_rows
+from gem_openrlhf._rows import EpisodeRows
 from gem_train.rows import Row
 from gem_train.turn_table import TurnTable
 

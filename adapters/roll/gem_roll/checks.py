@@ -9,7 +9,7 @@ from typing import Any
 
 from gem_core.errors import SettingsError, near_matches
 from gem_core.registry import advantage_spec
-from gem_roll.completion import ALGORITHM, SAMPLING
+from gem_roll._completion import ALGORITHM, SAMPLING
 from gem_roll.settings import ROLLSettings
 from gem_train.checks import (
     SILENT,

@@ -13,8 +13,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import GemError
+from gem_roll._completion import completed
 from gem_roll.checks import check, check_apart, check_devices, check_keys
-from gem_roll.completion import completed
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.ray_errors import own_errors
 
@@ -51,8 +51,8 @@ def train(config: DictConfig) -> None:
     from dacite import from_dict
     from roll.distributed.scheduler.initialize import init
 
-    from gem_roll.config import GemConfig
-    from gem_roll.pipeline import TurnPipeline
+    from gem_roll._config import GemConfig
+    from gem_roll._pipeline import TurnPipeline
 
     check_keys(given, GemConfig.__dataclass_fields__)
     clean_up_after_this_process()

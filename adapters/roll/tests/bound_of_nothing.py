@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gem_roll.env_manager import TurnEnvManager
-from gem_roll.policy import Stopped
+from gem_roll._env_manager import TurnEnvManager
+from gem_roll._policy import Stopped
 
 _play = TurnEnvManager._play
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import ray
 
 SHARED = str(Path(__file__).parents[1])
-from gem_roll.pipeline import TurnPipeline  # noqa: E402
+from gem_roll._pipeline import TurnPipeline  # noqa: E402
 from gem_support.babble import register  # noqa: E402
 from gem_support.raylets import FOLDER, note_node  # noqa: E402
 

@@ -15,8 +15,8 @@ import torch
 from roll.distributed.scheduler.decorator import Dispatch, register
 from roll.distributed.scheduler.router import RouterClient
 
-from gem_roll.pipeline import TurnPipeline
-from gem_roll.worker import TurnActorWorker
+from gem_roll._pipeline import TurnPipeline
+from gem_roll._worker import TurnActorWorker
 from gem_support import babble, pairs_match
 from gem_support.loss_numbers import write_rows
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from gem_core.episode import Episode
-from gem_roll.recording import ENTROPIES
-from gem_roll.rows import columns, tensors, training_rows
+from gem_roll._recording import ENTROPIES
+from gem_roll._rows import columns, tensors, training_rows
 from gem_roll.settings import ROLLSettings
 from gem_support.brute_force import expected
 from gem_support.hand_made import Said, hand_made
@@ -56,7 +56,7 @@ def batch(kind: Any) -> Any:
 
 def pipeline(name: str, kind: str, size: int) -> Any:
     """Our pipeline, with only the parts that adjusting a batch needs."""
-    from gem_roll.pipeline import TurnPipeline
+    from gem_roll._pipeline import TurnPipeline
 
     made: Any = TurnPipeline.__new__(TurnPipeline)
     made._settings = ROLLSettings.of({"env": "test:One-v0", "advantage": name, "gamma": GAMMA, "row": kind})

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from recorded import AGGREGATIONS, COLUMNS, DEFAULTS, ESTIMATORS, GENERATING, LENGTH, TENSORS
 
+from gem_roll._completion import ALGORITHM, SAMPLING
 from gem_roll.checks import FIXED, OF_MANAGERS
-from gem_roll.completion import ALGORITHM, SAMPLING
 from gem_roll.plugin import ROLL
 from gem_support.sources import parameters, says
 from gem_train import installed_version, require
@@ -82,7 +82,7 @@ def test_every_setting_in_the_checks_exists():
 def test_roll_drops_unknown_sections_and_we_do_not():
     from roll.pipeline.agentic.agentic_config import AgenticConfig
 
-    from gem_roll.config import GemConfig
+    from gem_roll._config import GemConfig
 
     assert {*GemConfig.__dataclass_fields__} - {*AgenticConfig.__dataclass_fields__} == {"gem"}
 
@@ -95,9 +95,9 @@ def test_roll_accepts_completed_configurations_and_schedules_over_updates():
 
     from gem_cpu import roll as cpu
     from gem_roll import compose
+    from gem_roll._completion import completed
+    from gem_roll._config import GemConfig
     from gem_roll.checks import check
-    from gem_roll.completion import completed
-    from gem_roll.config import GemConfig
 
     # ROLL divides the steps of a run by its ranks, and counts an update for each.
     says(BaseConfig.set_max_steps, 'setattr(attribute.training_args, "max_steps", max_steps)')
@@ -189,7 +189,7 @@ def test_an_update_has_the_set_number_of_micro_batches():
     from roll.distributed.strategy.fsdp2_strategy import FSDP2TrainStrategy
     from roll.pipeline.base_worker import ActorWorker
 
-    from gem_roll.worker import TurnActorWorker
+    from gem_roll._worker import TurnActorWorker
 
     says(
         ActorWorker.train_step,
@@ -231,7 +231,7 @@ def test_a_manager_has_our_arguments_and_methods():
     from roll.pipeline.agentic.env_manager.traj_env_manager import TrajEnvManager
     from roll.pipeline.agentic.environment_worker import EnvironmentWorker
 
-    from gem_roll.env_manager import TurnEnvManager
+    from gem_roll._env_manager import TurnEnvManager
 
     given = [
         "worker_config",

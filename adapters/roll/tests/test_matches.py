@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gem_roll.rows import METADATA, RowMetadata, columns, training_rows, turn_table
+from gem_roll._rows import METADATA, RowMetadata, columns, training_rows, turn_table
 from gem_support import pairs_match
 from gem_support.byte_level import byte_level_bpe
 from gem_train.results import EpisodeResult, episode_ids

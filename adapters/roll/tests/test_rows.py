@@ -13,7 +13,7 @@ from recorded import COLUMNS, LENGTH, TENSORS
 from gem_core.advantages import compute_advantages
 from gem_core.episode import Episode
 from gem_core.errors import AdvantageError
-from gem_roll.rows import METADATA, Columns, RowMetadata, columns, tensors, training_rows, turn_table
+from gem_roll._rows import METADATA, Columns, RowMetadata, columns, tensors, training_rows, turn_table
 from gem_support.brute_force import expected
 from gem_support.hand_made import Said, hand_made, random_episodes
 from gem_train.results import EpisodeResult

@@ -12,8 +12,8 @@ from omegaconf import OmegaConf
 from recorded import AGGREGATIONS, DEFAULTS, GENERATING
 
 from gem_core.errors import EnvKwargsError, GemError, NotFoundError, SettingsError
+from gem_roll._completion import completed
 from gem_roll.checks import check, check_apart, check_devices, check_keys
-from gem_roll.completion import completed
 from gem_roll.launch import compose
 from gem_roll.settings import ROLLSettings
 

@@ -12,7 +12,7 @@ from gem_core.episode import TokenIds, as_token_ids
 from gem_core.errors import ClosedError, EnvFailure
 from gem_core.failures import FailurePolicy
 from gem_core.vector import TaskTable
-from gem_roll.shared_runner import SharedRunner, shared_runner
+from gem_roll._shared_runner import SharedRunner, shared_runner
 from gem_train.rollout import Completion, EpisodeRunner, RolloutSettings
 
 BABBLE = TaskTable("test:Babble-v0", 1)
@@ -119,7 +119,7 @@ def answer(reason: str = "stop", ids: Any = (3, 4)) -> dict[str, Any]:
 def sample(client: Answers, running: bool = True) -> Completion:
     import asyncio
 
-    from gem_roll.policy import RouterPolicy
+    from gem_roll._policy import RouterPolicy
 
     policy: Any = RouterPolicy(client, {"max_new_tokens": 8}, 3, lambda: running)  # type: ignore[arg-type]
     return asyncio.run(policy(as_token_ids([1, 2])))
@@ -156,7 +156,7 @@ def test_a_turn_that_is_aborted_at_its_limit_is_complete():
 def test_an_answer_has_the_step_in_which_the_router_admitted_it():
     import asyncio
 
-    from gem_roll.policy import VersionedProxy
+    from gem_roll._policy import VersionedProxy
 
     class Proxy:
         async def generate_request(self, payload: Any, request_id: str, uid: int) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def test_an_answer_has_the_step_in_which_the_router_admitted_it():
 
 @pytest.mark.needs_roll
 def test_the_end_of_the_rollout_ends_the_episode():
-    from gem_roll.policy import Stopped
+    from gem_roll._policy import Stopped
 
     for client, running in ((Answers(None), True), (Answers(answer()), False)):
         with pytest.raises(Stopped):

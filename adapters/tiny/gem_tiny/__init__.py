@@ -8,11 +8,11 @@ from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 
 try:
-    from gem_tiny.model import tiny_model
-    from gem_tiny.play import MAX_PLAYED_TURNS
-    from gem_tiny.policy import saved_tiny_policy, tiny_policy
-    from gem_tiny.tokenizer import tiny_tokenizer
-    from gem_tiny.vision import tiny_image_processor, tiny_vision_model, vision_start
+    from gem_tiny._model import tiny_model
+    from gem_tiny._play import MAX_PLAYED_TURNS
+    from gem_tiny._policy import saved_tiny_policy, tiny_policy
+    from gem_tiny._tokenizer import tiny_tokenizer
+    from gem_tiny._vision import tiny_image_processor, tiny_vision_model, vision_start
     from gem_tiny.warm_start import warm_start
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "transformers"):

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from gem_core.env import Env
-from gem_tiny.play import RandomTurn, random_play
+from gem_tiny._play import RandomTurn, random_play
 from gem_train.rollout import ChatTemplate, Conversation
 
 MAX_ROW_LENGTH = 512

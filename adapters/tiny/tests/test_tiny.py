@@ -16,7 +16,7 @@ import torch
 import gem_core
 from gem_core.errors import EnvFailure
 from gem_tiny import saved_tiny_policy, tiny_model, tiny_policy, tiny_tokenizer, warm_start
-from gem_tiny.play import MAX_PLAYED_TURNS, random_play
+from gem_tiny._play import MAX_PLAYED_TURNS, random_play
 from gem_tiny.warm_start import MAX_ROW_LENGTH, TOKENS_OF_A_STEP, _encoder, _loss, _rows, _shared, _transcript
 from gem_train.rollout import ChatTemplate
 from gem_train.settings import RunSettings

@@ -12,7 +12,7 @@ from pathlib import Path
 
 MARK = "GEM_CORE_RUN"
 """Environment variable by which a run's processes are recognized."""
-_SCRIPT = Path(__file__).with_name("cleanup_process.py")
+_SCRIPT = Path(__file__).with_name("_cleanup_process.py")
 _log = logging.getLogger(__name__)
 
 

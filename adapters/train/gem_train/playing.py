@@ -10,9 +10,9 @@ from gem_core.env import Env
 from gem_core.plugins import manager
 from gem_core.seeding import derive_seed
 from gem_core.vector import make_vec
+from gem_train._samples import SampleFolder, SampleWriter
 from gem_train.recording import record
 from gem_train.rollout import BatchCollector, EpisodeRunner, ImageReader, Policy, RolloutSettings
-from gem_train.samples import SampleFolder, SampleWriter
 from gem_train.settings import RunSettings, Split
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gem_core.plugins import manager
+from gem_train._run_versions import versions_of
 from gem_train.records import RunRecorder, Update
-from gem_train.run_versions import versions_of
 from gem_train.settings import RunSettings
 from gem_train.turn_table import FloatArray, TurnTable
 

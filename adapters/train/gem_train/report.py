@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from gem_train._samples import SampleFolder
 from gem_train.rollout import Reporter
-from gem_train.samples import SampleFolder
 
 SHOWN = {"episode/success": "success", "episode/return": "return", "episode/turns": "turns"}
 """Metrics on the live line and on the curve, and their names there."""

@@ -27,7 +27,7 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, spec
 from gem_core.specs import AdapterSpec
 from gem_core.vector import make_vec, share_slots, weights_of
-from gem_train.corrections import Correction, CorrectionKind, Unit
+from gem_train._corrections import Correction, CorrectionKind, Unit
 from gem_train.records import Detail
 from gem_train.report import RunReport
 from gem_train.rollout import GroupFilter, Reporter, RolloutSettings

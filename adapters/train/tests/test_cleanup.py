@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gem_support.waiting import wait_until
-from gem_train import cleanup_process
+from gem_train import _cleanup_process as cleanup_process
+from gem_train._cleanup_process import RunProcesses, Stat
 from gem_train.cleanup import MARK
-from gem_train.cleanup_process import RunProcesses, Stat
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="cleaning up needs Linux")
 

@@ -28,8 +28,8 @@ from gem_train.rollout import (
     StopReason,
     episode_metrics,
 )
+from gem_train.rollout._match import MatchBuilder
 from gem_train.rollout.compaction import REQUEST
-from gem_train.rollout.match import MatchBuilder
 from gem_train.rollout.records import recorded, restored
 from gem_train.rows import RowKind, rows_of
 from gem_train.settings import RunSettings

@@ -91,7 +91,7 @@ def test_a_repeated_message_is_encoded_once_and_its_ids_are_the_callers_own(
 def test_no_more_than_a_bounded_number_of_short_messages_is_kept(
     chatml: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gem_train.rollout.template._KEPT_MESSAGES", 3)
+    monkeypatch.setattr("gem_train.rollout._template._KEPT_MESSAGES", 3)
     template = ChatTemplate(chatml)
     long = "go left " * 500
     for message in [*"abcdefgh", long]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gem_core.errors import SettingsError
-from gem_train.corrections import Correction
+from gem_train._corrections import Correction
 from gem_train.rows import TurnSpan
 from gem_train.settings import RunSettings
 from gem_train.turn_table import TurnTable

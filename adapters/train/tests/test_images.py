@@ -13,11 +13,11 @@ from gem_core.episode import Episode
 from gem_core.errors import EnvError, FailureKind, PolicyError, TemplateError
 from gem_core.image import PngImage, described, images_of
 from gem_core.vector import Autoreset, Task, Transition, make_vec
-from gem_core.vector.calls import FailedCall, Reset
-from gem_core.vector.hosted import HostedEnv
-from gem_core.vector.slots import SlotState
+from gem_core.vector._calls import FailedCall, Reset
+from gem_core.vector._hosted import HostedEnv
+from gem_core.vector._slots import SlotState
 from gem_support.image_envs import Gallery, Restless, Spoiled, drawn, uri
-from gem_train.records.content import packed_episode, unpacked_episode
+from gem_train.records._content import packed_episode, unpacked_episode
 from gem_train.rollout import (
     ChatTemplate,
     Completion,
@@ -283,7 +283,7 @@ def test_an_image_processor_of_another_kind_is_refused():
 def test_a_reader_keeps_what_it_read_up_to_a_limit(reader: ImageReader, monkeypatch: pytest.MonkeyPatch):
     first = reader.read(uri(1))
     assert reader.read(uri(1)) is first
-    monkeypatch.setattr("gem_train.rollout.images.KEPT_BYTES", first.pixels.nbytes)
+    monkeypatch.setattr("gem_train.rollout._images.KEPT_BYTES", first.pixels.nbytes)
     reader.read(uri(2))
     assert reader.read(uri(1)) is not first
     assert (reader.read(uri(1)).pixels == first.pixels).all()

@@ -18,8 +18,8 @@ import pytest
 
 from gem_core.episode import Episode, Run, Source, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_train.records import RecordsError, RunRecorder, Update, open_records, read_episodes
-from gem_train.records.columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
-from gem_train.records.frames import FrameReader, FrameWriter
+from gem_train.records._columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
+from gem_train.records._frames import FrameReader, FrameWriter
 from gem_train.rollout import Recorder
 
 SAMPLED = (3, 2, 4)

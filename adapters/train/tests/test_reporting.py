@@ -18,11 +18,11 @@ from gem_core.episode import Episode, Turn
 from gem_core.errors import PluginError
 from gem_core.plugins import manager
 from gem_support.listening import Listener, registered
+from gem_train._samples import SampleFolder, SampleWriter
 from gem_train.playing import build_collector
 from gem_train.report import RunReport
 from gem_train.rollout import BatchCollector, Completion, EpisodeRunner, Reporter, RolloutSettings, batch_metrics
-from gem_train.rollout.reporter import MAX_SAMPLES
-from gem_train.samples import SampleFolder, SampleWriter
+from gem_train.rollout._reporter import MAX_SAMPLES
 from gem_train.settings import RunSettings
 
 SETTINGS = RolloutSettings(max_response_tokens=8)

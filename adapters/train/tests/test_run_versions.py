@@ -11,9 +11,9 @@ import pytest
 
 from gem_core.plugins import manager
 from gem_core.specs import AdapterSpec
+from gem_train._run_versions import versions_of
 from gem_train.recording import record, stop_recording
 from gem_train.records import open_records
-from gem_train.run_versions import versions_of
 from gem_train.settings import RunSettings
 
 ADAPTERS = sorted(path.parents[1].name for path in Path(__file__).parents[2].glob("*/gem_*/plugin.py"))

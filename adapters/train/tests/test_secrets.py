@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gem_train.rollout.secrets import HIDDEN, without_secrets
+from gem_train.rollout._secrets import HIDDEN, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from gem_train import lazy_names
 from gem_trl.plugin import TRL
 
 if TYPE_CHECKING:
-    from gem_trl.config import TurnGRPOConfig as TurnGRPOConfig
-    from gem_trl.progress import ProgressCallback as ProgressCallback
-    from gem_trl.trainer import TurnGRPOTrainer as TurnGRPOTrainer
+    from gem_trl._config import TurnGRPOConfig as TurnGRPOConfig
+    from gem_trl._progress import ProgressCallback as ProgressCallback
+    from gem_trl._trainer import TurnGRPOTrainer as TurnGRPOTrainer
 
 __all__ = ["ProgressCallback", "TurnGRPOConfig", "TurnGRPOTrainer"]
 
 __getattr__ = lazy_names(
-    __name__, TRL, {"TurnGRPOConfig": "config", "TurnGRPOTrainer": "trainer", "ProgressCallback": "progress"}
+    __name__, TRL, {"TurnGRPOConfig": "_config", "TurnGRPOTrainer": "_trainer", "ProgressCallback": "_progress"}
 )

@@ -18,8 +18,8 @@ from transformers import get_scheduler
 from gem_core.errors import SettingsError
 from gem_core.turn_batch import FloatArray
 from gem_train.rows import Row
-from gem_trl.config import TurnGRPOConfig
-from gem_trl.copies import copy_of
+from gem_trl._config import TurnGRPOConfig
+from gem_trl._copies import copy_of
 
 FILE = "critic.pt"
 """Name of the critic's file in a checkpoint."""

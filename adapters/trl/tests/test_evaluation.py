@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gem_evaluation import Entry, ModelSetupError, evaluate, load_model
-from gem_evaluation.conversation import Message, Prompt
-from gem_evaluation.local import LocalModel
-from gem_evaluation.store import read_episodes
+from gem_evaluation._conversation import Message, Prompt
+from gem_evaluation._local import LocalModel
+from gem_evaluation._store import read_episodes
 from gem_support.chat_server import ChatServer
 from gem_tiny import tiny_policy
 from gem_train.rollout import ChatTemplate

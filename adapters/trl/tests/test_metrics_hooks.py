@@ -10,7 +10,7 @@ import pytest
 
 from gem_core.errors import PluginError
 from gem_support.listening import Listener, registered
-from gem_train.rollout.reporter import MAX_SAMPLES
+from gem_train.rollout._reporter import MAX_SAMPLES
 from gem_trl import ProgressCallback
 
 

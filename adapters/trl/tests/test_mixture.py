@@ -8,8 +8,8 @@ from pathlib import Path
 
 from spy import SpyTrainer, assert_same
 
-from gem_sandbox.backends import SAFE
-from gem_sandbox.choice import problems
+from gem_sandbox._backends import SAFE
+from gem_sandbox._choice import problems
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 

@@ -14,7 +14,7 @@ import gem_core
 from gem_core.errors import EnvFailure, SettingsError
 from gem_support.babble import Babble
 from gem_trl import TurnGRPOTrainer
-from gem_trl.ahead import PolicyCopy
+from gem_trl._ahead import PolicyCopy
 
 STEP = {"learning_rate": 1e-2, "max_grad_norm": 1e9, "optim": "sgd", "lr_scheduler_type": "constant"}
 

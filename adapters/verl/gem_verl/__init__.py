@@ -15,9 +15,9 @@ from gem_train import lazy_names
 from gem_verl.plugin import VERL
 
 if TYPE_CHECKING:
-    from gem_verl.launch import compose as compose
-    from gem_verl.launch import train as train
+    from gem_verl._launch import compose as compose
+    from gem_verl._launch import train as train
 
 __all__ = ["compose", "train"]
 
-__getattr__ = lazy_names(__name__, VERL, {"compose": "launch", "train": "launch"})
+__getattr__ = lazy_names(__name__, VERL, {"compose": "_launch", "train": "_launch"})

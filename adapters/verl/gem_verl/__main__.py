@@ -15,7 +15,7 @@ def main() -> None:
         require(VERL)
     except AdapterError as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    from gem_verl.launch import command
+    from gem_verl._launch import command
 
     command()
 

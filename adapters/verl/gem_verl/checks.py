@@ -30,7 +30,7 @@ LOSSES = ("vanilla", "gpg", "gspo", "clip_cov", "kl_cov", "cispo", "dppo_tv", "d
 FIXED = {
     "data.train_files": ("train", "rows come from environments, not from files"),
     "data.val_files": ("eval", "rows come from environments, not from files"),
-    "data.custom_cls.path": ("pkg://gem_verl.tasks", "rows come from environments, not from another data set"),
+    "data.custom_cls.path": ("pkg://gem_verl._tasks", "rows come from environments, not from another data set"),
     "data.shuffle": (False, "tasks are in random order by their seeds"),
     "data.gen_batch_size": (None, "a batch is played as a whole"),
     "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),

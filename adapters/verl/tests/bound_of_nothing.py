@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gem_verl.ahead import BatchesAhead
-from gem_verl.trainer import TurnTrainer
+from gem_verl._ahead import BatchesAhead
+from gem_verl._trainer import TurnTrainer
 
 
 def _on_train_begin(self: TurnTrainer) -> None:

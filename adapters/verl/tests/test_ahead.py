@@ -22,9 +22,9 @@ from gem_cpu.sampling import Engine
 from gem_cpu.verl.replica import Server
 from gem_support.waiting import wait_until
 from gem_tiny import tiny_model
-from gem_verl.liveness import Liveness
-from gem_verl.policy import ServerPolicy
-from gem_verl.trainer import TurnTrainer
+from gem_verl._liveness import Liveness
+from gem_verl._policy import ServerPolicy
+from gem_verl._trainer import TurnTrainer
 
 # -- the bound: a trainer of 1,000 steps ------------------------------------------------------------------------------
 

@@ -39,10 +39,10 @@ from verl.workers.rollout.replica import TokenOutput
 from verl.workers.utils import losses
 
 from gem_support.sources import parameters, says, source
-from gem_verl.images import NO_TEXT
-from gem_verl.loop import EnvironmentLoop
-from gem_verl.tasks import EnvTasks
-from gem_verl.trainer import TurnTrainer
+from gem_verl._images import NO_TEXT
+from gem_verl._loop import EnvironmentLoop
+from gem_verl._tasks import EnvTasks
+from gem_verl._trainer import TurnTrainer
 
 WORKER: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
@@ -98,7 +98,7 @@ def test_agent_workers_import_the_data_set_before_they_look_up_a_loop():
 
 def test_the_data_set_that_verl_loads_is_ours(configure):
     assert get_dataset_class(configure().data) is EnvTasks
-    assert agent_loop._agent_loop_registry["gem"] == {"_target_": "gem_verl.loop.EnvironmentLoop"}
+    assert agent_loop._agent_loop_registry["gem"] == {"_target_": "gem_verl._loop.EnvironmentLoop"}
 
 
 def test_columns_that_verl_reads():

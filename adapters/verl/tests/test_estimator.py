@@ -27,8 +27,8 @@ from gem_train.results import EpisodeResult
 from gem_train.rollout import Episode
 from gem_train.rows import TurnSpan
 from gem_train.turn_table import TurnTable
-from gem_verl.estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
+from gem_verl._estimator import ESTIMATOR, TURN_ESTIMATOR
+from gem_verl._rows import RESULT, TURNS, episode_rows, report_row
 
 ESTIMATORS = ["rebn", "rebn_loo", "reinforce", "grpo", "drgrpo", "rloo"]
 GROUPS, SIZE = 4, 3

@@ -35,10 +35,10 @@ from gem_core.image import PngImage
 from gem_cpu.verl.replica import Server
 from gem_support import glance
 from gem_train.rollout import ImagePrompt
-from gem_verl.images import reader_of
-from gem_verl.policy import ServerPolicy
-from gem_verl.positions import make_position_ids_ragged
-from gem_verl.tasks import EnvTasks
+from gem_verl._images import reader_of
+from gem_verl._policy import ServerPolicy
+from gem_verl._positions import make_position_ids_ragged
+from gem_verl._tasks import EnvTasks
 
 
 @pytest.fixture(scope="module", autouse=True)

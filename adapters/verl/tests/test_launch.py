@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gem_train.report import RunReport
-from gem_verl import launch
+from gem_verl import _launch as launch
 
 
 def test_after_ctrl_c_the_curve_is_drawn(configure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -28,11 +28,11 @@ from gem_train.recording import stop_recording
 from gem_train.records import read_episodes
 from gem_train.results import EpisodeResult
 from gem_train.rollout import StopReason
-from gem_verl.loop import EnvironmentLoop
-from gem_verl.rows import RESULT, TURNS
-from gem_verl.runner import RUNNERS, _share_of_batch, build, end_tokens
+from gem_verl._loop import EnvironmentLoop
+from gem_verl._rows import RESULT, TURNS
+from gem_verl._runner import RUNNERS, _share_of_batch, build, end_tokens
+from gem_verl._tasks import EnvTasks
 from gem_verl.settings import VerlSettings
-from gem_verl.tasks import EnvTasks
 
 MAX_TOKENS = 8
 

@@ -11,7 +11,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
 from gem_support import pairs_match
 from gem_support.byte_level import byte_level_bpe
 from gem_train.results import result_metrics
-from gem_verl.rows import batch_episodes, batch_results, batch_table, episode_rows
+from gem_verl._rows import batch_episodes, batch_results, batch_table, episode_rows
 
 VERSIONS = {"min_global_steps": 1, "max_global_steps": 1}
 

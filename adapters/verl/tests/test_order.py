@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gem_verl.order import even_order
+from gem_verl._order import even_order
 
 
 @pytest.mark.parametrize(("rows", "ranks", "updates"), [(131, 8, 8), (129, 8, 16), (389, 8, 4), (17, 1, 16), (5, 1, 1)])

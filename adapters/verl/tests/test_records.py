@@ -16,10 +16,10 @@ from gem_support.hand_made import random_episodes, without_turns
 from gem_support.listening import UpdateListener, registered
 from gem_train.results import EpisodeResult
 from gem_train.rollout import Episode
-from gem_train.rollout.secrets import HIDDEN, without_secrets
-from gem_verl.rows import TURNS, episode_rows, report_row
+from gem_train.rollout._secrets import HIDDEN, without_secrets
+from gem_verl._rows import TURNS, episode_rows, report_row
+from gem_verl._trainer import _with_verls_own
 from gem_verl.settings import VerlSettings
-from gem_verl.trainer import _with_verls_own
 
 VERSIONS = {"min_global_steps": 0, "max_global_steps": 0}
 

@@ -21,7 +21,7 @@ from gem_support.hand_made import Said, hand_made, random_episodes
 from gem_train.results import EpisodeResult
 from gem_train.rollout import Conversation, Episode, EpisodeSummary, RolloutSettings, StopReason
 from gem_train.rows import TurnSpan
-from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
+from gem_verl._rows import RESULT, TURNS, episode_rows, report_row
 
 VERSIONS = {"min_global_steps": 3, "max_global_steps": 4}
 

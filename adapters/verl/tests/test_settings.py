@@ -144,7 +144,7 @@ def checked(configure: Callable[..., DictConfig]) -> Callable[..., Any]:
         (["gem.wrappers=[shout]"], "cannot load 'shout': it is not 'package.module:name'"),
         (["gem.wrappers=['no_such_module:Shout']"], "cannot load 'no_such_module:Shout': No module named"),
         (["gem.wrappers=['gem_core.wrappers:Shout']"], "cannot load 'gem_core.wrappers:Shout': .*'Shout'"),
-        (["gem.wrappers=['gem_verl.tasks:ENDLESS']"], "not a function or class that takes an Env"),
+        (["gem.wrappers=['gem_verl._tasks:ENDLESS']"], "not a function or class that takes an Env"),
         (["gem.modules=[no_such_module]"], "gem.modules.*no_such_module"),
     ],
 )
@@ -207,7 +207,7 @@ def test_missing_settings(checked, flags, error, says):
 
 def test_the_trainer_checks_as_well(configure):
     """The trainer can also be started by `python -m verl.trainer.main_ppo`."""
-    from gem_verl.trainer import TurnTrainer
+    from gem_verl._trainer import TurnTrainer
 
     with pytest.raises(SettingsError, match=r"gem\.history=1"):
         TurnTrainer(configure("gem.history=1"))
@@ -293,7 +293,7 @@ def test_context_is_prompt_and_response(configure):
 
 
 def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
-    from gem_verl.runner import _context_limit
+    from gem_verl._runner import _context_limit
 
     assert _context_limit(configure()) == 128 + 256
     assert _context_limit(configure("actor_rollout_ref.rollout.max_model_len=200")) == 200
@@ -301,7 +301,7 @@ def test_context_is_no_more_than_the_engine_and_the_model_take(configure):
 
 
 def test_the_trainer_keeps_the_name_of_the_estimator(configure):
-    from gem_verl.trainer import TurnTrainer
+    from gem_verl._trainer import TurnTrainer
 
     for name, critic in (("rebn", False), ("gae", True)):
         config = configure(f"algorithm.adv_estimator={name}")

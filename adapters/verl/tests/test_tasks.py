@@ -19,7 +19,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from gem_core.errors import SettingsError
 from gem_support.same_tasks import FIRST_BATCH
-from gem_verl.tasks import ENDLESS, EnvTasks
+from gem_verl._tasks import ENDLESS, EnvTasks
 
 TWO = "gem.env=[test:Babble-v0,game:Corridor-v0]"
 

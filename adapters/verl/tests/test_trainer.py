@@ -18,8 +18,8 @@ from gem_core.errors import AdapterError
 from gem_support.hand_made import random_episodes, without_turns
 from gem_train.results import EpisodeResult
 from gem_train.rollout import Episode
-from gem_verl.rows import RESULT, TURNS, episode_rows, report_row
-from gem_verl.trainer import TurnTrainer
+from gem_verl._rows import RESULT, TURNS, episode_rows, report_row
+from gem_verl._trainer import TurnTrainer
 
 VERSIONS = {"min_global_steps": 0, "max_global_steps": 0}
 FIXED = ["actor_rollout_ref.actor.use_dynamic_bsz=False", "critic.use_dynamic_bsz=False"]

@@ -16,8 +16,8 @@ from verl.workers.rollout.llm_server import LLMServerClient
 
 from gem_support import babble, glance, pairs_match
 from gem_support.forks import note_process
-from gem_verl.storage import read
-from gem_verl.trainer import TurnTrainer
+from gem_verl._storage import read
+from gem_verl._trainer import TurnTrainer
 
 FOLDER = Path(os.environ["GEM_SPY"])
 FIELDS = ["prompts", "responses", "response_mask", "advantages", "returns", "rm_scores", "rollout_log_probs"]

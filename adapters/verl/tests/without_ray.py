@@ -17,7 +17,7 @@ from tensordict import NonTensorStack, TensorDict
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
-from gem_verl.trainer import TurnTrainer
+from gem_verl._trainer import TurnTrainer
 
 
 class MemoryQueue:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
-from gem_code.running import Test, run_tests
+from gem_code._running import Test, run_tests
 from gem_core.env import Info
 from gem_questions import RIGHT, QuestionEnv, Row, Verdict, checks, last_fence
 from gem_sandbox import Limits, LocalSandbox, Sandbox

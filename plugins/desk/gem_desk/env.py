@@ -13,12 +13,12 @@ from gem_core.errors import EnvError
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
 from gem_core.tools import Form, ParsedCall, written
-from gem_desk.customer import Customer
-from gem_desk.desk import SCRIPT, Desk
-from gem_desk.functions import FIND, FUNCTIONS, TRANSFER, called
-from gem_desk.model_customer import role_of
-from gem_desk.scoring import Facts
-from gem_desk.shop import Record, Shop
+from gem_desk._customer import Customer
+from gem_desk._desk import SCRIPT, Desk
+from gem_desk._functions import FIND, FUNCTIONS, TRANSFER, called
+from gem_desk._model_customer import role_of
+from gem_desk._scoring import Facts
+from gem_desk._shop import Record, Shop
 
 SPLITS = ("train", "test", "hard")
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from gem_core.partner import PartnerSetting
 from gem_core.tool import Function, ToolResult
 from gem_core.tools import Form, ParsedCall, written
+from gem_desk._customer import Customer
+from gem_desk._desk import SCRIPT, Desk
+from gem_desk._model_customer import END
 from gem_desk.clone import Domain, Reference, domain, folder_of
-from gem_desk.customer import Customer
-from gem_desk.desk import SCRIPT, Desk
-from gem_desk.model_customer import END
 
 TRANSFER = "transfer_to_human_agents"
 """The call that ends a conversation, in both domains."""

@@ -13,9 +13,9 @@ import pytest
 import gem_core
 from gem_core.env import StepResult
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
+from gem_desk._functions import FIND, FUNCTIONS
+from gem_desk._shop import Shop
 from gem_desk.env import SPLITS, Retail, RetailTask, tasks
-from gem_desk.functions import FIND, FUNCTIONS
-from gem_desk.shop import Shop
 from gem_testing import check_env
 
 IDS = {"train": "desk:Retail-v0", "test": "desk:Retail-v0-test", "hard": "desk:Retail-v0-hard"}

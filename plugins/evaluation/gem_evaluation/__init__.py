@@ -8,14 +8,14 @@
 `evaluate_async` is the same in an event loop, and `read_saved` reads what an earlier evaluation left.
 """
 
-from gem_evaluation.conversation import Message, Prompt, Reply, ToolCall, Usage
-from gem_evaluation.errors import EvaluationError, ModelError, ModelSetupError
-from gem_evaluation.evaluation import evaluate, evaluate_async
-from gem_evaluation.models import FunctionModel, Model
-from gem_evaluation.naming import load_model
+from gem_evaluation._conversation import Message, Prompt, Reply, ToolCall, Usage
+from gem_evaluation._errors import EvaluationError, ModelError, ModelSetupError
+from gem_evaluation._evaluation import evaluate, evaluate_async
+from gem_evaluation._models import FunctionModel, Model
+from gem_evaluation._naming import load_model
+from gem_evaluation._settings import Entry
+from gem_evaluation._statistics import Estimate
 from gem_evaluation.results import Results, Summary, read_saved
-from gem_evaluation.settings import Entry
-from gem_evaluation.statistics import Estimate
 
 __all__ = [
     "Entry",

@@ -14,7 +14,7 @@ from gem_core.cli import print_table, say
 from gem_core.errors import NotFoundError, near_matches
 from gem_core.registry import spec
 from gem_core.specs import namespace_of
-from gem_evaluation.errors import EvaluationError
+from gem_evaluation._errors import EvaluationError
 
 RUN = "run"
 
@@ -93,12 +93,12 @@ def run(
 
     Run the same command again to continue where it stopped. Exit status: 1 where no episode could be finished.
     """
-    from gem_evaluation.baselines import HumanModel
-    from gem_evaluation.evaluation import evaluate, folder_of
-    from gem_evaluation.naming import check_extra, load_model
-    from gem_evaluation.report import table
-    from gem_evaluation.settings import Entry
-    from gem_evaluation.suites import load_suite
+    from gem_evaluation._baselines import HumanModel
+    from gem_evaluation._evaluation import evaluate, folder_of
+    from gem_evaluation._naming import check_extra, load_model
+    from gem_evaluation._report import table
+    from gem_evaluation._settings import Entry
+    from gem_evaluation._suites import load_suite
 
     check_extra()
     if not model:
@@ -162,8 +162,8 @@ def regrade(
 
     Exit status: 0 where nothing changed; 1 where a grade changed, an episode cannot be graded again, or there is none.
     """
-    from gem_evaluation.naming import check_extra
-    from gem_evaluation.regraded import REGRADED, changes, not_graded, overview
+    from gem_evaluation._naming import check_extra
+    from gem_evaluation._regraded import REGRADED, changes, not_graded, overview
     from gem_evaluation.regrading import regrade as regrade_folder
 
     check_extra()
@@ -190,7 +190,7 @@ def export(
     """Write the finished episodes in the format of another program."""
     if inspect.suffix != ".eval":
         raise typer.BadParameter(f"{inspect} does not end in .eval", param_hint="--inspect")
-    from gem_evaluation.inspect_log import export as export_to_inspect
+    from gem_evaluation._inspect_log import export as export_to_inspect
 
     export_to_inspect(folder, inspect)
     say(f"{inspect}", err=True)
@@ -203,8 +203,8 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Compare two evaluations task by task: how much better is B?"""
+    from gem_evaluation._naming import check_extra
     from gem_evaluation.comparing import compare, tables
-    from gem_evaluation.naming import check_extra
 
     check_extra()
     comparison = compare(first, second)

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gem_evaluation.errors import EvaluationError
-from gem_evaluation.records import Result
-from gem_evaluation.report import number
-from gem_evaluation.statistics import Estimate, difference, success_difference
-from gem_evaluation.store import Difference, differences, read_identity, read_results
+from gem_evaluation._errors import EvaluationError
+from gem_evaluation._records import Result
+from gem_evaluation._report import number
+from gem_evaluation._statistics import Estimate, difference, success_difference
+from gem_evaluation._store import Difference, differences, read_identity, read_results
 
 MAX_FLIPPED = 20
 TASK_SETTINGS = ("id", "env_kwargs", "provenance")

@@ -16,7 +16,7 @@ GEM_PLUGIN_API = ">=1,<2"
 @hookimpl
 def gem_record_sources(path: Path, sources: list[RecordSource]) -> None:
     """The folder of an evaluation."""
-    from gem_evaluation.store import record_source
+    from gem_evaluation._store import record_source
 
     if (found := record_source(path)) is not None:
         sources.append(found)

@@ -21,15 +21,15 @@ from gem_core.errors import GemError
 from gem_core.failures import FailurePolicy
 from gem_core.partner import PARTNER_REPLIES
 from gem_core.registry import provenance
-from gem_evaluation.conversation import Prompt, Reply
-from gem_evaluation.errors import EvaluationError
-from gem_evaluation.evaluation import versions
-from gem_evaluation.playing import MessageRunner
-from gem_evaluation.records import EvaluatedEpisode, Result
-from gem_evaluation.regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
+from gem_evaluation._conversation import Prompt, Reply
+from gem_evaluation._errors import EvaluationError
+from gem_evaluation._evaluation import versions
+from gem_evaluation._playing import MessageRunner
+from gem_evaluation._records import EvaluatedEpisode, Result
+from gem_evaluation._regraded import Comparison, Grade, Regraded, Regrading, ReplayOutcome
+from gem_evaluation._settings import Entry
+from gem_evaluation._store import read_episodes, read_identity, read_results
 from gem_evaluation.results import summary_of
-from gem_evaluation.settings import Entry
-from gem_evaluation.store import read_episodes, read_identity, read_results
 
 _AT_ONCE = 16
 # Each failed episode is reported, so any share of them may fail.

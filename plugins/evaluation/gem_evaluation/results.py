@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gem_evaluation.errors import EvaluationError
-from gem_evaluation.finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
-from gem_evaluation.records import VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
-from gem_evaluation.statistics import Estimate, mean, pass_all, pass_at, success_rate
+from gem_evaluation._errors import EvaluationError
+from gem_evaluation._finished import Finished, Rows, by_task, openings, policy_faults, rows_of, stop_reasons
+from gem_evaluation._records import VERSION, FailedEpisode, Key, PolicyFault, Result, check_version
+from gem_evaluation._statistics import Estimate, mean, pass_all, pass_at, success_rate
 
 RESULTS = "results.json"
 

@@ -10,10 +10,10 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from gem_evaluation import ModelSetupError, evaluate, load_model
-from gem_evaluation.chat import ChatModel
-from gem_evaluation.conversation import Message, Prompt, Reply
-from gem_evaluation.endpoints import Endpoint
-from gem_evaluation.errors import ModelError
+from gem_evaluation._chat import ChatModel
+from gem_evaluation._conversation import Message, Prompt, Reply
+from gem_evaluation._endpoints import Endpoint
+from gem_evaluation._errors import ModelError
 from gem_support.chat_server import ChatServer, completed, first, guess, refused
 
 PROMPT = Prompt([Message("user", "How are you?")])
@@ -21,8 +21,8 @@ PROMPT = Prompt([Message("user", "How are you?")])
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gem_evaluation.chat.FIRST_WAIT", 0.001)
-    monkeypatch.setattr("gem_evaluation.limiter.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("gem_evaluation._chat.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("gem_evaluation._limiter.FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

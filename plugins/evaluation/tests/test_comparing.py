@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import gem_core
 from gem_core import Env
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, read_saved
+from gem_evaluation._statistics import success_difference
+from gem_evaluation._store import RUN, read_results
 from gem_evaluation.commands import app
 from gem_evaluation.comparing import MAX_FLIPPED, compare
-from gem_evaluation.statistics import success_difference
-from gem_evaluation.store import RUN, read_results
 
 FIRST, SECOND = "comparing:Sides-v0", "comparing:Sides-v1"
 

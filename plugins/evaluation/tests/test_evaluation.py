@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 import gem_core
 from gem_core import Env
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_evaluation import Entry, EvaluationError, FunctionModel, evaluate, load_model, read_saved
-from gem_evaluation.conversation import Reply, ToolCall
-from gem_evaluation.evaluation import evaluate_async
-from gem_evaluation.store import read_episodes, read_failures, read_identity
+from gem_evaluation._conversation import Reply, ToolCall
+from gem_evaluation._evaluation import evaluate_async
+from gem_evaluation._store import read_episodes, read_failures, read_identity
 from gem_support.chat_server import ChatServer, guess
 from gem_train.records import open_records
 
@@ -348,7 +348,7 @@ def test_a_short_history_shows_the_last_observations_only() -> None:
 
 
 def test_a_suite_names_what_is_played(tmp_path: Path) -> None:
-    from gem_evaluation.suites import load_suite, suite_names
+    from gem_evaluation._suites import load_suite, suite_names
 
     assert {"sample", "games"} <= {*suite_names()}
     for name in suite_names():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tracemalloc
 
 from gem_core.episode import StopReason
-from gem_evaluation.finished import EPISODE, Finished, by_task, openings, policy_faults, rows_of, stop_reasons
-from gem_evaluation.records import Key, PolicyFault, Result
+from gem_evaluation._finished import EPISODE, Finished, by_task, openings, policy_faults, rows_of, stop_reasons
+from gem_evaluation._records import Key, PolicyFault, Result
 
 
 def result(

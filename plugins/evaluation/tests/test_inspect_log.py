@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import gem_core
 from gem_core import Env
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_core.installation import install_line
 from gem_evaluation import Entry, FunctionModel, Reply, ToolCall, Usage, evaluate
 
@@ -162,7 +162,7 @@ def test_an_unfinished_evaluation_is_cancelled_in_the_log(tmp_path: Path) -> Non
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
-    monkeypatch.delitem(sys.modules, "gem_evaluation.inspect_log", raising=False)
+    monkeypatch.delitem(sys.modules, "gem_evaluation._inspect_log", raising=False)
     done = CliRunner().invoke(app, ["eval", "export", str(tmp_path), "--inspect", str(tmp_path / "log.eval")])
     assert done.exit_code == 1
     assert install_line("inspect") in done.output

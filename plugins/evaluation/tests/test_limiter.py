@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 from virtual_time import run_in_virtual_time
 
-from gem_evaluation.limiter import Limiter
+from gem_evaluation._limiter import Limiter
 
 
 class Endpoint:

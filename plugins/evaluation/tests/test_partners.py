@@ -18,12 +18,12 @@ import gem_core
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.failures import FailurePolicy
 from gem_core.vector import make_vec
-from gem_core.vector.calls import Replay, Reset, Transition
-from gem_core.vector.slots import SlotState
-from gem_core.vector.tasks import Task
+from gem_core.vector._calls import Replay, Reset, Transition
+from gem_core.vector._slots import SlotState
+from gem_core.vector._tasks import Task
 from gem_evaluation import Entry, ModelSetupError, evaluate
-from gem_evaluation.models import FunctionModel
-from gem_evaluation.partner import ModelPartner
+from gem_evaluation._models import FunctionModel
+from gem_evaluation._partner import ModelPartner
 from gem_evaluation.regrading import regrade
 from gem_support.chat_server import Body, ChatServer, refused
 from gem_support.waiting import SECONDS, wait_until

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import gem_core
 from gem_core import Env
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_evaluation import Entry, EvaluationError, FunctionModel, Reply, ToolCall, evaluate, load_model
-from gem_evaluation.regraded import REGRADED, Regrading
+from gem_evaluation._regraded import REGRADED, Regrading
 from gem_evaluation.regrading import regrade
 
 DETERMINISTIC = [

@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from gem_evaluation import Entry, EvaluationError, FunctionModel, Results, evaluate, load_model, read_saved
-from gem_evaluation.progress import Progress
-from gem_evaluation.store import EPISODES, Store, read_episodes, read_identity, read_results
+from gem_evaluation._progress import Progress
+from gem_evaluation._store import EPISODES, Store, read_episodes, read_identity, read_results
 from gem_support.chat_server import ChatServer, guess
 from gem_support.waiting import wait_until
 
@@ -28,9 +28,9 @@ GAME = "game:GuessTheNumber-v0-easy"
 COMMAND = [sys.executable, "-c", "from gem_core.cli import main; main()", "eval"]
 FORKS = """
 import contextlib, os, sys
-import openai, gem_evaluation.evaluation
+import openai, gem_evaluation._evaluation
 from gem_core.cli import main
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(None):
     app(["eval", "run", "-h"])
 while os.read(0, 1):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betaincinv
 
-from gem_evaluation.statistics import (
+from gem_evaluation._statistics import (
     PULL_OF_MORE,
     Array,
     Estimate,

@@ -15,8 +15,8 @@ from pathlib import Path
 from vllm_server import ENVIRONMENT, GAME, OPTIONS, overlap
 
 from gem_evaluation import Entry, Results, evaluate, load_model
-from gem_evaluation.engines import EngineName
-from gem_evaluation.store import read_episodes
+from gem_evaluation._engines import EngineName
+from gem_evaluation._store import read_episodes
 
 
 def played(folder: str, output: Path, engine: EngineName | None, temperature: float, entry: Entry) -> Results:

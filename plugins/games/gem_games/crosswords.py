@@ -9,8 +9,8 @@ from importlib import resources
 from typing import NamedTuple
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.letter_grid import EMPTY, Grid, drawn, read_numbers
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._letter_grid import EMPTY, Grid, drawn, read_numbers
 
 _DRAWN_WORDS, _DRAWN_TURNS = 3, 20
 """Parameters of an episode if none are given."""

@@ -7,7 +7,7 @@ from functools import cache
 from operator import eq
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 _DRAWN = ((2, 10), (3, 20), (4, 50))
 """Rows and turns to draw from."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.words import check_limits, other_word, require, words_of
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._words import check_limits, other_word, require, words_of
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DRAWN = ((3, 10), (5, 15), (7, 20))

@@ -8,7 +8,7 @@ from operator import eq
 from typing import TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
 
 Code: TypeAlias = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._game import GOES_ON, INVALID, LOST, SOLVED, Game, Move, boxed, to_be_drawn
 
 CLOSED, FLAG = ".", "F"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._sokoban_rooms import FLOOR_PER_BOX, Room, draw_room
 
 _DRAWN = (((6, 6), 2, 20), ((8, 8), 5, 50))
 """Rows and columns, boxes and turns to draw from."""

@@ -6,8 +6,8 @@ import re
 from functools import cache
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.sudoku_boards import SCALES, puzzle
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._sudoku_boards import SCALES, puzzle
 
 _DRAWN = ((4, 10, 15), (9, 50, 50))
 _DRAWN_V1 = ((4, 7, 15), (9, 34, 50))

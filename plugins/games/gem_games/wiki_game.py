@@ -7,9 +7,9 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
-from gem_games.encyclopedia import Page
-from gem_games.game import boxed
-from gem_games.page_source import PageSource, page_source
+from gem_games._encyclopedia import Page
+from gem_games._game import boxed
+from gem_games._page_source import PageSource, page_source
 
 BACK = "<PREV_PAGE>"
 """The move to the page before."""

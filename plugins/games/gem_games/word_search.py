@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from gem_core.errors import EnvError
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.letter_grid import EMPTY, Grid, drawn, read_numbers
-from gem_games.words import require, word_list
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._letter_grid import EMPTY, Grid, drawn, read_numbers
+from gem_games._words import require, word_list
 
 _DRAWN_WORDS, _DRAWN_TURNS = 5, 20
 """Parameters of an episode if none are given."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from gem_games.game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
-from gem_games.words import check_limits, other_word, require, words_of
+from gem_games._game import GOES_ON, INVALID, SOLVED, Game, Move, boxed, to_be_drawn
+from gem_games._words import check_limits, other_word, require, words_of
 
 
 class Wordle(Game):

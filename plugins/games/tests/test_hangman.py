@@ -9,8 +9,8 @@ import pytest
 
 from gem_core.env import StepResult
 from gem_core.errors import EnvError
+from gem_games._words import words_of
 from gem_games.hangman import Hangman, HangmanV1
-from gem_games.words import words_of
 
 BOTH = pytest.mark.parametrize("kind", [Hangman, HangmanV1])
 

@@ -14,10 +14,10 @@ import pytest
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_games import mediawiki
-from gem_games.encyclopedia import encyclopedia
-from gem_games.mediawiki import ATTEMPTS, MediaWiki
-from gem_games.page_text import PageText
+from gem_games import _mediawiki as mediawiki
+from gem_games._encyclopedia import encyclopedia
+from gem_games._mediawiki import ATTEMPTS, MediaWiki
+from gem_games._page_text import PageText
 from gem_games.wiki_game import WikiGame
 from gem_testing import check_env
 

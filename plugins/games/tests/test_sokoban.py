@@ -11,8 +11,8 @@ import pytest
 
 from gem_core.env import StepResult
 from gem_core.errors import EnvError
+from gem_games._sokoban_rooms import Room
 from gem_games.sokoban import Sokoban, SokobanV1
-from gem_games.sokoban_rooms import Room
 
 EASY = {"dim_room": (6, 6), "num_boxes": 2, "max_turns": 20}
 HARD = {"dim_room": (8, 8), "num_boxes": 4, "max_turns": 50}

@@ -10,8 +10,8 @@ import pytest
 
 from gem_core.env import StepResult
 from gem_core.errors import EnvError
+from gem_games._sudoku_boards import puzzle
 from gem_games.sudoku import Sudoku, SudokuV1
-from gem_games.sudoku_boards import puzzle
 
 EASY = {"scale": 4, "clues": 10, "max_turns": 15}
 HARD = {"scale": 9, "clues": 50, "max_turns": 50}

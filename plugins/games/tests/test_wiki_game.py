@@ -8,7 +8,7 @@ import pytest
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_games.encyclopedia import Encyclopedia, encyclopedia
+from gem_games._encyclopedia import Encyclopedia, encyclopedia
 from gem_games.wiki_game import WikiGame
 
 BOOK = encyclopedia(None)

@@ -10,9 +10,9 @@ import pytest
 
 from gem_core.env import StepResult
 from gem_core.errors import EnvError
-from gem_games.letter_grid import EMPTY, Grid
+from gem_games._letter_grid import EMPTY, Grid
+from gem_games._words import word_list
 from gem_games.word_search import WordSearch, WordSearchV1
-from gem_games.words import word_list
 
 SEEDS = range(30)
 BOTH = pytest.mark.parametrize("kind", [WordSearch, WordSearchV1])

@@ -9,8 +9,8 @@ import pytest
 
 from gem_core.env import StepResult
 from gem_core.errors import EnvError
+from gem_games._words import words_of
 from gem_games.wordle import Wordle, marks
-from gem_games.words import words_of
 
 SEEDS = range(25)
 

@@ -15,7 +15,7 @@ import pytest
 import gem_core
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.installation import install_line
-from gem_games import words
+from gem_games import _words as words
 from gem_games.hangman import Hangman
 from gem_games.word_search import WordSearch
 from gem_games.wordle import Wordle
@@ -64,7 +64,7 @@ def test_an_example_is_never_the_secret() -> None:
 def test_the_lists_are_read_once_and_not_at_import() -> None:
     script = (
         "import sys, gem_games.wordle, gem_games.hangman, gem_games.word_search, gem_games.crosswords\n"
-        "from gem_games.words import word_list\n"
+        "from gem_games._words import word_list\n"
         "gem_games.word_search.WordSearch(hardcore=True)\n"
         "assert not {'wonderwords', 'english_words'} & {*sys.modules}\n"
         "assert word_list(hardcore=False) is word_list(hardcore=False)\n"

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_grading.boundary import isolation as isolation
-    from gem_grading.grading import Evaluated as Evaluated
-    from gem_grading.grading import Grade as Grade
-    from gem_grading.grading import GradingError as GradingError
-    from gem_grading.grading import close_server as close_server
-    from gem_grading.grading import grade as grade
+    from gem_grading._boundary import isolation as isolation
+    from gem_grading._grading import Evaluated as Evaluated
+    from gem_grading._grading import Grade as Grade
+    from gem_grading._grading import GradingError as GradingError
+    from gem_grading._grading import close_server as close_server
+    from gem_grading._grading import grade as grade
 
 _HOME = {
-    "Evaluated": "grading",
-    "Grade": "grading",
-    "GradingError": "grading",
-    "close_server": "grading",
-    "grade": "grading",
-    "isolation": "boundary",
+    "Evaluated": "_grading",
+    "Grade": "_grading",
+    "GradingError": "_grading",
+    "close_server": "_grading",
+    "grade": "_grading",
+    "isolation": "_boundary",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def template(owner: int | None = None) -> int:
     """The server of a process that has graded; where there are namespaces, another process waits for it."""
-    (server,) = [pid for pid in children(owner or os.getpid()) if "gem_grading.server" in _about(pid, "cmdline")]
+    (server,) = [pid for pid in children(owner or os.getpid()) if "gem_grading._server" in _about(pid, "cmdline")]
     first = [pid for pid in children(server) if _names(pid)[-1:] == ["1"]]
     return first[0] if first else server
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 from grading_processes import below, template
 
-from gem_grading import Evaluated, Grade, close_server, grade, grading, system_calls
+from gem_grading import Evaluated, Grade, close_server, grade, system_calls
+from gem_grading import _grading as grading
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 

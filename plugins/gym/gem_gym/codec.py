@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from gem_core.errors import EnvError
-from gem_gym import spaces
+from gem_gym import _spaces as spaces
 
 MAX_ACTION = 32_768
 """Characters of an action in its box; a longer one is invalid."""

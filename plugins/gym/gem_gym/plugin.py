@@ -32,7 +32,7 @@ def gem_find_env(env_id: str) -> EnvSpec:
     """Any id of Gymnasium's registry; `gym:module:Name-v0` imports the module first, as Gymnasium does."""
     name = env_id.removeprefix("gym:")
     try:
-        from gem_gym import finding
+        from gem_gym import _finding as finding
     except ModuleNotFoundError:  # `make` says what to install
         return _spec(name)
     return _spec(name, finding.libraries_of(name))

@@ -15,8 +15,8 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatten
 from gymnasium.utils.env_checker import data_equivalence
 
+from gem_gym._spaces import NotInSpaceError, from_plain, in_words, shown, to_plain
 from gem_gym.codec import Codec
-from gem_gym.spaces import NotInSpaceError, from_plain, in_words, shown, to_plain
 
 SPACES: list[tuple[Any, str]] = [
     (spaces.Discrete(3, start=-1), "a whole number from -1 to 1"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gem_core.errors import EnvError
 from gem_core.match import Match, MatchStep
-from gem_matches.moves import boxed, forfeit, read_moves
+from gem_matches._moves import boxed, forfeit, read_moves
 
 COOPERATE, DEFECT = "cooperate", "defect"
 _MOVES = (COOPERATE, DEFECT)

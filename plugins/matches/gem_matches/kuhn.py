@@ -8,7 +8,7 @@ from itertools import permutations, product
 
 from gem_core.errors import EnvError
 from gem_core.match import Match, MatchStep
-from gem_matches.moves import boxed, forfeit, read_moves
+from gem_matches._moves import boxed, forfeit, read_moves
 
 CARDS = ("J", "Q", "K")
 """From the lowest to the highest."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from gem_core.errors import EnvError
 from gem_core.match import Match, MatchStep
-from gem_matches.moves import boxed, forfeit, read_moves
+from gem_matches._moves import boxed, forfeit, read_moves
 
 ITEMS = ("books", "hats", "balls")
 _FORM = f"{boxed('2 0 1')} or {boxed('accept')}"

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from gem_core.match import Match, MatchStep
-from gem_matches.moves import boxed, forfeit, read_moves
+from gem_matches._moves import boxed, forfeit, read_moves
 
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 _FORM = boxed("5")

@@ -10,8 +10,8 @@ import pytest
 
 import gem_core
 from gem_core import Match
+from gem_core._match_env import MatchEnv
 from gem_core.errors import EnvError
-from gem_core.match_env import MatchEnv
 from gem_core.plugins import manager
 from gem_matches.kuhn import CARDS, INFORMATION_SETS, exploitability, payoff, value
 from gem_testing import check_env

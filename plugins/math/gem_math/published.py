@@ -9,8 +9,9 @@ import functools
 from collections.abc import Sequence
 
 from gem_grading import grade
-from gem_math import exact, values
-from gem_math.degenerate import is_degenerate
+from gem_math import _exact as exact
+from gem_math import _values as values
+from gem_math._degenerate import is_degenerate
 
 _GRADER = "gem_math.verification:any_equal"
 

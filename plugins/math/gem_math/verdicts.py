@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gem_math import evaluation, forms, numbersets, quantities, repetition, units
-from gem_math.answers import (
+from gem_math import _evaluation as evaluation
+from gem_math import _forms as forms
+from gem_math import _numbersets as numbersets
+from gem_math import _quantities as quantities
+from gem_math import _repetition as repetition
+from gem_math import _units as units
+from gem_math._answers import (
     Answer,
     Listing,
     Matrix,
@@ -23,8 +28,8 @@ from gem_math.answers import (
     Words,
     read,
 )
-from gem_math.expressions import Node
-from gem_math.tokens import Unread
+from gem_math._expressions import Node
+from gem_math._tokens import Unread
 
 _CHOICE = re.compile(r"\(?([A-Ha-h])\)?\.?|([A-H])\)")
 _MARKUP = re.compile(r"\\(?:text(?:rm|bf|it)?|math(?:rm|bf))\s*\{([^{}]*)\}|\\(?:left|right)(?![a-z])")

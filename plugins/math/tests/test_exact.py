@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gem_math import exact
+from gem_math import _exact as exact
 
 EQUAL = [
     ("5", "5"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gem_math import exact, values
+from gem_math import _exact as exact
+from gem_math import _values as values
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("mpmath")
 
-from gem_math import evaluation, expressions
-from gem_math.tokens import tokens
+from gem_math import _evaluation as evaluation
+from gem_math import _expressions as expressions
+from gem_math._tokens import tokens
 from gem_math.verdicts import is_right
 
 REFERENCES = (

@@ -12,9 +12,9 @@ from mcp import types
 
 from gem_core.errors import ToolError, near_matches
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_mcp.config import read_servers
-from gem_mcp.results import as_result
-from gem_mcp.session import Server
+from gem_mcp._config import read_servers
+from gem_mcp._results import as_result
+from gem_mcp._session import Server
 
 _REPLY = "\n<tool_response>\n{}\n</tool_response>\n"
 

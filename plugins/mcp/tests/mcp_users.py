@@ -6,7 +6,7 @@ from typing import Any
 
 from gem_core.env import Env, ResetResult, StepResult
 from gem_core.tools import Toolbox, ToolResult, ToolSession
-from gem_core.tools.calls import ParsedCall
+from gem_core.tools._calls import ParsedCall
 
 
 class Question(Env):

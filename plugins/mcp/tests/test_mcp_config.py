@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gem_core.errors import ToolError
-from gem_mcp.config import HttpServer, StdioServer, read_servers
+from gem_mcp._config import HttpServer, StdioServer, read_servers
 from gem_mcp.tool import MCPTool
 
 TIME = {"command": "mcp-server-time", "args": ["--local-timezone", "UTC"], "env": {"A": "b"}, "cwd": "/tmp"}

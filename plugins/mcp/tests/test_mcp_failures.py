@@ -19,7 +19,7 @@ from mcp_users import User
 
 from gem_core.errors import ToolError
 from gem_core.tools import Toolbox
-from gem_mcp import session
+from gem_mcp import _session as session
 from gem_mcp.tool import MCPTool
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until

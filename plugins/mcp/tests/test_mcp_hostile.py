@@ -20,10 +20,11 @@ import httpx2
 import pytest
 
 from gem_core.errors import ToolError
-from gem_mcp import http, traffic
-from gem_mcp.http import Checked, TimedClient
+from gem_mcp import _http as http
+from gem_mcp import _traffic as traffic
+from gem_mcp._http import Checked, TimedClient
+from gem_mcp._traffic import Traffic
 from gem_mcp.tool import MCPTool
-from gem_mcp.traffic import Traffic
 from gem_support.waiting import wait_until
 
 

@@ -9,7 +9,7 @@ import typer
 
 from gem_core.cli import parse_settings, plugins_at_work, say
 from gem_core.plugins import manager
-from gem_openenv.exporting import write_package
+from gem_openenv._exporting import write_package
 
 export = typer.Typer(help="Write an environment in the form of another hub.")
 

@@ -24,4 +24,4 @@ def gem_find_env(env_id: str) -> EnvSpec:
             "package, as in 'openenv:./my_env', or an installed package. See plugins/openenv/README.md"
         )
     kind, name = ("OpenEnvEnv", "url") if "://" in given else ("PackageEnv", "package")
-    return EnvSpec(env_id, f"gem_openenv.env:{kind}", {name: given}, tags=("openenv",), extra="remote")
+    return EnvSpec(env_id, f"gem_openenv._env:{kind}", {name: given}, tags=("openenv",), extra="remote")

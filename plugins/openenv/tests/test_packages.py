@@ -35,7 +35,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from gem_openenv.exporting import write_package
+    from gem_openenv._exporting import write_package
 
     return write_package(GUESS, {}, tmp_path_factory.mktemp("packages") / "guess", (-1.0, 1.0))
 

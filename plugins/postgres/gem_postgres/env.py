@@ -14,9 +14,9 @@ from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_core.tool import Function, ToolResult
 from gem_core.tools import Form, ParsedCall, find_call, listed, written
-from gem_postgres import host
-from gem_postgres.slot import Slot
-from gem_postgres.tasks import PostgresTask, own_tasks
+from gem_postgres import _host as host
+from gem_postgres._slot import Slot
+from gem_postgres._tasks import PostgresTask, own_tasks
 
 FINISH = Function("finish", "Says that the task is done. The database is then checked, once.")
 _HARMLESS: tuple[tuple[str, Mapping[str, Any]], ...] = (

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from gem_core.errors import EnvError
 from gem_core.tools import Form
-from gem_postgres.cluster import ADMIN, Cluster
+from gem_postgres._cluster import ADMIN, Cluster
+from gem_postgres._host import Host
+from gem_postgres._slot import Slot
+from gem_postgres._tasks import PostgresTask
 from gem_postgres.env import PostgresEnv, chosen
-from gem_postgres.host import Host
-from gem_postgres.slot import Slot
-from gem_postgres.tasks import PostgresTask
 
 _NOTE = "\n\nNote: Use PostgreSQL MCP tools to complete this task. The database connection is already configured."
 """What MCPMark adds to an instruction."""

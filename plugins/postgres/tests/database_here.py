@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gem_core.errors import EnvError
-from gem_postgres import programs
+from gem_postgres import _programs as programs
 from gem_postgres.env import PostgresEnv
 
 LONG = 240.0

@@ -12,8 +12,10 @@ from database_here import LONG, begin, finished, needs_a_database, rows, run
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_postgres import keeper, mcpmark, programs
-from gem_postgres.cluster import Cluster
+from gem_postgres import _keeper as keeper
+from gem_postgres import _programs as programs
+from gem_postgres import mcpmark
+from gem_postgres._cluster import Cluster
 from gem_postgres.env import PostgresEnv
 from gem_support.processes import processes_with
 

@@ -15,9 +15,10 @@ from database_here import FINISH, LONG, begin, finished, needs_a_database, rewar
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_postgres import host, programs
+from gem_postgres import _host as host
+from gem_postgres import _programs as programs
+from gem_postgres._tasks import own_tasks
 from gem_postgres.env import PostgresEnv
-from gem_postgres.tasks import own_tasks
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 from gem_testing import check_env

@@ -3,8 +3,8 @@
 import pytest
 from database_here import begin, reward_of, rows
 
+from gem_postgres._tasks import DATABASES, own_tasks
 from gem_postgres.env import PostgresEnv
-from gem_postgres.tasks import DATABASES, own_tasks
 
 TASKS = own_tasks()
 WRONG = {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from gem_questions._questions import order as order
+    from gem_questions._rows import Row as Row
     from gem_questions.env import RIGHT as RIGHT
     from gem_questions.env import WRONG as WRONG
     from gem_questions.env import QuestionEnv as QuestionEnv
@@ -15,20 +17,18 @@ if TYPE_CHECKING:
     from gem_questions.extraction import last_box as last_box
     from gem_questions.extraction import last_fence as last_fence
     from gem_questions.extraction import last_tag as last_tag
-    from gem_questions.questions import order as order
-    from gem_questions.rows import Row as Row
 
 _HOME = {
     "QuestionEnv": "env",
     "RIGHT": "env",
-    "Row": "rows",
+    "Row": "_rows",
     "Verdict": "env",
     "WRONG": "env",
     "as_list": "env",
     "last_box": "extraction",
     "last_fence": "extraction",
     "last_tag": "extraction",
-    "order": "questions",
+    "order": "_questions",
 }
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, cast
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_questions import checks
-from gem_questions.questions import Questions
-from gem_questions.rows import Row, Source, check
+from gem_questions._questions import Questions
+from gem_questions._rows import Row, Source, check
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ import gem_core
 from gem_core import make_vec
 from gem_core.env import Env
 from gem_core.errors import EnvError
-from gem_questions import questions, rows
-from gem_questions.questions import WINDOW, Questions, order
-from gem_questions.rows import Source
+from gem_questions import _questions as questions
+from gem_questions import _rows as rows
+from gem_questions._questions import WINDOW, Questions, order
+from gem_questions._rows import Source
 
 COUNT = 30
 

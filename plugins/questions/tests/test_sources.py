@@ -16,7 +16,7 @@ import pytest
 import gem_core
 from gem_core.errors import EnvError, MissingExtraError
 from gem_core.installation import install_line
-from gem_questions.rows import Source, read, stream
+from gem_questions._rows import Source, read, stream
 
 ROWS = [{"problem": f"What is {n} + 1?", "answer": str(n + 1)} for n in range(30)]
 

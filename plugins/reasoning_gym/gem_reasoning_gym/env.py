@@ -9,7 +9,7 @@ from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_grading import grade
 from gem_questions import last_box
-from gem_reasoning_gym.entries import HIGHEST, Definition, Entry, drawn, entry
+from gem_reasoning_gym._entries import HIGHEST, Definition, Entry, drawn, entry
 from gem_reasoning_gym.scoring import compared, compares, function_name
 
 MAX_ANSWER_LENGTH = 32_768

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec, Isolation
-from gem_reasoning_gym.names import VERSIONED, names
+from gem_reasoning_gym._names import VERSIONED, names
 
 GEM_PLUGIN_API = ">=1,<2"
 

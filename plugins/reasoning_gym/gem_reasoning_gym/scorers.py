@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gem_reasoning_gym import grammar
-from gem_reasoning_gym.algebra import is_antiderivative, is_polynomial
-from gem_reasoning_gym.entries import Entry
+from gem_reasoning_gym import _grammar as grammar
+from gem_reasoning_gym._algebra import is_antiderivative, is_polynomial
+from gem_reasoning_gym._entries import Entry
 
 Scorer: TypeAlias = Callable[[Any, str, Entry], float]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from reasoning_gym.dataset import ProceduralDataset  # pyright: ignore[reportMissingTypeStubs]
 
-from gem_reasoning_gym.entries import DATASETS, Definition, Entry
+from gem_reasoning_gym._entries import DATASETS, Definition, Entry
 from gem_reasoning_gym.scorers import PUBLISHED, RIGHT, Scorer
 
 Score: TypeAlias = Callable[[str, Entry], float]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gem_reasoning_gym import grammar
+from gem_reasoning_gym import _grammar as grammar
 
 pytest.importorskip("sympy")
 
-from gem_reasoning_gym.algebra import is_antiderivative, is_polynomial
+from gem_reasoning_gym._algebra import is_antiderivative, is_polynomial
 
 pytestmark = pytest.mark.long
 

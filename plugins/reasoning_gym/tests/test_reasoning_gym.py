@@ -19,9 +19,9 @@ from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_grading import Grade
 from gem_reasoning_gym import env as module
 from gem_reasoning_gym import scoring
-from gem_reasoning_gym.entries import DATASETS, Definition, entry
-from gem_reasoning_gym.names import _OF_0_1_25, VERSIONED, names, registered
-from gem_reasoning_gym.ordered import ORDERED
+from gem_reasoning_gym._entries import DATASETS, Definition, entry
+from gem_reasoning_gym._names import _OF_0_1_25, VERSIONED, names, registered
+from gem_reasoning_gym._ordered import ORDERED
 from gem_reasoning_gym.scoring import compared, compares, function_name
 from gem_testing import check_env
 

@@ -16,8 +16,8 @@ pytest.importorskip("reasoning_gym")
 
 import gem_core
 import gem_reasoning_gym
-from gem_reasoning_gym.entries import Definition, entry
-from gem_reasoning_gym.names import VERSIONED
+from gem_reasoning_gym._entries import Definition, entry
+from gem_reasoning_gym._names import VERSIONED
 from gem_reasoning_gym.scorers import PUBLISHED, RIGHT, SAME
 from gem_testing import Bound, HackingError, check_hacking
 
@@ -293,7 +293,7 @@ def test_nothing_of_ours_evaluates_a_text() -> None:
 
 def test_no_scorer_that_is_left_evaluates_an_answer() -> None:
     """reasoning-gym's own `score_answer` is called only where it does not evaluate."""
-    from gem_reasoning_gym.entries import DATASETS
+    from gem_reasoning_gym._entries import DATASETS
 
     evaluate = set[str]()
     for name, (kind, _) in DATASETS.items():

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_remote.elsewhere import EnvElsewhere as EnvElsewhere
-    from gem_remote.errors import error_of as error_of
-    from gem_remote.messages import Failed as Failed
-    from gem_remote.messages import Reset as Reset
-    from gem_remote.messages import Step as Step
-    from gem_remote.sockets import Lost as Lost
-    from gem_remote.sockets import NotNow as NotNow
-    from gem_remote.sockets import Socket as Socket
-    from gem_remote.sockets import patiently as patiently
+    from gem_remote._elsewhere import EnvElsewhere as EnvElsewhere
+    from gem_remote._errors import error_of as error_of
+    from gem_remote._messages import Failed as Failed
+    from gem_remote._messages import Reset as Reset
+    from gem_remote._messages import Step as Step
+    from gem_remote._sockets import Lost as Lost
+    from gem_remote._sockets import NotNow as NotNow
+    from gem_remote._sockets import Socket as Socket
+    from gem_remote._sockets import patiently as patiently
 
 _HOME = {
-    "EnvElsewhere": "elsewhere",
-    "Failed": "messages",
-    "Lost": "sockets",
-    "NotNow": "sockets",
-    "Reset": "messages",
-    "Socket": "sockets",
-    "Step": "messages",
-    "error_of": "errors",
-    "patiently": "sockets",
+    "EnvElsewhere": "_elsewhere",
+    "Failed": "_messages",
+    "Lost": "_sockets",
+    "NotNow": "_sockets",
+    "Reset": "_messages",
+    "Socket": "_sockets",
+    "Step": "_messages",
+    "error_of": "_errors",
+    "patiently": "_sockets",
 }
 
 __all__ = [

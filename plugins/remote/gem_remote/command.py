@@ -18,7 +18,7 @@ from gem_core.installation import install_line, missing_from
 from gem_core.plugins import manager
 from gem_core.registry import build, spec
 from gem_core.specs import EnvSpec
-from gem_remote.messages import TOKEN
+from gem_remote._messages import TOKEN
 
 
 def serve(
@@ -47,7 +47,7 @@ def serve(
         raise MissingExtraError(
             f"this needs {' and '.join(missing)}, which is not installed. Next: {install_line('serve')}"
         )
-    from gem_remote.server import EnvServer, Limits
+    from gem_remote._server import EnvServer, Limits
 
     kwargs = parse_settings(settings or [])
     with plugins_at_work(manager):

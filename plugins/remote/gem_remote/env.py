@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gem_core.errors import EnvError
-from gem_remote.connection import Connection
-from gem_remote.elsewhere import EnvElsewhere
-from gem_remote.messages import DataSize, Draw, Render, Sample
+from gem_remote._connection import Connection
+from gem_remote._elsewhere import EnvElsewhere
+from gem_remote._messages import DataSize, Draw, Render, Sample
 
 URL = "GEM_REMOTE_URL"
 """Environment variable with the address of the server or servers, for environments that are given none."""

@@ -15,32 +15,32 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_sandbox.errors import SandboxError as SandboxError
-    from gem_sandbox.errors import ShellError as ShellError
-    from gem_sandbox.execution import Ending as Ending
-    from gem_sandbox.execution import Execution as Execution
-    from gem_sandbox.files import Entry as Entry
-    from gem_sandbox.imports import Imports as Imports
-    from gem_sandbox.limits import Limits as Limits
-    from gem_sandbox.local import LocalSandbox as LocalSandbox
-    from gem_sandbox.sandbox import Sandbox as Sandbox
-    from gem_sandbox.sandbox import SandboxSession as SandboxSession
-    from gem_sandbox.shell import LocalShell as LocalShell
-    from gem_sandbox.shell import Ran as Ran
+    from gem_sandbox._errors import SandboxError as SandboxError
+    from gem_sandbox._errors import ShellError as ShellError
+    from gem_sandbox._execution import Ending as Ending
+    from gem_sandbox._execution import Execution as Execution
+    from gem_sandbox._files import Entry as Entry
+    from gem_sandbox._imports import Imports as Imports
+    from gem_sandbox._limits import Limits as Limits
+    from gem_sandbox._local import LocalSandbox as LocalSandbox
+    from gem_sandbox._sandbox import Sandbox as Sandbox
+    from gem_sandbox._sandbox import SandboxSession as SandboxSession
+    from gem_sandbox._shell import LocalShell as LocalShell
+    from gem_sandbox._shell import Ran as Ran
 
 _HOME = {
-    "Ending": "execution",
-    "Entry": "files",
-    "Execution": "execution",
-    "Imports": "imports",
-    "Limits": "limits",
-    "LocalSandbox": "local",
-    "LocalShell": "shell",
-    "Ran": "shell",
-    "Sandbox": "sandbox",
-    "SandboxError": "errors",
-    "SandboxSession": "sandbox",
-    "ShellError": "errors",
+    "Ending": "_execution",
+    "Entry": "_files",
+    "Execution": "_execution",
+    "Imports": "_imports",
+    "Limits": "_limits",
+    "LocalSandbox": "_local",
+    "LocalShell": "_shell",
+    "Ran": "_shell",
+    "Sandbox": "_sandbox",
+    "SandboxError": "_errors",
+    "SandboxSession": "_sandbox",
+    "ShellError": "_errors",
 }
 
 __all__ = [

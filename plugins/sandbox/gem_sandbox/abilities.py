@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 from gem_core.specs import Capability, Isolation
-from gem_sandbox import backends, choice, landlock
+from gem_sandbox import _backends as backends
+from gem_sandbox import _choice as choice
+from gem_sandbox import landlock
 from gem_sandbox import seccomp as filters
-from gem_sandbox.errors import SandboxError
+from gem_sandbox._errors import SandboxError
 
 _LIMITS = ("AS", "CPU", "FSIZE", "NOFILE", "NPROC")
 

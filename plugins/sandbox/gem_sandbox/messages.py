@@ -11,7 +11,7 @@ A program's request is a `Start`, and its files are a channel, stdout and stderr
     caller <── Report ────────────────────────────────────────────────── process, through the channel
     caller <── stdout, stderr ────────────────────────────────────────── process, through pipes
 
-A shell's requests and answers are JSON: `gem_sandbox.console`.
+A shell's requests and answers are JSON: `gem_sandbox._console`.
 
 A program may have taken over its process by the time the process reports: what it can lie about is itself. How the
 process ended, and what it used, the server knows from the kernel, and no program can reach the server's sockets.
@@ -49,7 +49,7 @@ class Start(NamedTuple):
     disk: int
     """Bytes."""
     shell: bool = False
-    """Whether it is a shell's: see `gem_sandbox.console`."""
+    """Whether it is a shell's: see `gem_sandbox._console`."""
 
     def encoded(self) -> bytes:
         """As one message."""

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
-from gem_sandbox.memory import id_in_proc
+from gem_sandbox._memory import id_in_proc
 from gem_sandbox.messages import ASK, BROKEN, HANDED, MESSAGE_BYTES, REQUEST_BYTES, Age, Ended, Report
 
 FILES = 4096

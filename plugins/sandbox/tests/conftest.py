@@ -6,7 +6,7 @@ import pytest
 from sandbox_processes import LIMITS, available, sandbox_of
 
 from gem_sandbox import LocalSandbox
-from gem_sandbox.backends import BACKENDS, SAFE
+from gem_sandbox._backends import BACKENDS, SAFE
 
 
 @pytest.fixture(scope="module", params=BACKENDS)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from gem_sandbox import Limits, LocalSandbox
-from gem_sandbox.choice import problems
+from gem_sandbox._choice import problems
 
 LIMITS = Limits(wall=20.0)
 """A busy machine makes no test wrong."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gem_sandbox import backends, choice
+from gem_sandbox import _backends as backends
+from gem_sandbox import _choice as choice
 from gem_sandbox.abilities import capabilities, cgroup_v2, seccomp
 
 

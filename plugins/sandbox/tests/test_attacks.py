@@ -19,8 +19,10 @@ from sandbox_processes import children, descendants, is_alive
 
 import gem_core
 import gem_sandbox
-from gem_sandbox import Limits, LocalSandbox, SandboxError, SandboxSession, backends, priority, serving
-from gem_sandbox.memory import Memory, id_in_proc
+from gem_sandbox import Limits, LocalSandbox, SandboxError, SandboxSession, serving
+from gem_sandbox import _backends as backends
+from gem_sandbox import _priority as priority
+from gem_sandbox._memory import Memory, id_in_proc
 from gem_sandbox.serving import Group, Job, Process
 from gem_support.waiting import wait_until
 

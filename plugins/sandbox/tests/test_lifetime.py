@@ -18,9 +18,9 @@ from sandbox_processes import LIMITS, children, descendants, is_alive
 
 import gem_sandbox
 from gem_sandbox import Limits, LocalSandbox, SandboxError
-from gem_sandbox.backends import SAFE
-from gem_sandbox.call import RunningProcess
-from gem_sandbox.choice import chosen, problems
+from gem_sandbox._backends import SAFE
+from gem_sandbox._call import RunningProcess
+from gem_sandbox._choice import chosen, problems
 from gem_support.waiting import wait_until
 
 
@@ -270,7 +270,7 @@ def test_no_such_backend() -> None:
 
 
 def test_auto_takes_a_safe_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gem_sandbox import choice
+    from gem_sandbox import _choice as choice
 
     monkeypatch.setattr(choice, "_found", dict.fromkeys(SAFE, "not on this machine"))
     with pytest.raises(SandboxError, match=r"bubblewrap: not on this machine; namespaces: not.*allow_unsafe"):

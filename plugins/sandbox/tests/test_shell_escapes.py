@@ -24,7 +24,7 @@ from test_escapes import (
 )
 
 from gem_sandbox import Entry, Execution, Limits, LocalSandbox, LocalShell
-from gem_sandbox.backends import SAFE
+from gem_sandbox._backends import SAFE
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ import pytest
 from sandbox_processes import available, children
 
 from gem_sandbox import Entry, Limits, LocalSandbox, LocalShell, SandboxError, ShellError, view
-from gem_sandbox.backends import SAFE
+from gem_sandbox._backends import SAFE
 from gem_support.processes import processes_with
 from gem_support.waiting import wait_until
 

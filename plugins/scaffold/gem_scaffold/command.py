@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gem_core.errors import GemError, near_matches
-from gem_scaffold.project import KINDS, Project
+from gem_scaffold._project import KINDS, Project
 
 
 def new(

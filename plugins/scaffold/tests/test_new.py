@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 
 COMMON = {
     ".github/workflows/tests.yml",

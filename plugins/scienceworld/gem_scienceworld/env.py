@@ -11,8 +11,8 @@ from typing import Any
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvKwargsError, near_matches
-from gem_scienceworld.simulator import World, simulator
-from gem_scienceworld.tasks import SIMPLIFICATIONS, SPLITS, TASKS, is_electrical, variations
+from gem_scienceworld._simulator import World, simulator
+from gem_scienceworld._tasks import SIMPLIFICATIONS, SPLITS, TASKS, is_electrical, variations
 
 MAX_COMMAND_LENGTH = 200
 """Characters of a command; ScienceWorld's names of things stay below 80."""

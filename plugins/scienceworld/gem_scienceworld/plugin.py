@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-from gem_scienceworld.tasks import TASKS
+from gem_scienceworld._tasks import TASKS
 
 GEM_PLUGIN_API = ">=1,<2"
 

@@ -18,8 +18,8 @@ import pytest
 import gem_core
 from gem_core import Env, make_vec
 from gem_core.errors import EnvError, EnvKwargsError
-from gem_scienceworld import simulator as simulators
-from gem_scienceworld.tasks import SIMPLIFICATIONS, SPLITS, TASKS, variations
+from gem_scienceworld import _simulator as simulators
+from gem_scienceworld._tasks import SIMPLIFICATIONS, SPLITS, TASKS, variations
 from gem_support.waiting import wait_until
 
 TASK = "scienceworld:find-plant-v0"
@@ -260,7 +260,8 @@ def test_a_copy_plays_on_in_another_process(tmp_path: Path) -> None:
 
 def test_a_killed_simulator_costs_a_call_and_not_the_episode() -> None:
     source = (
-        "import gem_core, os, signal\nfrom gem_core.errors import EnvError\nfrom gem_scienceworld import simulator\n"
+        "import gem_core, os, signal\nfrom gem_core.errors import EnvError\n"
+        "from gem_scienceworld import _simulator as simulator\n"
         f"env = gem_core.make({TASK!r})\nenv.reset(seed=1)\nbefore = env.step('[look around]')\n"
         "os.kill(simulator.simulator().pid, signal.SIGKILL)\n"
         "try: env.step('[look around]')\nexcept EnvError as error: print('has ended' in str(error))\n"
@@ -281,7 +282,7 @@ def test_a_simulator_that_does_not_answer_is_ended() -> None:
 
 
 _PID = (
-    "import gem_core, sys, time\nfrom gem_scienceworld import simulator\n"
+    "import gem_core, sys, time\nfrom gem_scienceworld import _simulator as simulator\n"
     f"env = gem_core.make({TASK!r})\nenv.reset(seed=1)\nprint(simulator.simulator().pid, flush=True)\n"
 )
 

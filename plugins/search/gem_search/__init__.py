@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_search.local import local_server as local_server
+    from gem_search._local import local_server as local_server
     from gem_search.tool import SearchTool as SearchTool
 
 _HOME = {
     "SearchTool": "tool",
-    "local_server": "local",
+    "local_server": "_local",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ from gem_core.errors import MissingExtraError, ToolError
 from gem_core.installation import install_line
 
 if TYPE_CHECKING:
-    from gem_search.retriever import Retriever
+    from gem_search._retriever import Retriever
 
 
 class Method(str, Enum):
@@ -63,9 +63,9 @@ def _server(
     corpus: Path | None, retriever: Retriever, folder: Path | None, topk: int, batch_size: int
 ) -> Callable[[socket.socket, Callable[[], None]], None]:
     with extra("search-server"):
-        from gem_search.corpus import BUNDLED
-        from gem_search.index import open_index
-        from gem_search.server import SearchServer
+        from gem_search._corpus import BUNDLED
+        from gem_search._index import open_index
+        from gem_search._server import SearchServer
     begin, path = time.monotonic(), corpus or BUNDLED
     _tell(f"Reading {path}")
     opened = open_index(path, retriever, folder)
@@ -80,12 +80,12 @@ def _retriever(
         if model or query_prompt or passage_prompt:
             raise ToolError("--model and the prompts are for --retriever dense")
         with extra("search-server"):
-            from gem_search.bm25 import Bm25
+            from gem_search._bm25 import Bm25
         return Bm25()
     if not model:
         raise ToolError("--retriever dense needs --model: a name, or the folder of a sentence-transformers model")
     with extra("search-dense"):
-        from gem_search.dense import Dense
+        from gem_search._dense import Dense
     return Dense(model, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size)
 
 

@@ -15,7 +15,7 @@ import tenacity
 
 from gem_core.errors import ToolError
 from gem_core.tools import CallContext, Function, Tool, ToolResult
-from gem_search.messages import MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK
+from gem_search._messages import MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK
 
 _MAX_BYTES = 4 * 2**20
 _MAX_KEPT_LENGTH = 1 << 16
@@ -144,7 +144,7 @@ class _Hit(msgspec.Struct):
 
 
 class _Found(msgspec.Struct):
-    """What the tool needs of `gem_search.messages.Found`. Fields that may hold anything, as ids do, are never read."""
+    """What the tool needs of `gem_search._messages.Found`. Fields that may hold anything, as ids do, are never read."""
 
     result: list[_Hit]
 

@@ -14,8 +14,8 @@ import pytest
 from search_servers import asking, serving
 
 from gem_core.errors import ToolError
-from gem_search.corpus import BUNDLED
-from gem_search.index import open_index
+from gem_search._corpus import BUNDLED
+from gem_search._index import open_index
 from gem_search.tool import SearchTool
 
 pytest.importorskip("faiss", reason="needs faiss-cpu")
@@ -62,7 +62,7 @@ def _tokenizer() -> Any:
 
 
 def dense(model: Path, **options: Any) -> Any:
-    from gem_search.dense import Dense
+    from gem_search._dense import Dense
 
     return Dense(str(model), **options)
 

@@ -17,9 +17,9 @@ import pytest
 from search_servers import COMMAND, Server, asking, serving
 
 from gem_core.errors import ToolError
-from gem_search.bm25 import Bm25
-from gem_search.corpus import BUNDLED, read_corpus
-from gem_search.index import Index, open_index
+from gem_search._bm25 import Bm25
+from gem_search._corpus import BUNDLED, read_corpus
+from gem_search._index import Index, open_index
 from gem_search.tool import SearchTool
 
 LINES = [

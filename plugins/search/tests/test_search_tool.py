@@ -16,7 +16,7 @@ from search_servers import Liar, Server, asking, drips, floods, says, says_raw, 
 import gem_core
 from gem_core.errors import ToolError
 from gem_core.tools import Toolbox, ToolEnv
-from gem_search.messages import Document, Found, Hit
+from gem_search._messages import Document, Found, Hit
 from gem_search.tool import SearchTool
 from gem_support.waiting import wait_until
 

@@ -14,13 +14,13 @@ from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, near_matches
 from gem_core.tools import Form
 from gem_sandbox import Limits, LocalSandbox, LocalShell, Ran, ShellError
-from gem_terminal import actions
-from gem_terminal.actions import Command, Finish, Unclear
-from gem_terminal.container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
-from gem_terminal.errors import TaskRefused
+from gem_terminal import _actions as actions
+from gem_terminal._actions import Command, Finish, Unclear
+from gem_terminal._container import NO_NETWORK, PROGRAMS, ContainerShell, Engine
+from gem_terminal._errors import TaskRefused
+from gem_terminal._task import TerminalTask
+from gem_terminal._verification import SYSTEM_PATH, verify, verify_there
 from gem_terminal.formats import Where, read_tasks
-from gem_terminal.task import TerminalTask
-from gem_terminal.verification import SYSTEM_PATH, verify, verify_there
 
 _AT_ONE_TIME = 256
 """Commands of all environments of a process. Many of them wait for something, so they are more than there are cores."""

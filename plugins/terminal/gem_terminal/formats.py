@@ -24,9 +24,10 @@ from typing import Any, NamedTuple, cast
 import yaml
 
 from gem_sandbox import Entry
-from gem_terminal import dockerfile, needs
-from gem_terminal.errors import TaskRefused
-from gem_terminal.task import TESTS, WORK, Image, Rule, TerminalTask, files_below
+from gem_terminal import _dockerfile as dockerfile
+from gem_terminal import _needs as needs
+from gem_terminal._errors import TaskRefused
+from gem_terminal._task import TESTS, WORK, Image, Rule, TerminalTask, files_below
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-from gem_terminal.kinds import KINDS
+from gem_terminal._kinds import KINDS
 
 GEM_PLUGIN_API = ">=1,<2"
 

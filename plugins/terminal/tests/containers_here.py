@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gem_terminal.container import PROGRAMS
+from gem_terminal._container import PROGRAMS
 
 _IMAGE = "localhost/gem-core-tests:1"
 _TOOLS = ("bash", "cat", "chmod", "env", "grep", "ls", "mkdir", "rm", "seq", "sleep", "touch", "wc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from gem_terminal import actions
+from gem_terminal import _actions as actions
 from gem_terminal.env import TerminalEnv
 
 FINISH = "<finish></finish>"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gem_sandbox.backends import SAFE
-from gem_sandbox.choice import problems
+from gem_sandbox._backends import SAFE
+from gem_sandbox._choice import problems
 
 LONG = 240.0
 """Seconds that only a hang takes."""

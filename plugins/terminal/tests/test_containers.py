@@ -17,11 +17,11 @@ import gem_core
 from gem_core.errors import EnvError
 from gem_sandbox import Entry, Limits, ShellError
 from gem_support.waiting import wait_until
-from gem_terminal import container
-from gem_terminal.container import ContainerShell, Engine
-from gem_terminal.errors import TaskRefused
+from gem_terminal import _container as container
+from gem_terminal._container import ContainerShell, Engine
+from gem_terminal._errors import TaskRefused
+from gem_terminal._task import Image
 from gem_terminal.formats import Where, read_task, read_tasks
-from gem_terminal.task import Image
 
 pytestmark = pytest.mark.long
 
@@ -172,7 +172,7 @@ def test_containers_know_nothing_of_each_other_and_nothing_is_left(engine: str) 
 _OWNER = """
 import sys, time
 from gem_sandbox import Limits
-from gem_terminal.container import ContainerShell, Engine
+from gem_terminal._container import ContainerShell, Engine
 shell = ContainerShell(Engine(sys.argv[1]), sys.argv[2], Limits(wall=100), "/app", {})
 shell.run("sleep 1000 &")
 print("ready", flush=True)

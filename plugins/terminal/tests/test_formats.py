@@ -7,7 +7,7 @@ from playing import finished, run
 from sandbox_here import LONG, needs_a_sandbox
 
 import gem_core
-from gem_terminal.errors import TaskRefused
+from gem_terminal._errors import TaskRefused
 from gem_terminal.formats import read_task, read_tasks
 
 HARBOR = {

@@ -10,10 +10,10 @@ from sandbox_here import LONG, needs_a_sandbox
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_terminal import actions
-from gem_terminal.actions import Command, Finish, Unclear
+from gem_terminal import _actions as actions
+from gem_terminal._actions import Command, Finish, Unclear
+from gem_terminal._errors import TaskRefused
 from gem_terminal.env import TerminalEnv
-from gem_terminal.errors import TaskRefused
 from gem_testing import check_env
 
 pytestmark = pytest.mark.long

@@ -6,9 +6,9 @@ import pytest
 from playing import reward_of
 
 import gem_terminal
+from gem_terminal._kinds import KINDS
 from gem_terminal.env import TerminalEnv
 from gem_terminal.formats import read_tasks
-from gem_terminal.kinds import KINDS
 
 pytestmark = pytest.mark.long
 

@@ -23,32 +23,32 @@ from typing import TYPE_CHECKING
 from gem_core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from gem_testing.audit import ROUNDS as ROUNDS
-    from gem_testing.audit import Bound as Bound
-    from gem_testing.audit import HackingAudit as HackingAudit
-    from gem_testing.audit import HackingError as HackingError
-    from gem_testing.audit import audit_env as audit_env
-    from gem_testing.audit import check_hacking as check_hacking
-    from gem_testing.conformance import ConformanceError as ConformanceError
-    from gem_testing.conformance import EnvConformance as EnvConformance
-    from gem_testing.conformance import check_env as check_env
-    from gem_testing.conformance import check_estimator as check_estimator
-    from gem_testing.conformance import check_tool as check_tool
-    from gem_testing.plugins import IsolatedPluginManager as IsolatedPluginManager
+    from gem_testing._audit import ROUNDS as ROUNDS
+    from gem_testing._audit import Bound as Bound
+    from gem_testing._audit import HackingAudit as HackingAudit
+    from gem_testing._audit import HackingError as HackingError
+    from gem_testing._audit import audit_env as audit_env
+    from gem_testing._audit import check_hacking as check_hacking
+    from gem_testing._conformance import ConformanceError as ConformanceError
+    from gem_testing._conformance import EnvConformance as EnvConformance
+    from gem_testing._conformance import check_env as check_env
+    from gem_testing._conformance import check_estimator as check_estimator
+    from gem_testing._conformance import check_tool as check_tool
+    from gem_testing._plugins import IsolatedPluginManager as IsolatedPluginManager
 
 _HOME = {
-    "Bound": "audit",
-    "ConformanceError": "conformance",
-    "EnvConformance": "conformance",
-    "HackingAudit": "audit",
-    "HackingError": "audit",
-    "IsolatedPluginManager": "plugins",
-    "ROUNDS": "audit",
-    "audit_env": "audit",
-    "check_env": "conformance",
-    "check_estimator": "conformance",
-    "check_hacking": "audit",
-    "check_tool": "conformance",
+    "Bound": "_audit",
+    "ConformanceError": "_conformance",
+    "EnvConformance": "_conformance",
+    "HackingAudit": "_audit",
+    "HackingError": "_audit",
+    "IsolatedPluginManager": "_plugins",
+    "ROUNDS": "_audit",
+    "audit_env": "_audit",
+    "check_env": "_conformance",
+    "check_estimator": "_conformance",
+    "check_hacking": "_audit",
+    "check_tool": "_conformance",
 }
 
 __all__ = [

@@ -14,9 +14,10 @@ from gem_core.plugins import manager
 from gem_core.registry import advantage_spec, kind_of, make, make_tool, spec
 from gem_core.vector import Backend
 from gem_testing import checks
-from gem_testing.checks import estimators, tools
-from gem_testing.conformance import Result, results
-from gem_testing.play import Subject
+from gem_testing._conformance import Result, results
+from gem_testing._play import Subject
+from gem_testing.checks import _estimators as estimators
+from gem_testing.checks import _tools as tools
 
 
 def check(

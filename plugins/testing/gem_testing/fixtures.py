@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from gem_testing.plugins import IsolatedPluginManager
+    from gem_testing._plugins import IsolatedPluginManager
 
 
 @pytest.fixture
@@ -22,6 +22,6 @@ def gem_plugin_manager() -> IsolatedPluginManager:
             gem_plugin_manager.add_plugin("maze", my_mazes.plugin)
             assert gem_plugin_manager.find("gem_envs", "maze:Fork-v0") is not None
     """
-    from gem_testing.plugins import IsolatedPluginManager
+    from gem_testing._plugins import IsolatedPluginManager
 
     return IsolatedPluginManager()

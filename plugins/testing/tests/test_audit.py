@@ -11,7 +11,7 @@ import gem_core
 from gem_core import Env
 from gem_core.plugins import PluginManager
 from gem_testing import Bound, HackingError, audit_env, check_hacking
-from gem_testing.degenerate import balanced, copies, form_of, policies
+from gem_testing._degenerate import balanced, copies, form_of, policies
 
 QUICK = ((3, None), (12, 10))
 

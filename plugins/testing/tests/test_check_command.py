@@ -12,7 +12,7 @@ import gem_core
 import gem_testing.command  # noqa: F401  - before a test replaces the manager that it holds
 from gem_core import AdvantageSpec, Env, EnvSpec, ToolSpec
 from gem_core.advantages import reinforce
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_core.installation import install_line
 from gem_core.plugins import manager
 from gem_core.tools import Function, Tool

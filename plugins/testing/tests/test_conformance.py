@@ -29,7 +29,7 @@ from gem_core.errors import DuplicateIdError, NotFoundError, PluginError
 from gem_core.plugins import PluginManager, manager
 from gem_core.specs import EnvSpec
 from gem_testing import ConformanceError, EnvConformance, IsolatedPluginManager, check_env, checks
-from gem_testing.play import Subject
+from gem_testing._play import Subject
 
 SPECS = [registration.spec for registration in manager.registrations("gem_envs", "game")]
 # One id of each class: a fault of Python's shows in any of them, and tests/together/test_suite.py checks all ids.
@@ -721,7 +721,7 @@ def test_bad_environments_are_caught(
     register: Callable[[type[Env]], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gem_testing.checks.robustness.STEP_SECONDS", 0.1 if kind is IsSlow else 2.0)
+    monkeypatch.setattr("gem_testing.checks._robustness.STEP_SECONDS", 0.1 if kind is IsSlow else 2.0)
     message = problems_of(register(kind), check)
     assert expected in message
     assert message.startswith(
@@ -973,7 +973,7 @@ def test_a_plugin_added_too_late_is_an_error(gem_plugin_manager: IsolatedPluginM
     [
         ("import gem_testing", "pytest numpy pluggy gem_core.plugins gem_testing.checks"),
         ("from gem_testing import check_env, EnvConformance", "pytest numpy"),
-        ("import gem_testing.fixtures", "numpy gem_core.plugins gem_testing.plugins gem_testing.checks"),
+        ("import gem_testing.fixtures", "numpy gem_core.plugins gem_testing._plugins gem_testing.checks"),
     ],
 )
 def test_importing_the_kit_is_cheap(statement: str, absent: str) -> None:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError, described
-from gem_textarena.games import RULES, Rules
-from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
-from gem_textarena.moves import read_move, tidy
-from gem_textarena.names import game_of, names
+from gem_textarena._games import RULES, Rules
+from gem_textarena._library import drawing_from, game_class, settings_of, start, textarena
+from gem_textarena._moves import read_move, tidy
+from gem_textarena._names import game_of, names
 
 _LIMIT = re.compile(r"limit|used all", re.IGNORECASE)
 """What TextArena says at the end of a game that its limit of turns ended, and at no other."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from gem_core.errors import EnvError, described
 from gem_core.match import Match, MatchStep
-from gem_textarena.candidates import BLOCKING, CANDIDATES
-from gem_textarena.library import drawing_from, game_class, settings_of, start, textarena
-from gem_textarena.moves import read_move, tidy
-from gem_textarena.names import game_of, match_names
+from gem_textarena._candidates import BLOCKING, CANDIDATES
+from gem_textarena._library import drawing_from, game_class, settings_of, start, textarena
+from gem_textarena._moves import read_move, tidy
+from gem_textarena._names import game_of, match_names
 
 
 class TextArenaMatch(Match):

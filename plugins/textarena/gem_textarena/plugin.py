@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gem_core.errors import NotFoundError
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-from gem_textarena.names import ABSENT, game_of, match_names, names
+from gem_textarena._names import ABSENT, game_of, match_names, names
 
 GEM_PLUGIN_API = ">=1,<2"
 

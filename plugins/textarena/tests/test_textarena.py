@@ -21,8 +21,8 @@ from gem_core.env import RESERVED, Env
 from gem_core.errors import EnvError, EnvKwargsError, NotFoundError
 from gem_core.vector import make_vec
 from gem_testing import check_env
-from gem_textarena import library
-from gem_textarena.names import ABSENT, IDS, MATCHES, game_of, match_names, names
+from gem_textarena import _library as library
+from gem_textarena._names import ABSENT, IDS, MATCHES, game_of, match_names, names
 
 ONE_EACH = [next(name for name in names() if game_of(name) == game) for game in IDS]
 """The first id of each game."""

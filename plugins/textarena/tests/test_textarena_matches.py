@@ -17,7 +17,7 @@ from gem_core.env import Env
 from gem_core.errors import EnvError, EnvKwargsError
 from gem_core.vector import make_vec
 from gem_testing import check_env
-from gem_textarena.names import MATCHES, match_names
+from gem_textarena._names import MATCHES, match_names
 
 ONE_EACH = [f"{game}-v0" for game in MATCHES]
 CHECKED = ["ConnectFour-v0", "IteratedRockPaperScissors-v0", "KuhnPoker-v0", "LiarsDice-v0", "WildTicTacToe-v0"]

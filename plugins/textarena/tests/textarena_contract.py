@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("textarena")
 
 from gem_testing import check_env
-from gem_textarena.names import MATCHES, match_names
+from gem_textarena._names import MATCHES, match_names
 
 
 @pytest.mark.timeout(3600)

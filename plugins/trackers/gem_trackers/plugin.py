@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gem_trackers.tracking import Tracking
+from gem_trackers._tracking import Tracking
 
 wandb = Tracking("wandb", "gem_trackers.wandb:WandbTracker")
 tensorboard = Tracking("tensorboard", "gem_trackers.tensorboard:TensorBoardTracker")

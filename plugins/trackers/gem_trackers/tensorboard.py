@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gem_core.episode import Episode, Source
-from gem_trackers.conversations import as_text, facts
+from gem_trackers._conversations import as_text, facts
 from gem_train.rollout import as_utf8
 
 # No types.

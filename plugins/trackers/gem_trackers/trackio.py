@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem_core.episode import Episode, Source
-from gem_trackers.conversations import facts, messages
+from gem_trackers._conversations import facts, messages
 
 trackio: Any = importlib.import_module("trackio")  # too large to install wherever types are checked
 

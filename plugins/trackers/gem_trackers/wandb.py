@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem_core.episode import Episode, Source
-from gem_trackers.conversations import as_text, facts
+from gem_trackers._conversations import as_text, facts
 
 wandb: Any = importlib.import_module("wandb")  # too large to install wherever types are checked
 

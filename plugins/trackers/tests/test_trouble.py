@@ -12,7 +12,7 @@ from tracked_training import TRAINED
 from conftest import Run
 from gem_core.episode import Source
 from gem_core.installation import install_line
-from gem_trackers.tracking import Tracking
+from gem_trackers._tracking import Tracking
 
 
 def said(ended: subprocess.CompletedProcess[str], name: str) -> list[str]:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_questions import checks, order
-from gem_verifiers.library import Definition, in_a_line
-from gem_verifiers.messages import functions_of, last_words, new_messages, text_of, written
-from gem_verifiers.rollout import Asked, Ended, Rollout
+from gem_verifiers._library import Definition, in_a_line
+from gem_verifiers._messages import functions_of, last_words, new_messages, text_of, written
+from gem_verifiers._rollout import Asked, Ended, Rollout
 
 _LIMITS = {"max_turns_reached", "timeout_reached", "max_total_completion_tokens_reached", "prompt_too_long"}
 """Stop conditions of verifiers that are limits from outside the task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gem_core.hookspecs import hookimpl
 from gem_core.specs import EnvSpec
-from gem_verifiers.names import distributions_of, module_of
+from gem_verifiers._names import distributions_of, module_of
 
 GEM_PLUGIN_API = ">=1,<2"
 

@@ -74,7 +74,7 @@ def test_without_verifiers_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "verifiers", None)
     monkeypatch.delitem(sys.modules, "gem_verifiers.exported", raising=False)
-    for module in ("gem_verifiers.library", "gem_verifiers.exported"):
+    for module in ("gem_verifiers._library", "gem_verifiers.exported"):
         with pytest.raises(MissingExtraError, match=rf"Next: {re.escape(install_line('verifiers'))}"):
             importlib.import_module(module)
 

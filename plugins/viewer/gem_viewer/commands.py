@@ -47,12 +47,12 @@ def view(
             warn(f"{records.name}: {gap}")
     if export is None:
         _check_extra()
-        from gem_viewer.server import serve
+        from gem_viewer._server import serve
 
         serve(runs, port, browser=browser)
         return
-    from gem_viewer.page import write_page
-    from gem_viewer.progress import counting
+    from gem_viewer._page import write_page
+    from gem_viewer._progress import counting
 
     with counting(sum(len(records.summaries) for records in runs)) as done:
         written = write_page(runs, export, split=split, done=done)

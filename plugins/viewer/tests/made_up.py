@@ -12,7 +12,7 @@ import numpy as np
 
 from gem_core.episode import Episode, Run, StopReason, TokenSequence, Turn, as_logprobs, as_token_ids
 from gem_train.records import RunRecorder, Update
-from gem_train.records.frames import FrameReader
+from gem_train.records._frames import FrameReader
 
 START, END, NEWLINE = 0, 1, 2
 """Tokens of the chat template."""

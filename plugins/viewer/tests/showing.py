@@ -15,7 +15,7 @@ import numpy as np
 from made_up import Plan, episode
 
 from gem_train.records import open_records
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 
 @contextmanager

@@ -16,11 +16,11 @@ import pytest
 from made_up import Plan, damage_episode, write_run
 from typer.testing import CliRunner
 
-from gem_core.cli.app import app
+from gem_core.cli._app import app
 from gem_core.installation import install_line
 from gem_train.records import open_records
-from gem_viewer.folder import MARK
-from gem_viewer.page import names_of, write_page
+from gem_viewer._folder import MARK
+from gem_viewer._page import names_of, write_page
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from gem_core.episode import Run
 from gem_train.records import RunRecorder, open_records
-from gem_viewer.library import Library
-from gem_viewer.server import application, redirect
+from gem_viewer._library import Library
+from gem_viewer._server import application, redirect
 
 TOKEN = "a token"
 

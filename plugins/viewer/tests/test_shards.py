@@ -14,8 +14,8 @@ from made_up import Plan, Vocabulary, episode, write_run
 
 from gem_core.episode import as_logprobs
 from gem_train.records import RecordedEpisode, RecordedSummary, Trained, open_records
-from gem_viewer.columns import columns
-from gem_viewer.shards import BLOCK, TokenTable, shard
+from gem_viewer._columns import columns
+from gem_viewer._shards import BLOCK, TokenTable, shard
 
 MARKS = {0xFFFFFFFF: math.nan, 0xFFFFFFFE: -math.inf, 0xFFFFFFFD: math.inf}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gem_core.errors import EnvError
-from gem_visual.question import Posed, Question
-from gem_visual.shapes import COLORS, blank
+from gem_visual._question import Posed, Question
+from gem_visual._shapes import COLORS, blank
 
 _GRID = "#b0b0b0"
 

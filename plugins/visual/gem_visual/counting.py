@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gem_core.errors import EnvError
-from gem_visual.question import Posed, Question
-from gem_visual.shapes import COLORS, KINDS, blank, draw_shape
+from gem_visual._question import Posed, Question
+from gem_visual._shapes import COLORS, KINDS, blank, draw_shape
 
 _CELL = 14
 """Pixels of a cell, in which there is at most one shape."""

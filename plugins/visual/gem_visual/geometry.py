@@ -6,8 +6,8 @@ import math
 from typing import Literal
 
 from gem_core.errors import EnvError
-from gem_visual.question import Posed, Question
-from gem_visual.shapes import COLORS, blank, corners
+from gem_visual._question import Posed, Question
+from gem_visual._shapes import COLORS, blank, corners
 
 _CELL = 14
 _GRID = "#b0b0b0"

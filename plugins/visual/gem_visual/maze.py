@@ -9,8 +9,8 @@ from typing import Any
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
 from gem_core.image import IMAGES, PngImage
-from gem_visual.question import NO_ANSWER_REWARD, boxed, boxes
-from gem_visual.shapes import COLORS, UNIT, blank
+from gem_visual._question import NO_ANSWER_REWARD, boxed, boxes
+from gem_visual._shapes import COLORS, UNIT, blank
 
 _BLOCK = 8
 """Pixels of a cell, and of a wall."""

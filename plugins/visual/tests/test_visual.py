@@ -15,7 +15,7 @@ pytest.importorskip("PIL")
 
 from PIL import ImageColor
 
-from gem_visual.shapes import COLORS
+from gem_visual._shapes import COLORS
 
 NAMES = ("Count", "Compare", "BarChart", "Geometry", "Maze")
 IDS = [f"visual:{name}-v0-{size}" for name in NAMES for size in ("easy", "hard")]

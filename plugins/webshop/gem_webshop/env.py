@@ -9,11 +9,11 @@ from typing import Any, cast, get_args
 
 from gem_core.env import Env, Info, ResetResult, StepResult
 from gem_core.errors import EnvError
-from gem_webshop.generation import generated_shop
-from gem_webshop.goods import Goal, Shop
-from gem_webshop.loading import load_shop
-from gem_webshop.pages import DETAILS, Form, Part, Visit, labels, parts, written
-from gem_webshop.reward import purchase_reward
+from gem_webshop._generation import generated_shop
+from gem_webshop._goods import Goal, Shop
+from gem_webshop._loading import load_shop
+from gem_webshop._pages import DETAILS, Form, Part, Visit, labels, parts, written
+from gem_webshop._reward import purchase_reward
 
 INVALID_REWARD = -0.1
 _ACTION = re.compile(r"\\boxed\{\s{0,9}(search|click)\[([^\n]{0,300}?)\]\s{0,9}\}", re.IGNORECASE)

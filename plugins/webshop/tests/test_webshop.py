@@ -16,10 +16,10 @@ import gem_core
 from gem_core.errors import EnvError
 from gem_core.plugins import manager
 from gem_testing import check_env
+from gem_webshop._generation import generated_shop
+from gem_webshop._goods import Goal, Product
+from gem_webshop._reward import likeness, purchase_reward, type_factor
 from gem_webshop.env import WebShop
-from gem_webshop.generation import generated_shop
-from gem_webshop.goods import Goal, Product
-from gem_webshop.reward import likeness, purchase_reward, type_factor
 
 IDS = [registration.spec.id for registration in manager.registrations("gem_envs", "webshop")]
 SPLITS = pytest.mark.parametrize("split", ["train", "test"])

@@ -11,8 +11,8 @@ import pytest
 from scribbles import scribbles
 from side_by_side import MALFORMED, play, seeds
 
+from gem_games._game import boxed
 from gem_games.fifteen_puzzle import FifteenPuzzle, FifteenPuzzleV1
-from gem_games.game import boxed
 
 upstream = pytest.importorskip("gem.envs.game_env.fifteen_puzzle")
 

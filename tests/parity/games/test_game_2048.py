@@ -10,7 +10,7 @@ import pytest
 from scribbles import scribbles
 from side_by_side import MALFORMED, play, seeds
 
-from gem_games.game import boxed
+from gem_games._game import boxed
 from gem_games.game_2048 import Game2048
 
 upstream = pytest.importorskip("gem.envs.game_env.game_2048")

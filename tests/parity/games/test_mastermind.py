@@ -11,7 +11,7 @@ import pytest
 from scribbles import DIGITS, scribbles
 from side_by_side import MALFORMED, play, seeds
 
-from gem_games.game import boxed
+from gem_games._game import boxed
 from gem_games.mastermind import Mastermind
 
 upstream = pytest.importorskip("gem.envs.game_env.mastermind")

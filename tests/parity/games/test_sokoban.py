@@ -11,9 +11,9 @@ import pytest
 from scribbles import scribbles
 from side_by_side import MALFORMED, play, seeds
 
-from gem_games.game import boxed
+from gem_games._game import boxed
+from gem_games._sokoban_rooms import Room
 from gem_games.sokoban import Sokoban
-from gem_games.sokoban_rooms import Room
 
 upstream = pytest.importorskip("gem.envs.game_env.sokoban.sokoban")
 

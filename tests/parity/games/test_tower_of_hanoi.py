@@ -10,7 +10,7 @@ import pytest
 from scribbles import scribbles
 from side_by_side import MALFORMED, play, seeds
 
-from gem_games.game import boxed
+from gem_games._game import boxed
 from gem_games.tower_of_hanoi import TowerofHanoi
 
 upstream = pytest.importorskip("gem.envs.game_env.tower_of_hanoi")

@@ -99,7 +99,7 @@ def in_force(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 @pytest.fixture
 def patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors that close give up no worker, however long a busy machine keeps it from closing its environments."""
-    monkeypatch.setattr("gem_core.vector.pool.CLOSE_SECONDS", SECONDS)
+    monkeypatch.setattr("gem_core.vector._pool.CLOSE_SECONDS", SECONDS)
 
 
 def _real_tokenizers() -> ModuleType:

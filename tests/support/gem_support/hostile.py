@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from gem_core.vector import wire
-from gem_core.vector.calls import Transition
-from gem_core.vector.hosted import HostedEnv
+from gem_core.vector import _wire as wire
+from gem_core.vector._calls import Transition
+from gem_core.vector._hosted import HostedEnv
 from gem_support.attacks import (
     closes_descriptors,
     closes_descriptors_and_opens_others,
@@ -57,7 +57,7 @@ def mark(slot: int, since: int | None = None) -> None:
 
 
 def wire_marker(slot: int, since: int) -> bytes:
-    from gem_core.vector.worker import MARKER
+    from gem_core.vector._worker import MARKER
 
     return MARKER.pack(slot * 4, since)
 

@@ -12,8 +12,8 @@ from weakref import WeakSet
 import gem_core
 from gem_core import Wrapper
 from gem_core.wrappers import TurnLimit
-from gem_sandbox.backends import SAFE
-from gem_sandbox.choice import problems
+from gem_sandbox._backends import SAFE
+from gem_sandbox._choice import problems
 from gem_support.byte_level import byte_level_bpe
 from gem_tiny import tiny_model
 from gem_train.rollout import Episode, StopReason

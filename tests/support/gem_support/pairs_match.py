@@ -12,9 +12,9 @@ import pytest
 
 import gem_core
 from gem_core import Match, MatchStep
+from gem_core._match_env import MatchEnv
 from gem_core.advantages import compute_advantages
 from gem_core.env import ResetResult
-from gem_core.match_env import MatchEnv
 from gem_support.brute_force import returns_to_go
 from gem_train.rollout import Batch, BatchCollector, Completion, Episode, RolloutSettings
 from gem_train.turn_table import TurnTable

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gem_core import Env
-from gem_core.vector import wire
-from gem_core.vector.calls import Transition
+from gem_core.vector import _wire as wire
+from gem_core.vector._calls import Transition
 
 
 class Walk(Env):

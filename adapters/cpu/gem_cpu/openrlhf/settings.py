@@ -14,7 +14,12 @@ from gem_cpu.processes import RAY_ENVIRONMENT, python_path, ray_folder
 
 PATH = Path(__file__).with_name("path")
 # What the fork server imports for Ray's workers.
-WORKERS_IMPORT = ["gem_openrlhf.launcher", "gem_openrlhf.trainer", "gem_openrlhf.default_agent", "gem_openrlhf.workers"]
+WORKERS_IMPORT = [
+    "gem_openrlhf._launcher",
+    "gem_openrlhf._trainer",
+    "gem_openrlhf._default_agent",
+    "gem_openrlhf._workers",
+]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from gem_cpu.fork_server import client_command
 from gem_cpu.processes import RAY_ENVIRONMENT, check_ray_folder, ray_folder
 
 # What the fork server imports for Ray's workers.
-WORKERS_IMPORT = ["gem_cpu.verl.replica", "gem_verl.loop", "gem_verl.trainer"]
+WORKERS_IMPORT = ["gem_cpu.verl.replica", "gem_verl._loop", "gem_verl._trainer"]
 
 
 @contextmanager

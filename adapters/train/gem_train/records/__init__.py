@@ -6,9 +6,9 @@ lines of `gem_train.rollout.Recorder` and of evaluations. `docs/records.md` has 
 
 from gem_core.errors import RecordsError
 from gem_core.update import Update
-from gem_train.records.content import RecordedEpisode, RecordedSummary, Trained
-from gem_train.records.reader import Records, open_records, read_episodes
-from gem_train.records.recorder import Detail, RunRecorder
+from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained
+from gem_train.records._reader import Records, open_records, read_episodes
+from gem_train.records._recorder import Detail, RunRecorder
 
 __all__ = [
     "Detail",

@@ -14,8 +14,8 @@ from libzim.writer import Creator, Hint, Item, StringProvider
 
 import gem_core
 from gem_core.errors import EnvError
-from gem_games.encyclopedia import encyclopedia
-from gem_games.kiwix import KiwixFile
+from gem_games._encyclopedia import encyclopedia
+from gem_games._kiwix import KiwixFile
 from gem_games.wiki_game import WikiGame
 from gem_testing import check_env
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from gem_testing.checks.contract import (
+from gem_testing._play import Subject
+from gem_testing.checks._contract import (
     closing,
     construction,
     info,
@@ -20,7 +21,7 @@ from gem_testing.checks.contract import (
     step,
     success,
 )
-from gem_testing.checks.repeatability import (
+from gem_testing.checks._repeatability import (
     global_random,
     own_state,
     pickling,
@@ -30,9 +31,8 @@ from gem_testing.checks.repeatability import (
     spawning,
     threads,
 )
-from gem_testing.checks.robustness import adversarial, long
-from gem_testing.checks.vectors import vector
-from gem_testing.play import Subject
+from gem_testing.checks._robustness import adversarial, long
+from gem_testing.checks._vectors import vector
 
 __all__ = [
     "CHECKS",

@@ -11,7 +11,7 @@ import pytest
 import tomllib
 
 from gem_train.records import open_records
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 ROOT = Path(__file__).parents[4]
 FOLDER = Path(os.environ.get("GEM_RECORDED_RUNS", ROOT / ".nox" / "recorded-runs"))

@@ -19,7 +19,7 @@ from gem_core.episode import Run, ShownImage
 from gem_core.image import PngImage
 from gem_support.waiting import wait_until
 from gem_train.records import RunRecorder, open_records, read_episodes
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 SAID = "tokens and texts"
 

@@ -11,7 +11,7 @@ from made_up import Plan, Vocabulary, episode, update_of
 
 from gem_core.episode import Episode, Run
 from gem_train.records import RunRecorder, open_records
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 ALERT = "window.ran = true; alert(1)"
 HOSTILE = [

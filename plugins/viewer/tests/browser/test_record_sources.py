@@ -15,7 +15,7 @@ from showing import exported, played, served
 from gem_core.episode import Run
 from gem_support.waiting import wait_until
 from gem_train.records import RunRecorder
-from gem_train.rollout.recorder import encoded
+from gem_train.rollout._recorder import encoded
 from gem_train.rollout.records import recorded
 
 

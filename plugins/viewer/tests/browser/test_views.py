@@ -12,7 +12,7 @@ import pytest
 from made_up import Plan, write_run
 
 from gem_train.records import RecordedEpisode, Records, open_records
-from gem_viewer.page import write_page
+from gem_viewer._page import write_page
 
 NONE, MINUS = "\u2013", "\u2212"
 """What the page writes for no value, and before a negative one."""

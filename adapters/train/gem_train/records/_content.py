@@ -1,0 +1,257 @@
+"""What records contain: episodes, and what the trainer made of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gem_core.episode import (
+    Episode,
+    EpisodeSummary,
+    Logprobs,
+    PlacedImage,
+    TokenIds,
+    TokenSequence,
+    as_logprobs,
+    as_token_ids,
+)
+from gem_core.turn_batch import FloatArray, IntArray
+from gem_core.update import Update
+from gem_train.records._columns import packed_ids, packed_numbers, unpacked_ids, unpacked_numbers
+from gem_train.rollout._recorder import as_utf8, encoded
+
+_MAX_ERROR_LENGTH = 300
+"""Characters of an error that a summary keeps. The episode has all of it."""
+
+
+class RecordedSummary(msgspec.Struct, frozen=True):
+    """An episode in numbers, and where it belongs."""
+
+    summary: EpisodeSummary
+    data_index: int | None
+    """`Episode.data_index`."""
+    split: str = ""
+    """What the rollout was for: `train`, `eval`, or empty if unknown."""
+    update: int | None = None
+    """The first update that trained on it, counted from 1; `None` if none did."""
+    entry: str = ""
+    """What it was played as: an evaluation may have several entries with the same environment. Empty: its id."""
+
+    @property
+    def id(self) -> str:
+        """`Episode.id`."""
+        return self.summary.id
+
+    @property
+    def staleness(self) -> int | None:
+        """Updates between the oldest policy version of the episode and its first update; `None` if unknown."""
+        if self.update is None or not self.summary.versions:
+            return None
+        return self.update - 1 - self.summary.versions[0][0]
+
+
+class Trained(msgspec.Struct):
+    """What one update made of an episode. `None` stands for a turn that it did not train on, or an unknown number."""
+
+    update: int
+    """Counted from 1."""
+    advantages: list[float | None]
+    """For each turn, as the loss used it."""
+    returns: list[float | None]
+    """For each turn, the return-to-go."""
+    logprobs: list[Logprobs | None]
+    """For each turn, the trainer's log-probability of each sampled token, to 1e-6."""
+    entropies: list[Logprobs | None]
+    """For each turn, the entropy at each sampled token in nats, to 1e-6."""
+
+
+class RecordedEpisode(msgspec.Struct, frozen=True):
+    """A recorded episode."""
+
+    summary: RecordedSummary
+    episode: Episode
+    """Without texts and tokens if only summaries were recorded."""
+    updates: list[Trained]
+    """One for each update that trained on it, in order; a batch may serve several."""
+
+    @property
+    def trained(self) -> Trained | None:
+        """What the first update made of it."""
+        return self.updates[0] if self.updates else None
+
+
+def summary_fields(episode: Episode) -> dict[str, Any]:
+    """The summary of an episode as plain data, for `summary_of`."""
+    fields = msgspec.structs.asdict(episode.summary())
+    texts = {name: as_utf8(value) for name, value in fields.items() if isinstance(value, str)}
+    error = None if episode.error is None else as_utf8(episode.error[-_MAX_ERROR_LENGTH:])
+    return {**fields, **texts, "error": error, "data_index": episode.data_index}
+
+
+def summary_of(fields: dict[str, Any], split: str, entry: str = "") -> RecordedSummary:
+    """The summary of plain data.
+
+    Raises:
+        msgspec.ValidationError, KeyError: a field is missing or of another type.
+    """
+    return RecordedSummary(msgspec.convert(fields, EpisodeSummary), fields["data_index"], split, entry=entry)
+
+
+def packed_episode(episode: Episode, *, full: bool) -> bytes:
+    """An episode as bytes.
+
+    Args:
+        episode: a finished episode.
+        full: with texts, infos and tokens; otherwise only rewards, and how the episode ended.
+    """
+    kept = episode if full else _without_contents(episode)
+    fields: dict[str, Any] = {**msgspec.structs.asdict(kept), "sequences": []}
+    ids = [np.asarray(sequence.ids, dtype=np.int32) for sequence in kept.sequences]
+    columns: dict[str, Any] = {
+        "episode": zlib.compress(encoded(fields, kept)),
+        "lengths": [len(one) for one in ids],
+        "ids": packed_ids(np.concatenate(ids), repetitive=len(ids) > 1) if ids else b"",
+        "logprobs": packed_numbers(_sampled_logprobs(kept)) if ids else b"",
+    }
+    if any(sequence.images for sequence in kept.sequences):
+        columns["images"] = [sequence.images for sequence in kept.sequences]
+    return msgspec.msgpack.encode(columns)
+
+
+def unpacked_episode(packed: bytes) -> Episode:
+    """The episode of `packed_episode`.
+
+    Raises:
+        msgspec.DecodeError, ValueError, zlib.error: the bytes are no episode.
+    """
+    columns = msgspec.msgpack.decode(packed, type=_EpisodeColumns)
+    episode = msgspec.json.decode(zlib.decompress(columns.episode), type=Episode)
+    if not columns.lengths:
+        return episode
+    ids = np.split(unpacked_ids(columns.ids), np.cumsum(columns.lengths)[:-1])
+    episode.sequences = [TokenSequence.starting(_token_ids(one)) for one in ids]
+    for sequence, images in zip(episode.sequences, columns.images, strict=False):
+        sequence.images = images
+    logprobs, place = unpacked_numbers(columns.logprobs), 0
+    for turn in episode.turns:
+        after = place + turn.end - turn.start
+        episode.sequences[turn.sequence].logprobs[turn.start : turn.end] = _floats(logprobs[place:after])
+        place = after
+    return episode
+
+
+def packed_training(update: Update, turns: IntArray, *, full: bool) -> bytes:
+    """The training on one episode as bytes.
+
+    Args:
+        update: the update.
+        turns: (K,), the indices of the episode's turns in it.
+        full: with numbers per token.
+    """
+    columns = {
+        "position": update.position[turns].tolist(),
+        "advantage": update.advantage[turns].tolist(),
+        "return": update.return_to_go[turns].tolist(),
+        "logprobs": _token_column(update.logprobs, turns) if full else None,
+        "entropies": _token_column(update.entropies, turns) if full else None,
+    }
+    return msgspec.msgpack.encode(columns)
+
+
+def add_training(trained: Trained, packed: bytes) -> None:
+    """Add what one process trained on.
+
+    Args:
+        trained: with an entry for each turn of the episode.
+        packed: from `packed_training`.
+
+    Raises:
+        msgspec.DecodeError, ValueError, IndexError, zlib.error: the bytes are no training on this episode.
+    """
+    columns = msgspec.msgpack.decode(packed, type=_TrainingColumns)
+    _place(trained.advantages, columns.position, columns.advantage)
+    _place(trained.returns, columns.position, columns.returns)
+    for entries, column in ((trained.logprobs, columns.logprobs), (trained.entropies, columns.entropies)):
+        if column is not None and column.sizes:
+            ends = [0, *np.cumsum(column.sizes).tolist()]
+            numbers = unpacked_numbers(column.numbers)
+            _place(entries, columns.position, [_known(numbers[first:last]) for first, last in pairwise(ends)])
+
+
+def untrained(update: int, turns: int) -> Trained:
+    """An update of an episode of this many turns, with nothing known yet."""
+    nothing: list[Any] = [None] * turns
+    return Trained(update, nothing, nothing.copy(), nothing.copy(), nothing.copy())
+
+
+class _EpisodeColumns(msgspec.Struct):
+    episode: bytes
+    lengths: list[int]
+    ids: bytes
+    logprobs: bytes
+    images: list[list[PlacedImage]] = []
+
+
+class _TokenColumn(msgspec.Struct):
+    sizes: list[int]
+    numbers: bytes
+
+
+class _TrainingColumns(msgspec.Struct):
+    position: list[int]
+    advantage: list[float]
+    returns: list[float] = msgspec.field(name="return")
+    logprobs: _TokenColumn | None
+    entropies: _TokenColumn | None
+
+
+def _without_contents(episode: Episode) -> Episode:
+    nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
+    turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
+    return msgspec.structs.replace(episode, turns=turns, sequences=[], images=[], final_observation="")
+
+
+def _flags(info: dict[str, Any]) -> dict[str, Any]:
+    """The part of an info that the properties of a turn read."""
+    return {name: bool(info[name]) for name in ("invalid_action", "use_tool") if name in info}
+
+
+def _sampled_logprobs(episode: Episode) -> FloatArray:
+    """Log-probabilities of all sampled tokens, turn by turn."""
+    parts = [episode.sequences[turn.sequence].logprobs[turn.start : turn.end] for turn in episode.turns]
+    return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=np.float64) for part in parts)])
+
+
+def _token_ids(numbers: Any) -> TokenIds:
+    ids = as_token_ids()
+    ids.frombytes(numbers.astype(np.int32).tobytes())
+    return ids
+
+
+def _floats(numbers: Any) -> Logprobs:
+    floats = as_logprobs()
+    floats.frombytes(numbers.astype(np.float32).tobytes())
+    return floats
+
+
+def _known(numbers: Any) -> Logprobs | None:
+    return None if np.isnan(numbers).all() else _floats(numbers)
+
+
+def _token_column(tokens: Sequence[Any] | None, turns: IntArray) -> dict[str, Any] | None:
+    if tokens is None:
+        return None
+    own = [np.asarray(tokens[turn], dtype=np.float64) for turn in turns.tolist()]
+    return {"sizes": [len(one) for one in own], "numbers": packed_numbers(np.concatenate([np.zeros(0), *own]))}
+
+
+def _place(entries: list[Any], positions: list[int], values: Sequence[Any]) -> None:
+    for position, value in zip(positions, values, strict=True):
+        if not 0 <= position < len(entries):
+            raise IndexError(f"turn {position} of an episode with {len(entries)} turns")
+        entries[position] = value

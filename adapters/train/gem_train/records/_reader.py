@@ -1,0 +1,264 @@
+"""Reads the records of a run, whatever wrote them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gem_core.episode import Episode
+from gem_core.errors import RecordsError
+from gem_core.plugins import manager
+from gem_core.specs import RecordSource
+from gem_train.records._content import RecordedEpisode, RecordedSummary, Trained, add_training, untrained
+from gem_train.records._files import EpisodeFile, FrameFile, LineFile, Training
+from gem_train.records._recorder import SUFFIX
+
+_METRICS = "metrics.jsonl"
+_SUBFOLDER = "records"
+
+
+class Records:
+    """The records of a run. Episodes are decoded on demand.
+
+    Args:
+        path: a file or a folder; see `open_records`.
+
+    Raises:
+        RecordsError: as `open_records`.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name = self.path.resolve().name
+        """The name of the folder or file."""
+        self.summaries: list[RecordedSummary] = []
+        """One for each episode. `refresh` appends, and sets `update` where an update has come."""
+        self.texts: dict[int, str] = {}
+        """The text of each token id; empty if unknown."""
+        self._frames: dict[Path, FrameFile] = {}
+        self._lines: dict[Path, LineFile] = {}
+        self._unreadable: dict[Path, str] = {}
+        self._places: list[tuple[EpisodeFile, int]] = []
+        self._taken: defaultdict[Path, int] = defaultdict(int)
+        self._indices: dict[str, int] = {}
+        self._trainings: dict[str, list[Training]] = defaultdict(list)
+        self.refresh()
+        if not (self._frames or self._lines):
+            raise RecordsError(next(iter(self._unreadable.values()), _nothing(self.path)))
+        if self.path.is_file() and not self.summaries and (gaps := self.gaps) and self._lines:
+            raise RecordsError(f"{self.path.parent}/{gaps[0]}")
+
+    def refresh(self) -> bool:
+        """Read what has been appended since, and new files. Returns whether there was anything new."""
+        self._find_files()
+        changed = [one for one in [*self._frames.values(), *self._lines.values()] if self._refreshed(one)]
+        for file in changed:
+            for number in range(self._taken[file.path], len(file.summaries)):
+                self._indices.setdefault(file.summaries[number].id, len(self.summaries))
+                self.summaries.append(file.summaries[number])
+                self._places.append((file, number))
+            self._taken[file.path] = len(file.summaries)
+        for frames in self._frames.values():
+            self.texts |= frames.texts
+            for name, training in frames.trainings:
+                self._trainings[name].append(training)
+            frames.texts.clear()
+            frames.trainings.clear()
+        self._set_updates()
+        return bool(changed)
+
+    @property
+    def kind(self) -> str:
+        """`training`, `evaluation`, or `episodes` of something else."""
+        if self._frames:
+            return "training"
+        return next((one.source.kind for one in self._lines.values()), "episodes")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the run, those of the last process that started; empty if unknown."""
+        return self._started("settings")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the distributions that took part; empty if unknown."""
+        return self._started("versions")
+
+    @property
+    def metrics(self) -> list[dict[str, float]]:
+        """The metrics of each update, with its number as `step`; empty if unknown."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        places = [folder / _METRICS, *([folder.parent / _METRICS] if folder.name == _SUBFOLDER else [])]
+        lines: dict[float, dict[str, float]] = {}
+        recorded = (line for file in self._by_time() for line in file.metrics)
+        for line in [*recorded, *(line for place in places for line in _metrics(place))]:
+            lines.setdefault(line["step"], {}).update(line)
+        return [lines[step] for step in sorted(lines)]
+
+    @property
+    def gaps(self) -> list[str]:
+        """What is missing, a sentence each."""
+        files = [*self._frames.values(), *self._lines.values()]
+        gaps = [gap for file in files for gap in file.gaps()]
+        return [*self._unreadable.values(), *gaps, *self._run_gaps()]
+
+    def episode(self, index: int) -> RecordedEpisode:
+        """The episode of `summaries[index]`.
+
+        Raises:
+            RecordsError: the file is damaged there.
+        """
+        file, number = self._places[index]
+        episode, summary = file.episode(number), self.summaries[index]
+        return RecordedEpisode(summary, episode, _updates(self._trainings.get(summary.id, ()), episode))
+
+    def _find_files(self) -> None:
+        for path in _frame_files(self.path):
+            if path not in self._unreadable:
+                self._frames.setdefault(path, FrameFile(path))
+        if not self._lines:  # asked once, because a plugin may read a whole folder for its answer
+            for source in _line_sources(self.path, alone=not self._frames):
+                self._lines.setdefault(source.lines, LineFile(source))
+
+    def _refreshed(self, file: FrameFile | LineFile) -> bool:
+        try:
+            return file.refresh()
+        except RecordsError as error:
+            self._unreadable[file.path] = str(error)
+            self._frames.pop(file.path, None)
+            self._lines.pop(file.path, None)
+            return False
+
+    def _set_updates(self) -> None:
+        for name, trainings in self._trainings.items():
+            index = self._indices.get(name)
+            first = min(training.update for training in trainings)
+            if index is not None and self.summaries[index].update != first:
+                self.summaries[index] = msgspec.structs.replace(self.summaries[index], update=first)
+
+    def _by_time(self) -> list[FrameFile]:
+        return sorted(self._frames.values(), key=lambda file: file.started.get("time", 0.0))
+
+    def _started(self, name: str) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for lines in self._lines.values():
+            merged |= getattr(lines.source, name)
+        for frames in self._by_time():
+            merged |= frames.started.get(name, {})
+        return merged
+
+    def _run_gaps(self) -> Iterator[str]:
+        heads = [head for file in self._frames.values() for head in file.updates]
+        trained = {head["number"] for head in heads}
+        if absent := sorted({*range(min(trained, default=0), max(trained, default=0))} - trained):
+            yield f"There is no record of {_numbers('update', absent)}."
+        ranks: dict[int, set[int]] = defaultdict(set)
+        for head in heads:
+            ranks[head["number"]].add(head["rank"])
+        if partial := sorted({head["number"] for head in heads if len(ranks[head["number"]]) < head["ranks"]}):
+            yield f"Not all training processes left a record of {_numbers('update', partial)}."
+        missing = {head["number"] for head in heads if any(name not in self._indices for name in head["episodes"])}
+        if missing:
+            count = sum(name not in self._indices for name in self._trainings)
+            yield f"Episodes of {_numbers('update', sorted(missing))} are in no file: {count}."
+        open_ = [one for file in self._frames.values() for one in file.open_rollouts.values()]
+        if open_:
+            yield "The run did not end: it was killed, or is still going on."
+        elif self._frames and not trained and any(one.split == "train" for one in self.summaries):
+            yield "No process that trains left a record."
+
+
+def open_records(path: str | Path) -> Records:
+    """Open the records of a run.
+
+    What is damaged or missing is left out, and a sentence in `Records.gaps` says so.
+
+    Args:
+        path: a folder or file of a training with `record`, its `report` folder, a file of `Recorder`,
+            the folder of an evaluation, or what a plugin names through `gem_record_sources`.
+
+    Raises:
+        RecordsError: nothing can be read.
+    """
+    return Records(path)
+
+
+def read_episodes(path: str | Path) -> Iterator[RecordedEpisode]:
+    """The episodes of a recording, whatever its version, one at a time. Those that are damaged are left out.
+
+    Raises:
+        RecordsError: nothing can be read.
+    """
+    records = open_records(path)
+    for index in range(len(records.summaries)):
+        with suppress(RecordsError):
+            yield records.episode(index)
+
+
+def _updates(trainings: Iterable[Training], episode: Episode) -> list[Trained]:
+    updates: list[Trained] = []
+    in_order = sorted(trainings, key=lambda one: one.update)
+    for number, parts in groupby(in_order, key=lambda one: one.update):
+        updates.append(untrained(number, len(episode.turns)))
+        for part in parts:
+            try:
+                add_training(updates[-1], part.read())
+            except (ValueError, LookupError, msgspec.DecodeError) as error:
+                raise RecordsError(f"{part.file.path}: the training on {episode.id} is damaged: {error}") from error
+    return updates
+
+
+def _frame_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.suffix == SUFFIX else []
+    if not path.is_dir():
+        raise RecordsError(f"there is no file or folder {path}")
+    return sorted(one for one in [*path.glob(f"*{SUFFIX}"), *path.glob(f"{_SUBFOLDER}/*{SUFFIX}")] if one.is_file())
+
+
+def _line_sources(path: Path, *, alone: bool) -> list[RecordSource]:
+    """Files of JSON lines; those that no plugin knows only if there is nothing else."""
+    if path.is_file():
+        return [] if path.suffix == SUFFIX else [RecordSource("episodes", path)]
+    sources: list[RecordSource] = []
+    manager.load_all()
+    manager.notify("gem_record_sources", path=path, sources=sources)
+    if sources or not alone:
+        return sources
+    return [RecordSource("episodes", one) for one in sorted(path.glob("*.jsonl")) if one.name != _METRICS]
+
+
+def _nothing(path: Path) -> str:
+    return (
+        f"{path} has no records: neither a file *{SUFFIX}, nor JSON lines of episodes, nor the folder of an evaluation."
+        " Train with record=full, or record with `gem_train.rollout.recording`."
+    )
+
+
+def _numbers(thing: str, numbers: Sequence[int]) -> str:
+    """A few numbers in words: `update 3`, `updates 3, 5 to 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs[:5])
+    return f"{thing}{'s' if len(numbers) > 1 else ''} {shown}{', and others' if len(runs) > 5 else ''}"
+
+
+def _metrics(path: Path) -> Iterator[dict[str, float]]:
+    with suppress(FileNotFoundError):
+        for line in path.read_text(errors="replace").splitlines():
+            with suppress(ValueError):  # being written; msgspec's own decoder refuses NaN
+                found = msgspec.convert(json.loads(line), dict[str, float])
+                if not math.isnan(found.get("step", math.nan)):
+                    yield found

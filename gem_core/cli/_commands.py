@@ -1,0 +1,68 @@
+"""Commands of plugins: entry points of the group `gem_core.commands`, each a function or a `typer.Typer`.
+
+    [project.entry-points."gem_core.commands"]
+    draw-maze = "my_mazes.command:draw"
+
+The name of the entry point is the command's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.main import get_command, get_group
+
+from gem_core.cli._terminal import first_line, plugins_at_work, warn
+from gem_core.errors import PluginError, convert_errors
+from gem_core.plugins import command_entries, load_entry, manager
+
+if TYPE_CHECKING:
+    import importlib.metadata
+
+    from gem_core.specs import Provenance
+
+
+def load_command(name: str) -> Any:
+    """The command of that name, or `None` if no plugin has it.
+
+    Raises:
+        PluginError: it cannot be loaded, or several distributions have one of this name.
+    """
+    found = [(entry, provenance) for entry, provenance in command_entries() if entry.name == name]
+    if len(found) > 1:
+        claims = " and ".join(str(provenance) for _, provenance in found)
+        raise PluginError(
+            f"the command {name!r} is claimed by {claims}. Uninstall one, or name its distribution in "
+            "GEM_DISABLE_PLUGINS."
+        )
+    return _loaded(*found[0]) if found else None
+
+
+def load_others(known: Container[str]) -> Iterator[tuple[str, Any]]:
+    """All commands of plugins, by name. Those that cannot be loaded, or whose name is known, are warnings."""
+    for name in dict.fromkeys(entry.name for entry, _ in command_entries()):
+        try:
+            if name in known:
+                raise PluginError(f"another command has the name {name!r}")
+            yield name, load_command(name)
+        except PluginError as error:
+            warn(f"a plugin's command was left out: {error}")
+
+
+def _loaded(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any:
+    with plugins_at_work(manager), manager.around(f"loading {provenance}"):
+        target = load_entry(entry, provenance)
+        with convert_errors(lambda error: PluginError(f"{provenance}: {type(error).__name__}: {first_line(error)}")):
+            return _command(entry.name, target)  # reads the types of its parameters
+
+
+def _command(name: str, target: Any) -> Any:
+    if isinstance(target, typer.Typer):
+        group = get_group(target)
+        group.name = name
+        return group
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name)(target)
+    return get_command(app)

@@ -1,0 +1,131 @@
+"""The results for people: a table in the terminal, and `report.md`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gem_core.cli import printable
+from gem_evaluation._records import FailedEpisode, PolicyFault
+from gem_evaluation._statistics import Estimate
+from gem_evaluation.results import Results, Summary
+
+REPORT = "report.md"
+MAX_FAILURES = 20
+_FAULTS: Mapping[PolicyFault, str] = {
+    "context_full": "with a full context",
+    "cut_off": "with a response that was cut off",
+    "unusable": "with a response that the environment could not use",
+}
+
+
+def table(results: Results) -> list[dict[str, str]]:
+    """The main numbers, a row for each environment, and one for all if there are several."""
+    several = len(results.environments) > 1
+    return [_row(one) for one in [*results.environments, *([results.together] if several else [])]]
+
+
+def _row(summary: Summary) -> dict[str, str]:
+    most = max(summary.pass_at, default=1)
+    row = {
+        "environment": summary.label,
+        "tasks x repeats": f"{summary.tasks} x {summary.repeats}",
+        "success [95 %]": percent(summary.success),
+    }
+    if most > 1:
+        row |= {
+            f"pass@{most}": percent(summary.pass_at[most]),
+            f"pass^{most}": percent(summary.pass_all[most]),
+        }
+    row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
+    row |= {"policy's fault": str(sum(summary.policy_faults.values())), "failed": str(summary.episodes.failed)}
+    return row
+
+
+def percent(estimate: Estimate | None) -> str:
+    """An estimate of a share, in percent."""
+    if estimate is None:
+        return "-"
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]".replace("%", " %", 1)
+
+
+def number(estimate: Estimate | None) -> str:
+    """An estimate of a number without bounds."""
+    return "-" if estimate is None else f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def write_report(results: Results, failures: Iterable[FailedEpisode], folder: Path) -> None:
+    """Write `report.md`."""
+    text = "\n".join(_lines(results, [*failures]))
+    (folder / REPORT).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _lines(results: Results, failures: Sequence[FailedEpisode]) -> Iterator[str]:
+    yield f"# {results.model}\n"
+    yield from _markdown(table(results))
+    yield "\nIntervals are 95 % intervals over tasks. Failed episodes are in no other number.\n"
+    for summary in results.environments:
+        yield from _details(summary)
+    if failures:
+        yield "\n## Failed episodes\n"
+        yield from _markdown(
+            [
+                {
+                    "environment": one.key.entry,
+                    "task": str(one.key.task_id),
+                    "repeat": str(one.key.repeat),
+                    "fault of": one.fault,
+                    "error": one.error.splitlines()[0][:200] if one.error else "",
+                }
+                for one in failures[:MAX_FAILURES]
+            ]
+        )
+        if len(failures) > MAX_FAILURES:
+            yield f"\n... and {len(failures) - MAX_FAILURES} more in failures.jsonl"
+    yield "\n## Settings\n"
+    yield "```json"
+    yield json.dumps(results.identity, indent=2)
+    yield "```"
+
+
+def _details(summary: Summary) -> Iterator[str]:
+    yield f"\n## {summary.label}\n"
+    episodes = summary.episodes
+    if summary.success is None or summary.success_at_least is None:
+        yield f"No episode is finished; {episodes.failed} failed, {episodes.left} were not played."
+        return
+    lines = [
+        f"episodes: {episodes.finished} finished, {episodes.failed_endpoint} failed by the endpoint, "
+        f"{episodes.failed_environment} by the environment, {episodes.left} not played",
+        f"success: {percent(summary.success)}; with failed episodes as unsuccessful {summary.success_at_least:.1%}",
+        *(f"pass@{k}: {percent(one)}; pass^{k}: {percent(summary.pass_all[k])}" for k, one in summary.pass_at.items()),
+        f"tokens: {summary.prompt_tokens} of prompts, {summary.completion_tokens} of responses; "
+        f"{summary.requests} requests; ${summary.cost:.2f}",
+        "ended: " + ", ".join(f"{count} {reason}" for reason, count in summary.stop_reasons.items()),
+        f"ended by the policy's own fault, and counted: {_faults(summary)}",
+        f"turns: {summary.turns:.2f} an episode; {summary.invalid_share:.1%} invalid, "
+        f"{summary.truncated_share:.1%} cut off",
+    ]
+    if summary.tool_success_share is not None:
+        lines.append(
+            f"tool calls: {summary.tool_calls:.2f} an episode, {summary.tool_success_share:.1%} without an error"
+        )
+    yield from (f"- {line}" for line in lines)
+
+
+def _faults(summary: Summary) -> str:
+    return ", ".join(f"{count} {_FAULTS[fault]}" for fault, count in summary.policy_faults.items()) or "none"
+
+
+def _markdown(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield "| " + " | ".join(rows[0]) + " |"
+    yield "| " + " | ".join("---" for _ in rows[0]) + " |"
+    for row in rows:
+        yield "| " + " | ".join(_cell(row.get(name, "")) for name in rows[0]) + " |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(printable(text).split()).replace("|", "\\|")

@@ -1,0 +1,77 @@
+"""The client's side of a session."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from gem_core.errors import EnvError
+from gem_remote._errors import error_of
+from gem_remote._messages import PROTOCOL, TOKEN, Answer, Open, Request, decoded_reply, encoded
+from gem_remote._sockets import Lost, NotNow, Socket, patiently
+
+_CHOICE = random.SystemRandom()  # an episode must not move any generator
+
+
+class Connection:
+    """A session with a `gem-core serve`. Opening it waits for a server that is starting or full.
+
+    Args:
+        urls: of equal servers; the session is with one of them.
+        env_id: the environment to play.
+        patience: seconds to go on trying.
+
+    Raises:
+        EnvError: no session can be had; the message says why.
+    """
+
+    def __init__(self, urls: Sequence[str], env_id: str, patience: float) -> None:
+        self._socket = patiently(lambda: _socket(urls), patience)
+        self._where = f"{env_id} at {self._socket.url}"
+        try:
+            (self.takes_data_index,) = self.ask(Open(PROTOCOL, env_id))
+        except Lost as error:
+            raise EnvError(f"no session with {self._socket.url}: {error}") from error
+
+    def ask(self, request: Request) -> Any:
+        """What the environment returns.
+
+        Raises:
+            Lost: the session is over.
+            RemoteError: the environment raised. Errors of the contract, such as `EnvKwargsError`, keep their type.
+            EnvError: the request cannot be sent.
+        """
+        try:
+            data = encoded(request)
+        except (TypeError, ValueError) as error:
+            raise EnvError(f"{self._where}: the call cannot be sent: {error}") from error
+        try:
+            reply = decoded_reply(self._socket.exchange(data))
+        except ValueError as error:
+            self.close()
+            raise Lost(f"the server of {self._where} sent no valid reply: {error}") from error
+        if isinstance(reply, Answer):
+            return reply.value
+        if reply.over:
+            self.close()
+            raise Lost(f"{reply.text} (said by the server of {self._where})")
+        raise error_of(reply, self._where)
+
+    def close(self) -> None:
+        """End the session."""
+        self._socket.close()
+
+
+def _socket(urls: Sequence[str]) -> Socket:
+    """A connection to one of the servers that have room, in random order so that they get equal shares."""
+    token = os.environ.get(TOKEN, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    refusals: list[str] = []
+    for url in _CHOICE.sample(urls, len(urls)):
+        try:
+            return Socket(url, headers)
+        except NotNow as error:
+            refusals.append(str(error))
+    raise NotNow("; ".join(refusals))

@@ -1,0 +1,152 @@
+"""The server: sessions over WebSockets, their limits, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from gem_core.env import Env
+from gem_remote._messages import KEEPALIVE, TOKEN, Failed, encoded
+from gem_remote._session import EnvSession
+
+_END_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What clients may use."""
+
+    sessions: int = 256
+    """Sessions at the same time."""
+    idle: float = 3600.0
+    """Seconds between two calls of a session. A policy may be trained meanwhile."""
+    call: float = 600.0
+    """Seconds of one call."""
+    message: int = 16 << 20
+    """Bytes of a message, in either direction."""
+
+
+class EnvServer:
+    """Plays environments for clients.
+
+    Args:
+        builders: builds an environment, by the ids that clients may play.
+        limits: what clients may use.
+        token: what clients must know; none if it is empty.
+    """
+
+    def __init__(self, builders: Mapping[str, Callable[[], Env]], limits: Limits, token: str = "") -> None:
+        self._builders = builders
+        self._limits = limits
+        self._token = token
+        self._pool = ThreadPoolExecutor(2 * limits.sessions, "gem-serve")  # a call and a closing each
+        self._leaving: set[asyncio.Task[None]] = set()
+        self.sessions = 0
+        """Sessions that are open, or whose environment is not closed yet."""
+
+    def run(self, address: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve until a signal ends it.
+
+        Args:
+            address: a bound socket.
+            ready: called once the server accepts sessions.
+        """
+        address.listen(2048)
+        ready()
+        config = uvicorn.Config(
+            self._application(),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="websockets-sansio",
+            ws_max_size=self._limits.message,
+            ws_ping_interval=KEEPALIVE,
+            ws_ping_timeout=KEEPALIVE,
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=_END_SECONDS,
+        )
+        try:
+            asyncio.run(self._run(uvicorn.Server(config), address))
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, server: uvicorn.Server, address: socket.socket) -> None:
+        try:
+            await server.serve([address])
+        finally:
+            if self._leaving:
+                await asyncio.wait(self._leaving, timeout=_END_SECONDS)
+
+    def _application(self) -> Starlette:
+        return Starlette(routes=[Route("/health", self._health), WebSocketRoute("/", self._serve)])
+
+    async def _health(self, request: Request) -> Response:
+        if refusal := self._refusal(request):
+            return refusal
+        told = {"sessions": self.sessions, "closing": len(self._leaving), "most_sessions": self._limits.sessions}
+        return JSONResponse({"status": "ready", "environments": [*self._builders], **told})
+
+    def _refusal(self, connection: HTTPConnection) -> Response | None:
+        # Browsers send an origin with every WebSocket. Pages must not reach a server on their reader's machine.
+        if "origin" in connection.headers:
+            return PlainTextResponse("this server is not for browsers", 403)
+        given = connection.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
+            return PlainTextResponse(f"the token is missing or wrong: set {TOKEN} to that of the server", 401)
+        return None
+
+    async def _serve(self, client: WebSocket) -> None:
+        refusal = self._refusal(client)
+        if refusal is None and self.sessions >= self._limits.sessions:
+            refusal = PlainTextResponse(f"all of its {self._limits.sessions} sessions are in use", 503)
+        if refusal is not None:
+            await client.send_denial_response(refusal)
+            return
+        self.sessions += 1
+        session = EnvSession(self._builders, self._limits.message)
+        try:
+            await client.accept()
+            await self._play(client, session)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            # In a task of its own: this one may be cancelled, and the last call may take a while.
+            leaving = asyncio.create_task(self._leave(session))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    async def _play(self, client: WebSocket, session: EnvSession) -> None:
+        """Answer one call after another, until the client leaves or the session is over."""
+        loop, limits = asyncio.get_running_loop(), self._limits
+        while not session.over:
+            try:
+                data = await asyncio.wait_for(client.receive_bytes(), limits.idle)
+            except asyncio.TimeoutError:
+                await client.close(reason=f"nothing was asked for {limits.idle:g} seconds")
+                return
+            except KeyError:  # a text, which is no call
+                data = b""
+            try:
+                reply = await asyncio.wait_for(loop.run_in_executor(self._pool, session.answer, data), limits.call)
+            except asyncio.TimeoutError:
+                said = f"the call took more than {limits.call:g} seconds, the limit of the server"
+                reply = encoded(Failed("TimeoutError", said, over=True))
+                session.over = True
+            await client.send_bytes(reply)
+        await client.close()
+
+    async def _leave(self, session: EnvSession) -> None:
+        """Close the environment, once its last call has returned; then others may have its place."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, session.close)
+        self.sessions -= 1

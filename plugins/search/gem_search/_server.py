@@ -1,0 +1,207 @@
+"""The search server: HTTP in front of an index."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Generator
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from gem_core.errors import ToolError
+from gem_search._batcher import Batcher, Busy
+from gem_search._index import Index
+from gem_search._messages import JSON, MAX_QUERY_LENGTH, MAX_RESULTS, MSGPACK, Found, Hit, Refusal, Request
+
+PATHS = ("/retrieve", "/", "/search", "/inference")
+"""Equivalent paths; gem-llm and Search-R1 use the first."""
+_MAX_QUERIES, _MAX_WAITING = 1000, 10_000
+_MAX_BYTES = 16 * 2**20
+_END_SECONDS = 5
+_MAX_REQUEST_SECONDS = 30.0
+"""Seconds within which a request has to arrive."""
+_CODECS: dict[str, tuple[Callable[..., Any], Callable[..., bytes]]] = {
+    MSGPACK: (msgspec.msgpack.decode, msgspec.msgpack.encode),
+    JSON: (msgspec.json.decode, msgspec.json.encode),
+}
+
+
+class _Refused(Exception):
+    """A request that is refused."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class SearchServer:
+    """Answers queries, several at a time.
+
+    Args:
+        index: what is searched.
+        topk: passages for a request that does not give a number.
+        batch_size: queries that are searched together.
+    """
+
+    def __init__(self, index: Index, *, topk: int = 3, batch_size: int = 64) -> None:
+        self._topk = topk
+        self._batcher = Batcher(index, batch_size, _MAX_WAITING)
+        told = {"status": "ready", "passages": len(index.corpus), **index.retriever.settings}
+        self._told = {**told, "version": version("gem-core")}
+        routes = [Route(path, self._answer, methods=["POST"]) for path in PATHS]
+        self._app = Starlette(
+            routes=[*routes, Route("/health", self._health)],
+            exception_handlers={HTTPException: _no_such_place},
+        )
+
+    def run(self, address: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve until a signal ends it.
+
+        Args:
+            address: a bound socket.
+            ready: called once the server accepts requests.
+
+        Raises:
+            ToolError: another program has taken the port.
+        """
+        try:
+            address.listen(2048)
+        except OSError as error:
+            raise ToolError(f"the port was taken by another program: {error.strerror}") from error
+        ready()
+        asyncio.run(self._server().serve([address]))
+
+    @contextlib.contextmanager
+    def in_background(self) -> Generator[str]:
+        """Serve from a thread of this process for the length of a block; yields the address."""
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as address:
+            address.bind(("127.0.0.1", 0))
+            address.listen(2048)
+            server = self._server()
+            thread = threading.Thread(target=server.run, args=([address],), name="gem-search-server", daemon=True)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{address.getsockname()[1]}{PATHS[0]}"
+            finally:
+                server.should_exit = True
+                thread.join(_END_SECONDS + 1)
+                self._batcher.close()
+
+    def _server(self) -> uvicorn.Server:
+        config = uvicorn.Config(
+            self._app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_END_SECONDS,
+        )
+        return uvicorn.Server(config)
+
+    async def _health(self, request: HttpRequest) -> Response:
+        return _response(self._told, JSON)
+
+    async def _answer(self, http: HttpRequest) -> Response:
+        form = JSON
+        try:
+            body = await _body(http)
+            form = _form_of(http, body)
+            request = _decoded(body, form)
+            queries = _queries(request)
+            hits = await self._batcher.search(queries, _topk(request, self._topk))
+            return _response(_reply(request, hits), _form_wanted(http, form))
+        except _Refused as refused:
+            return _response(Refusal(str(refused)), JSON, refused.status)
+        except ClientDisconnect:
+            return Response(status_code=400)  # the client is gone
+        except Busy:
+            return _response(Refusal("too many queries wait already; try again later"), JSON, 503)
+        except Exception:
+            traceback.print_exc()
+            return _response(Refusal("the search failed; the server's output says why"), JSON, 500)
+
+
+async def _no_such_place(http: HttpRequest, error: Any) -> Response:
+    return _response(Refusal(f"there is no {http.method} {http.url.path}; POST to {PATHS[0]}"), JSON, error.status_code)
+
+
+def _reply(request: Request, hits: list[list[Hit]]) -> Any:
+    if request.queries is None:
+        (found,) = hits
+        return Found(found if request.return_scores else [Hit(hit.document) for hit in found])
+    if request.return_scores:
+        return {"result": hits}
+    return {"result": [[hit.document for hit in found] for found in hits]}
+
+
+async def _body(http: HttpRequest) -> bytes:
+    try:
+        return await asyncio.wait_for(_read(http), _MAX_REQUEST_SECONDS)
+    except asyncio.TimeoutError:
+        raise _Refused(408, f"the request was not here after {_MAX_REQUEST_SECONDS:g} seconds") from None
+
+
+async def _read(http: HttpRequest) -> bytes:
+    body = bytearray()
+    async for piece in http.stream():
+        body += piece
+        if len(body) > _MAX_BYTES:
+            raise _Refused(413, f"the request has more than {_MAX_BYTES} bytes")
+    return bytes(body)
+
+
+def _form_of(http: HttpRequest, body: bytes) -> str:
+    """The format of a request. gem-llm's client sends no content type, and curl sends a wrong one."""
+    named = _named(http.headers.get("content-type", ""))
+    return named or (JSON if body.lstrip()[:1] == b"{" else MSGPACK)
+
+
+def _form_wanted(http: HttpRequest, default: str) -> str:
+    return _named(http.headers.get("accept", "")) or default
+
+
+def _named(header: str) -> str | None:
+    return MSGPACK if "msgpack" in header else JSON if "json" in header else None
+
+
+def _decoded(body: bytes, form: str) -> Request:
+    try:
+        return _CODECS[form][0](body, type=Request)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _Refused(400, f"the request is no {form} of a query: {error}") from error
+
+
+def _queries(request: Request) -> list[str]:
+    if (request.query is None) == (request.queries is None):
+        raise _Refused(400, "a request has either 'query', a text, or 'queries', a list of texts")
+    queries = [request.query] if request.query is not None else request.queries or []
+    if not 1 <= len(queries) <= _MAX_QUERIES:
+        raise _Refused(400, f"'queries' must have from 1 to {_MAX_QUERIES} texts, not {len(queries)}")
+    for query in queries:
+        if not query.strip():
+            raise _Refused(400, "a query is empty")
+        if len(query) > MAX_QUERY_LENGTH:
+            raise _Refused(400, f"a query has {len(query)} characters, and may have {MAX_QUERY_LENGTH}")
+    return queries
+
+
+def _topk(request: Request, default: int) -> int:
+    topk = request.topk or default  # gem-llm's client may send 0 to mean the default
+    if not 1 <= topk <= MAX_RESULTS:
+        raise _Refused(400, f"'topk' must be from 1 to {MAX_RESULTS}, not {topk}")
+    return topk
+
+
+def _response(content: Any, form: str, status: int = 200) -> Response:
+    return Response(_CODECS[form][1](content), status, media_type=form)
