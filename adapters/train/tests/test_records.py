@@ -431,6 +431,13 @@ def test_json_lines_are_read_alike(tmp_path: Path) -> None:
     recorder.close()
 
 
+def test_an_episode_has_the_number_of_its_task_and_its_row(recorder: RunRecorder, tmp_path: Path) -> None:
+    recorder.gem_episode_end(msgspec.structs.replace(episode(task_id=7), data_index=3))
+    [read] = open_records(tmp_path).summaries
+    assert (read.summary.task_id, read.summary.group_id, read.summary.group_key, read.data_index) == (7, 7, 7, 3)
+    assert {*update(1, [episode(task_id=7)]).task_id.tolist()} == {7}
+
+
 def test_what_has_no_records_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match="there is no file or folder"):
         open_records(tmp_path / "nothing")
