@@ -23,6 +23,7 @@ from gem_core.advantages import (
     TurnBatch,
     compute_advantages,
     drgrpo,
+    gae,
     gigpo,
     grpo,
     rebn,
@@ -31,9 +32,6 @@ from gem_core.advantages import (
     returns_to_go,
     rloo,
     turn_grpo,
-)
-from gem_core.advantages import (
-    _gae as gae,
 )
 from gem_core.errors import AdvantageError
 from gem_support.example_counts import examples

@@ -152,8 +152,8 @@ def test_unknown_names_are_attribute_errors() -> None:
     ("old", "new"),
     [
         ("gem_core.rollout", "gem_train.rollout"),
-        ("gem_core.records.reader", "gem_train.records._reader"),
-        ("gem_core.training.settings", "gem_train.settings"),
+        ("gem_core.training.rows", "gem_train.rows"),
+        ("gem_core.records", "gem_train.records"),
         ("gem_core.testing", "gem_testing"),
         ("gem_core.compat", "gem_compat"),
         ("gem_core.interop", "gem_compat.interop"),

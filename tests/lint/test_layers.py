@@ -20,8 +20,8 @@ LAYERS = [
     "plugins",
     "_builtin",
     "hookspecs",
-    "versions : env : match : _match_env : tool : specs : episode : turn_batch : update : errors : failures : seeding : "
-    "interrupts : waiting : controls : installation : _arguments : partner : image : upstream : lazy",
+    "versions : env : match : _match_env : tool : specs : episode : turn_batch : update : errors : failures : "
+    "seeding : interrupts : waiting : controls : installation : _arguments : partner : image : upstream : lazy",
 ]
 """Of the core, from the top down. A module imports only from below its layer; where `:` is between them, each other."""
 MAX_LINES = 11_000

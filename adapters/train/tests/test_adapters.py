@@ -105,7 +105,7 @@ def test_another_project_of_that_name_is_none(
 ) -> None:
     clone(tmp_path, monkeypatch, setup)
     assert installed_version(CLONED) is None
-    with pytest.raises(FrameworkVersionError, match=r"Next: git clone https://x\.org/gymlab, and put the folder on"):
+    with pytest.raises(FrameworkVersionError, match=r"Next: git clone https://x\.org/gymlab, and put it on"):
         require(CLONED)
 
 

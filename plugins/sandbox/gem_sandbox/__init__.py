@@ -10,9 +10,8 @@ The names below are loaded on first use: this package is imported in the server 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gem_core.lazy import lazy_exports
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gem_sandbox._errors import SandboxError as SandboxError
@@ -58,4 +57,13 @@ __all__ = [
     "ShellError",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOME)
+
+# Not `gem_core.lazy`: the server process may have no more than this package.
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
