@@ -31,14 +31,15 @@ class MovedFinder:
     """Finds modules that have moved by their old names."""
 
     @staticmethod
-    def find_spec(fullname: str, *_: Any) -> ModuleSpec | None:
+    def find_spec(fullname: str, *others: Any) -> ModuleSpec | None:
         """The module under its old name, or `None` for any other name."""
         package, _, name = fullname.partition(".")
         head, _, rest = name.partition(".")
         if package != "gem_core" or head not in _MOVED:
             return None
         new = next((entry.value for entry in _entry_points("gem_core.moved") if entry.name == head), None)
-        return ModuleSpec(fullname, _MovedLoader(f"{new}.{rest}".rstrip("."))) if new else None
+        loader: Any = _MovedLoader(f"{new}.{rest}".rstrip("."))  # importlib.abc.Loader would cost an import
+        return ModuleSpec(fullname, loader) if new else None
 
 
 class _MovedLoader:

@@ -18,9 +18,9 @@ from gem_core.upstream import no_attribute
 from gem_core.vector._autoreset import Autoreset
 from gem_core.vector._base import VectorEnv
 from gem_core.vector._calls import Transition, failure_of
-from gem_core.vector._faults import decide_failure
+from gem_core.vector._concurrency import ConcurrencyLimits, limits_of
+from gem_core.vector._failures import decide_failure
 from gem_core.vector._hosted import HostedEnv, checked_step
-from gem_core.vector._places import ConcurrencyLimits, limits_of
 from gem_core.vector._statistics import EnvStatistics
 from gem_core.vector._tasks import (
     EnvIds,

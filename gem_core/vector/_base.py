@@ -14,8 +14,8 @@ from gem_core.errors import ClosedError, EnvFailure, PluginError
 from gem_core.failures import CircuitBreaker, ErrorAction, FailurePolicy
 from gem_core.vector._autoreset import Autoreset
 from gem_core.vector._calls import CallOutcome, EnvCall, FailedCall, Reset, Transition, merged
-from gem_core.vector._faults import cut_off, decide_alone, log_failure
-from gem_core.vector._places import ConcurrencyLimits
+from gem_core.vector._concurrency import ConcurrencyLimits
+from gem_core.vector._failures import cut_off, decide_alone, log_failure
 from gem_core.vector._slots import SlotState, first_starts, start_of, start_of_task
 from gem_core.vector._statistics import EnvStatistics
 from gem_core.vector._tasks import Task, TaskPlan, is_whole_number

@@ -28,7 +28,7 @@ from gem_core.errors import (
 from gem_core.failures import ErrorAction, FailurePolicy
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import PluginManager
-from gem_core.vector._faults import decide_failure
+from gem_core.vector._failures import decide_failure
 from gem_train.rollout import Episode, StopReason
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from gem_core.vector._calls import (
     Transition,
     checked_info,
 )
-from gem_core.vector._faults import log_failure
+from gem_core.vector._failures import log_failure
 from gem_core.vector._process import _opened_anew
 from gem_support.hostile import CERTAIN, HANGING, LATE, LIES, LONGEST
 from gem_support.vector_envs import Walk, action, alone, children, env_threads, gone_soon, make, seed_of

@@ -20,9 +20,9 @@ from gem_evaluation._playing import Evaluation
 from gem_evaluation._progress import Progress
 from gem_evaluation._records import FailedEpisode
 from gem_evaluation._report import write_report
+from gem_evaluation._reporter import EvaluationReporter
 from gem_evaluation._settings import Entry, check_entries, identity
 from gem_evaluation._store import Store
-from gem_evaluation._told import EvaluationReporter
 from gem_evaluation.results import Results, is_planned, summarized
 
 RUNS = Path("evals")

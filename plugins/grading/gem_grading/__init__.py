@@ -12,12 +12,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gem_grading._boundary import isolation as isolation
     from gem_grading._grading import Evaluated as Evaluated
     from gem_grading._grading import Grade as Grade
     from gem_grading._grading import GradingError as GradingError
     from gem_grading._grading import close_server as close_server
     from gem_grading._grading import grade as grade
+    from gem_grading._isolation import isolation as isolation
 
 _HOME = {
     "Evaluated": "_grading",
@@ -25,7 +25,7 @@ _HOME = {
     "GradingError": "_grading",
     "close_server": "_grading",
     "grade": "_grading",
-    "isolation": "_boundary",
+    "isolation": "_isolation",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ def gem_tools() -> Iterable[ToolSpec]:
 @hookimpl
 def gem_doctor(capabilities: list[Capability], isolations: list[Isolation]) -> None:
     """What can confine programs here, and what does."""
-    from gem_sandbox import abilities as found
+    from gem_sandbox import capabilities as found
 
     capabilities.extend(found.capabilities())
     isolations.append(found.isolation())

@@ -8,7 +8,7 @@ import pytest
 
 from gem_sandbox import _backends as backends
 from gem_sandbox import _choice as choice
-from gem_sandbox.abilities import capabilities, cgroup_v2, seccomp
+from gem_sandbox.capabilities import capabilities, cgroup_v2, seccomp
 
 
 def test_abilities_are_read_from_the_system(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from gem_sandbox import Entry
 from gem_terminal import _dockerfile as dockerfile
 from gem_terminal import _needs as needs
 from gem_terminal._errors import TaskRefused
-from gem_terminal._task import TESTS, WORK, Image, Rule, TerminalTask, files_below
+from gem_terminal._task import TESTS, WORK, Image, Rule, TerminalTask, entry_of, files_below
 
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _HARBOR, _BENCH = "task.toml", "task.yaml"
@@ -146,7 +146,7 @@ def _terminal_bench(folder: Path, where: Where) -> TerminalTask:
     image = _image(folder, None, name) if where.containers else None
     built = (folder / "Dockerfile").is_file() and not image
     start = dockerfile.read(folder / "Dockerfile", name) if built else dockerfile.Start("" if image else WORK)
-    own = {f"{TESTS}/run-tests.sh": dockerfile.entry_of(script)}
+    own = {f"{TESTS}/run-tests.sh": entry_of(script)}
     return TerminalTask(
         name,
         _instruction(settings, name),

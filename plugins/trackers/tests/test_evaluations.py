@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import gem_evaluation._told
+import gem_evaluation._reporter
 from gem_core.errors import PluginError
 from gem_evaluation import evaluate
 from gem_support.waiting import wait_until
@@ -63,7 +63,7 @@ def test_an_unknown_tracker_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_success_so_far_is_told_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gem_evaluation._told, "SECONDS", 0.01)
+    monkeypatch.setattr(gem_evaluation._reporter, "SECONDS", 0.01)
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "all"))
     goes_on = threading.Event()
     asked = 0

@@ -6,13 +6,13 @@ Two drivers share one bookkeeper (`Conversation`): `BatchCollector` asks a polic
 
 from gem_core.episode import Completion, Episode, EpisodeSummary, Run, Source, StopReason, TokenSequence, Turn
 from gem_train.rollout._batch import Batch
+from gem_train.rollout._budget import RoundBudget
 from gem_train.rollout._builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout._collector import BatchCollector
 from gem_train.rollout._conversation import Conversation
 from gem_train.rollout._group_filter import GroupFilter, GroupMetric
 from gem_train.rollout._images import ImagePrompt, ImageReader, Patches, images_in
 from gem_train.rollout._metrics import batch_metrics, episode_metrics
-from gem_train.rollout._pace import RoundBudget
 from gem_train.rollout._policy import AsyncPolicy, Policy
 from gem_train.rollout._recorder import Recorder, as_utf8, drop_partial_line, encoded, recording
 from gem_train.rollout._reporter import MAX_SAMPLES, Reporter

@@ -16,12 +16,12 @@ from gem_core.interrupts import uninterrupted
 from gem_core.plugins import manager
 from gem_core.vector import Autoreset, Transition, VectorEnv
 from gem_train.rollout._batch import Batch
+from gem_train.rollout._budget import RoundBudget
 from gem_train.rollout._builder import BaseEpisodeBuilder, EpisodeBuilder
 from gem_train.rollout._group_filter import GroupFilter
 from gem_train.rollout._images import ImageReader
 from gem_train.rollout._match import MatchBuilder, builder_of
 from gem_train.rollout._metrics import batch_metrics
-from gem_train.rollout._pace import RoundBudget
 from gem_train.rollout._policy import Policy
 from gem_train.rollout._reporter import Reporter
 from gem_train.rollout._session import RolloutSession
