@@ -12,18 +12,10 @@ from pathlib import Path
 from recipes.results import RecipeError
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENTS = {
-    "trl": ("trl",),
-    "verl": ("verl",),
-    "openrlhf": ("openrlhf",),
-    "oat": ("oat_full", "oat"),
-    "roll": ("roll",),
-}
-"""The nox sessions whose environment a framework has, the preferred one first."""
 
 
 def python_of(framework: str) -> Path:
-    """The Python of the newest environment of a framework in this checkout.
+    """The Python of nox's environment of a framework in this checkout, of the whole framework if there is one.
 
     `GEM_PYTHON_<FRAMEWORK>` names another one, for example `GEM_PYTHON_VERL=~/verl/bin/python`.
 
@@ -34,14 +26,12 @@ def python_of(framework: str) -> Path:
         raise RecipeError("ROLL needs its clone. Next: ROLL_HOME=~/ROLL, see adapters/roll/README.md")
     if given := os.environ.get(f"GEM_PYTHON_{framework.upper()}"):
         return Path(given)
-    for session in ENVIRONMENTS[framework]:
-        made = (ROOT / ".nox").glob(f"{session}-[0-9]*/complete")
-        # After a change of requirements the old environment is still there.
-        if newest := max(made, key=lambda path: path.stat().st_mtime, default=None):
-            return newest.parent / "bin" / "python"
-    session = ENVIRONMENTS[framework][-1]
+    for session in (f"{framework}_full", framework):
+        python = ROOT / ".nox" / session / "bin" / "python"
+        if python.exists():
+            return python
     raise RecipeError(
-        f"there is no environment of {framework} in {ROOT / '.nox'}. Next: nox -s {session} -- --collect-only, or "
+        f"there is no environment of {framework} in {ROOT / '.nox'}. Next: nox -s {framework} -- --collect-only, or "
         f"GEM_PYTHON_{framework.upper()}=PYTHON"
     )
 
