@@ -31,7 +31,7 @@ from nox.project import load_toml
 
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
-nox.options.error_on_missing_interpreters = True
+nox.options.error_on_missing_interpreters = not shutil.which("python3.11")  # others are skipped where they are missing
 nox.options.sessions = ["tests"]
 
 HERE = Path(__file__).parent
@@ -42,8 +42,7 @@ os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], *map(str, Path.home().
 # uv reads none of pip's settings. Without a local folder of wheels it takes PyTorch's CPU builds; CUDA's are large.
 UV = {"UV_FIND_LINKS": folder} if (folder := os.environ.get("PIP_FIND_LINKS")) else {"UV_TORCH_BACKEND": "cpu"}
 TORCH = "torch==2.13.0"  # installed first: the local build sorts higher than PyPI's
-# With Python's own thresholds, garbage collections while modules are imported take 3 % of the CPU time of the tests,
-# and 8 % of an import of verl.
+# With Python's thresholds, garbage collections during imports take 3 % of the tests' CPU time, 8 % of verl's import.
 RARER_COLLECTIONS = "import gc; gc.set_threshold(50_000, 20, 100)\n"
 # Two at a time, as most tests wait; a file stays together, because some start Ray.
 PARALLEL = ["-n", "2", "--dist", "loadfile"]
@@ -57,14 +56,11 @@ class Session:
     """A table of a `package.toml`.
 
     Attributes:
-        name, folder: of the session, and of its package.
-        about: what it tests.
+        name, folder, about: of the session; of its package; what it tests.
         minutes: how long it takes, if `nox -s tests` has it; the longest begin first. None: by hand.
-        last: it begins once the adapters' sessions have ended.
-        python: its version.
+        last: whether it begins once the adapters' sessions have ended.
         constraints: a file of the folder, or of constraints/.
-        torch: whether the CPU build of torch comes first.
-        steps: arguments of `uv pip install`, before the project.
+        torch, steps: whether the CPU build of torch comes first; arguments of `uv pip install`, before the project.
         extras, groups: of pyproject.toml; with `shared`, also the extras of the shared environment.
         debian, npm: command -> packages that bring it where it is missing and they can be installed.
         types: folders whose types are checked; with `clone`, only where this variable names a clone that they need.
@@ -117,8 +113,8 @@ class Session:
 FILES = {one.parent: load_toml(one) for one in [*HERE.glob("*/package.toml"), *sorted(HERE.glob("*/*/package.toml"))]}
 TABLES = [(folder, name, table) for folder, file in FILES.items() for name, table in file.items()]
 SESSIONS = {name: Session(name, folder, **table) for folder, name, table in TABLES if isinstance(table, dict)}
-# Files and folders of tests with an environment of their own.
-ELSEWHERE = [test for one in SESSIONS.values() for test in one.tests]
+# Files and folders of tests that sessions of packages run.
+ELSEWHERE = [test for one in SESSIONS.values() if one.minutes is not None for test in one.tests]
 PLUGINS = [path.relative_to(HERE) for path in sorted(HERE.glob("plugins/*"))]
 SHARED = [path for path in PLUGINS if (path / "tests").exists() and str(path / "tests") not in ELSEWHERE]
 EXTRAS = load_toml("pyproject.toml")["project"]["optional-dependencies"]
@@ -149,15 +145,14 @@ def tests(session: nox.Session) -> None:
     """
     minutes = {"plugins-3.11": 7.0, "core-3.11": 6.0, "core-3.10": 4.0, "lint": 2.0, "wheel": 2.0}
     minutes |= {name: one.minutes for name, one in SESSIONS.items() if one.minutes is not None}
-    pythons = {"core-3.10": "3.10"} | {name: one.python for name, one in SESSIONS.items()}
-    missing = {name for name, one in pythons.items() if one != PYTHON and not shutil.which(f"python{one}")} & {*minutes}
-    session.log(f"left out, as their Python is missing: {', '.join(missing) or 'none'}")
-    os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded-runs")  # where the adapters' tests leave their runs
-    shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
     recording = {name for name, one in SESSIONS.items() if one.folder.parent.name == "adapters"}
     last = {name: recording for name, one in SESSIONS.items() if one.last}
-    names = sorted({*minutes} - missing, key=lambda name: (name in last, -minutes[name]))
-    side_by_side(session, names, last) if "--list" not in session.posargs else print(json.dumps(names))
+    names = sorted(minutes, key=lambda name: (name in last, -minutes[name]))
+    if "--list" in session.posargs:
+        return print(json.dumps(names))
+    os.environ["GEM_RECORDED_RUNS"] = str(HERE / ".nox" / "recorded-runs")  # where the adapters' tests leave their runs
+    shutil.rmtree(os.environ["GEM_RECORDED_RUNS"], ignore_errors=True)
+    side_by_side(session, names, last)
 
 
 @nox.session(python=PYTHON)
@@ -205,7 +200,10 @@ def extras(session: nox.Session) -> None:
     """Extras of the wheel, each installed into an empty environment; minutes and large, so not part of `tests`."""
     with tempfile.TemporaryDirectory() as folder:
         session.run("uv", "build", "--quiet", "--wheel", "--out-dir", folder, external=True, env=UV)
-        for extra in session.posargs or sorted({*EXTRAS} - {*SESSIONS}):
+        large = {
+            extra for extra, needs in EXTRAS.items() if re.search("torch|trl|verl|rlhf|oat-|vllm|faiss", str(needs))
+        }
+        for extra in session.posargs or sorted({*EXTRAS} - large):
             python = f"{folder}/{extra}/bin/python"
             session.run("uv", "venv", "--quiet", "--seed", "-p", PYTHON, f"{folder}/{extra}", external=True)
             project = f"{next(Path(folder).glob('*.whl'))}[{extra}]"
@@ -217,8 +215,10 @@ def extras(session: nox.Session) -> None:
 @nox.session(python=False)
 def adapters(session: nox.Session) -> None:
     """By hand: a file of tests of all adapters that have it: `-- killed.py`, `staleness.py` or `two_nodes.py`."""
-    file, *options = session.posargs
-    for path in sorted(HERE.glob(f"adapters/*/tests/{file}")):
+    file, *options = session.posargs or ["?"]
+    if not (found := sorted(HERE.glob(f"adapters/*/tests/{file}"))):
+        session.error(f"no adapter has the tests {file}. Next: nox -s adapters -- killed.py")
+    for path in found:
         session.notify(path.parents[1].name, [str(path.relative_to(HERE)), "-s", *options])
 
 
@@ -249,7 +249,7 @@ def run(session: nox.Session, *arguments: str, **environment: str) -> None:
 
 def run_tests(session: nox.Session, tests: list[str], *options: str) -> None:
     """Run pytest on these, or on the files that the session's arguments name."""
-    named = any(Path(one.partition("::")[0]).exists() for one in session.posargs)
+    named = any("/tests" in one and Path(one.partition("::")[0]).exists() for one in session.posargs)
     run(session, "-m", "pytest", *options, *([] if named else tests), *session.posargs)
 
 
@@ -299,13 +299,15 @@ def side_by_side(session: nox.Session, names: list[str], after: dict[str, set[st
             if stopped.is_set():
                 return False
             # In a group of its own, which can be interrupted as Ctrl-C does.
-            running.append(subprocess.Popen(command, stdout=output, stderr=output, cwd=HERE, start_new_session=True))
-            code, minutes = running[-1].wait(), (time.monotonic() - began) / 60
+            process = subprocess.Popen(command, stdout=output, stderr=output, cwd=HERE, start_new_session=True)
+            running.append(process)
+            code, minutes = process.wait(), (time.monotonic() - began) / 60
+            running.remove(process)
             output.seek(0)
             text = output.read().decode(errors="replace")
         print(f"\n{f' {name} ':=^120}\n{text}", flush=True)
-        results.append(f"{name}: exit code {code}, {minutes:.1f} minutes")
-        results.extend(re.findall(r"^RERUN .*", text, re.MULTILINE))
+        notable = re.findall(r"^RERUN .*|^nox > Session .* skipped.*", text, re.MULTILINE)
+        results.extend([f"{name}: exit code {code}, {minutes:.1f} minutes", *notable])
         ended[name].set()
         return code == 0
 
@@ -316,7 +318,7 @@ def side_by_side(session: nox.Session, names: list[str], after: dict[str, set[st
             stopped.set()
             for event in ended.values():
                 event.set()
-            for process in running:
+            for process in [*running]:
                 stop_group(process)
             raise
     session.log("\n".join(["all sessions:", *results]))

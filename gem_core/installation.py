@@ -44,6 +44,15 @@ def missing_from(extra: str | None, distribution: str = _NAME) -> list[str]:
     return [one.name for one in _requirements(extra, distribution) if not _is_installed(one.name)]
 
 
+def extras_of(distribution: str) -> frozenset[str]:
+    """The extras that a distribution has; none for one that is not installed."""
+    import importlib.metadata
+
+    if not _is_installed(distribution):
+        return frozenset()
+    return frozenset(importlib.metadata.metadata(distribution).get_all("Provides-Extra") or ())
+
+
 def _origin(distribution: str) -> dict[str, Any]:
     """Where pip installed a distribution from (PEP 610); empty for a package index."""
     import importlib.metadata  # see `gem_core.plugins`

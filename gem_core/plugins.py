@@ -58,6 +58,13 @@ _COLLECT: dict[str, type[Spec]] = {
 }
 
 
+_FORMER = {
+    "gem_commands": f" Commands are entry points of the group {COMMANDS!r} now; see docs/plugins.md",
+    "gem_configure": " A run's settings are in `gem_rollout_start` and `gem_metrics_start`; see docs/plugins.md",
+}
+"""Hooks that older plugins may have, and what to use instead."""
+
+
 @dataclass(frozen=True)
 class Registration(Generic[_S]):
     """A spec and the distribution that declares it."""
@@ -194,7 +201,7 @@ class PluginManager:
                 known = [name for name in vars(hookspecs) if name.startswith("gem_")]
                 raise PluginLoadError(
                     f"plugin {self._hooks.get_name(plugin)!r} implements {hook.name!r}, which is not a gem-core hook."
-                    f"{near_matches(hook.name, known)}"
+                    f"{_FORMER.get(hook.name) or near_matches(hook.name, known)}"
                 )
 
     def _collect(self, module: Any, provenance: Provenance) -> dict[str, list[Registration[Spec]]]:
@@ -287,10 +294,12 @@ class PluginManager:
         """Add an object with hook implementations, for example a `Recorder`, to this process.
 
         Raises:
-            PluginError: it implements a hook that does not exist (the message names the nearest one), takes arguments
-                that the hook does not have, or is a wrapper.
+            PluginError: it is registered already, implements a hook that does not exist (the message names the nearest
+                one), takes arguments that the hook does not have, or is a wrapper.
         """
         name = name or getattr(plugin, "__name__", f"{type(plugin).__name__} {id(plugin):#x}")
+        if self._hooks.is_registered(plugin):
+            raise PluginError(f"{name} is registered already, as {self._hooks.get_name(plugin)!r}")
         try:
             self._hooks.register(plugin, name)
             self._check_hooks(plugin)
@@ -311,11 +320,10 @@ class PluginManager:
         Raises:
             PluginError: no plugin has this name, or it is broken or disabled.
         """
-        for name in names:
-            for plugin in self.require(name):
-                if plugin.module not in self._enabled:
-                    self._enabled.append(plugin.module)
-                    self._enabled_names.append(name)
+        for plugin in self.require(*names):  # all of them, before the first one decides
+            if plugin.module not in self._enabled:
+                self._enabled.append(plugin.module)
+                self._enabled_names.append(plugin.name)
 
     def require(self, *names: str) -> list[Plugin]:
         """Load plugins that a user named.

@@ -19,7 +19,7 @@ from gem_core.errors import (
     located,
     raised_at,
 )
-from gem_core.installation import install_line, missing_from
+from gem_core.installation import extras_of, install_line, missing_from
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,10 @@ class Spec:
         if _is_only_part_missing(name):
             state = f"the installed package {package!r} does not have"
             remedy = f"install the version of {package!r} that this plugin was written for"
-        if extra or missing_from(None, self.declared_by):
+        if extra in extras_of(self.declared_by):
             remedy = install_line(extra, self.declared_by)
+        elif missing_from(None, self.declared_by):
+            remedy = install_line(None, self.declared_by)
         return MissingExtraError(f"{self.id} needs the module {name!r}{imported}, which {state}. Next: {remedy}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import sys
 import warnings
 from importlib.machinery import ModuleSpec
@@ -38,8 +39,11 @@ class MovedFinder:
         if package != "gem_core" or head not in _MOVED:
             return None
         new = next((entry.value for entry in _entry_points("gem_core.moved") if entry.name == head), None)
-        loader: Any = _MovedLoader(f"{new}.{rest}".rstrip("."))  # importlib.abc.Loader would cost an import
-        return ModuleSpec(fullname, loader) if new else None
+        target = f"{new}.{rest}".rstrip(".")
+        if new is None or importlib.util.find_spec(target) is None:  # part of it is private now
+            return None
+        loader: Any = _MovedLoader(target)  # importlib.abc.Loader would cost an import
+        return ModuleSpec(fullname, loader)
 
 
 class _MovedLoader:

@@ -8,11 +8,12 @@ The name of the entry point is the command's.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.main import get_command, get_group
+from typer.main import get_command
 
 from gem_core.cli._terminal import first_line, plugins_at_work, warn
 from gem_core.errors import PluginError, convert_errors
@@ -31,6 +32,8 @@ def load_command(name: str) -> Any:
         PluginError: it cannot be loaded, or several distributions have one of this name.
     """
     found = [(entry, provenance) for entry, provenance in command_entries() if entry.name == name]
+    own = [(entry, provenance) for entry, provenance in found if provenance.distribution == "gem-core"]
+    found = own or found  # no other distribution can take the place of a command of ours
     if len(found) > 1:
         claims = " and ".join(str(provenance) for _, provenance in found)
         raise PluginError(
@@ -55,14 +58,19 @@ def _loaded(entry: importlib.metadata.EntryPoint, provenance: Provenance) -> Any
     with plugins_at_work(manager), manager.around(f"loading {provenance}"):
         target = load_entry(entry, provenance)
         with convert_errors(lambda error: PluginError(f"{provenance}: {type(error).__name__}: {first_line(error)}")):
-            return _command(entry.name, target)  # reads the types of its parameters
+            return _command(entry, target)  # reads the types of its parameters
 
 
-def _command(name: str, target: Any) -> Any:
-    if isinstance(target, typer.Typer):
-        group = get_group(target)
-        group.name = name
-        return group
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name)(target)
-    return get_command(app)
+def _command(entry: importlib.metadata.EntryPoint, target: Any) -> Any:
+    if not isinstance(target, typer.Typer):
+        if not inspect.isroutine(target):
+            raise PluginError(f"{entry.value!r} is neither a function nor a typer.Typer")
+        target, function = typer.Typer(), target
+        target.command(entry.name)(function)
+    target._add_completion = False  # of the whole command line, not of each command
+    command = get_command(target)
+    command.name = entry.name
+    # Plain help (no rich markup), as of all commands: it cannot break on a plugin's text.
+    for one in (command, *getattr(command, "commands", {}).values()):
+        one.rich_markup_mode = None
+    return command

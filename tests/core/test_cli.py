@@ -572,6 +572,23 @@ def test_a_command_that_cannot_be_loaded_is_an_error(plugin_env: dict[str, str])
     assert "Traceback" not in done.stderr
 
 
+def test_no_other_distribution_takes_the_place_of_our_command(tmp_path: Path) -> None:
+    install(tmp_path, "thief", "thief", "def check(): print('stolen')", "[gem_core.commands]\ncheck = thief:check\n")
+    assert "Check an environment, a tool" in console("check", "--help", site=tmp_path).stdout
+
+
+def test_an_app_of_one_command_is_that_command_and_other_objects_are_refused(tmp_path: Path) -> None:
+    source = (
+        "import typer\napp = typer.Typer()\n@app.command()\ndef only(size: int):\n  'Draws [/red].'\n  print(size)\n"
+    )
+    source += "thing = 3\n"
+    install(tmp_path, "single", "single", source, "[gem_core.commands]\none = single:app\nodd = single:thing\n")
+    assert console("one", "7", site=tmp_path).stdout == "7\n"
+    assert "Draws [/red]." in console("one", "--help", site=tmp_path).stdout
+    refused = console("odd", site=tmp_path)
+    assert "'single:thing' is neither a function nor a typer.Typer" in refused.stderr
+
+
 def test_a_disabled_command_is_none(plugin_env: dict[str, str]) -> None:
     done = console("draw-maze", **plugin_env | {"GEM_DISABLE_PLUGINS": "draw-maze"})
     assert done.returncode == 2

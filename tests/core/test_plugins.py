@@ -833,3 +833,30 @@ def test_an_interruption_passes_through(site: Site) -> None:
     site.add("slow", "@hookimpl\ndef gem_envs():\n    raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         site.manager().load("slow")
+
+
+def test_a_former_hook_says_what_to_use_instead(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("maze", "@hookimpl\ndef gem_commands(cli):\n    pass\n")
+    (plugin,) = in_force().load("maze")
+    assert "Commands are entry points of the group 'gem_core.commands' now" in plugin.reason
+
+
+def test_an_object_is_registered_once() -> None:
+    class Listener:
+        @hookimpl
+        def gem_batch(self, batch: Any) -> None: ...
+
+    manager, listener = PluginManager(discover=list), Listener()
+    manager.register(listener)
+    with pytest.raises(PluginError, match="is registered already"):
+        manager.register(listener)
+    assert manager.listens("gem_batch")
+
+
+def test_none_decides_if_one_cannot(site: Site, in_force: Callable[[], PluginManager]) -> None:
+    site.add("maze", "")
+    site.add("wreck", "raise ValueError")
+    manager = in_force()
+    with pytest.raises(PluginError, match="wreck"):
+        manager.enable("maze", "wreck")
+    assert manager.enabled == ()

@@ -147,12 +147,12 @@ def test_what_is_no_environment_is_refused() -> None:
 
 
 def test_a_missing_module_names_the_extra_to_install() -> None:
-    spec = EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there.env:Heavy", extra="heavy")
+    spec = EnvSpec("demo:Heavy-v0", "a_module_that_is_not_there.env:Heavy", extra="kiwix")
     with pytest.raises(MissingExtraError) as caught:
         gem_core.make(spec)
     assert "demo:Heavy-v0" in str(caught.value)
     assert "a_module_that_is_not_there" in str(caught.value)
-    assert install_line("heavy") in str(caught.value)
+    assert install_line("kiwix") in str(caught.value)
     assert isinstance(caught.value, ImportError)
 
 
@@ -162,8 +162,8 @@ def test_a_module_missed_by_the_constructor_names_the_extra_too() -> None:
 
         return Counter()
 
-    with pytest.raises(MissingExtraError, match=rf"a_module_that_is_not_there.*{re.escape(install_line('heavy'))}"):
-        gem_core.make(EnvSpec("demo:Heavy-v0", lazily, extra="heavy"))
+    with pytest.raises(MissingExtraError, match=rf"a_module_that_is_not_there.*{re.escape(install_line('kiwix'))}"):
+        gem_core.make(EnvSpec("demo:Heavy-v0", lazily, extra="kiwix"))
 
 
 def test_a_missing_module_without_an_extra_names_the_module() -> None:
@@ -224,7 +224,8 @@ def test_a_missing_module_of_a_plugin_without_metadata_is_named() -> None:
     plain, drawn = (one.spec for one in isolated.registrations("gem_envs", "demo"))
     with pytest.raises(MissingExtraError, match="install the package that provides 'no_such_ink'"):
         gem_core.make(plain)
-    with pytest.raises(MissingExtraError, match=r'pip install "no-such-distribution\[render\]"'):
+    # Nobody knows what would install it: there is no such extra.
+    with pytest.raises(MissingExtraError, match="install the package that provides 'no_such_pen'"):
         gem_core.make(drawn)
 
 

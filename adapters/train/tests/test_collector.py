@@ -787,7 +787,9 @@ def test_generation_goes_on_while_one_environment_is_at_work(collect: Collect, w
     policy = Babbler(words)
     collector = collect("OneWaits-v0", 4, backend="thread", policy=policy, min_batch=2)
     batch = collector.collect_episodes(12)
-    assert {one.slot for one in batch.episodes} == {1, 2, 3}
+    slots = {one.slot for one in batch.episodes}
+    assert slots <= {1, 2, 3}
+    assert len(slots) >= 2, "a call asks for at least two"
     assert 1 <= batch.in_flight <= 4
     assert all(len(call) >= 2 for call in policy.calls)
     gate.set()

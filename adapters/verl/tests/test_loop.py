@@ -473,7 +473,7 @@ def test_wrappers(play, words):
 
 def test_modules_are_imported_where_environments_are_played(play, tmp_path, monkeypatch):
     (tmp_path / "gem_test_late.py").write_text(
-        "from gem_support import babble, gem_core\n"
+        "import gem_core\nfrom gem_support import babble\n"
         "class Late(babble.Babble):\n    'Comes from a module.'\n"
         "gem_core.register('test:Late-v0', Late)\n"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import re
 import sys
 import textwrap
 import uuid
@@ -51,6 +52,8 @@ class Site:
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         lines = [f"Name: {distribution}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        extras = {found[1] for one in requires if (found := re.search(r"extra == '(\w+)'", one))}
+        lines += [f"Provides-Extra: {extra}" for extra in sorted(extras)]
         (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
         (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {module}\n")
         self.modules.append(module)
