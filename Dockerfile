@@ -1,8 +1,6 @@
 # The first command of the README, in a container:
 #     docker build -t gem-core . && docker run --rm -v "$PWD/runs:/gem-core/runs" gem-core
 FROM python:3.11-slim
-# PyPI's torch is the CUDA build of several GB.
-ENV PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 RUN pip install --no-cache-dir nox
 WORKDIR /gem-core
 COPY . .

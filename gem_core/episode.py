@@ -167,7 +167,7 @@ class Episode(msgspec.Struct):
     number: int = 0
     """How many episodes that environment had played before; with a runner, how many the runner had started before."""
     task_id: int = 0
-    """The number of its task in the run. All episodes of a task have the same seed."""
+    """The number of its task in the run; in an evaluation each environment is a run. A task has one seed."""
     turns: list[Turn] = []
     sequences: list[TokenSequence] = []
     """The tokens of all turns: one sequence if every prompt has the whole history, otherwise several. None where the

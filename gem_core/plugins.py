@@ -413,7 +413,10 @@ def command_entries() -> list[tuple[importlib.metadata.EntryPoint, Provenance]]:
 def _own_version() -> str:
     import importlib.metadata
 
-    return importlib.metadata.version("gem-core")
+    try:
+        return importlib.metadata.version("gem-core")
+    except importlib.metadata.PackageNotFoundError:  # copied, not installed
+        return "0"
 
 
 def _provenance(entry: importlib.metadata.EntryPoint) -> Provenance:

@@ -28,7 +28,7 @@ class Update:
     position: IntArray
     """(N,), the position of the turn in its episode."""
     task_id: IntArray
-    """(N,), `Episode.task_id` of the turn's episode."""
+    """(N,), `Episode.task_id` of the turn's episode. The agents of a match share it; estimators keep them apart."""
     advantage: FloatArray
     """(N,), as the loss used it."""
     return_to_go: FloatArray

@@ -36,7 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "private": {"core", "common", "plugin", "model", "adapter", "private"},
 }
 """The layers from below, and those that one may import. Plugins import one another, without a circle."""
-DISTRIBUTIONS = {"faiss": "faiss-cpu", "hydra": "hydra-core", "transfer_queue": "transferqueue"}
+DISTRIBUTIONS = {"PIL": "pillow", "Stemmer": "pystemmer", "faiss": "faiss-cpu", "hydra": "hydra-core", "yaml": "pyyaml"}
+DISTRIBUTIONS["transfer_queue"] = "transferqueue"
 """Of modules that need not be installed where this runs: the distribution, if its name is another one."""
 LOADED_BY = {"pytest11": "pytest"}
 """Who loads the modules of a group of entry points. They need not declare it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -27,11 +28,31 @@ def private_parts(imports: Iterable[Import], own: str) -> Iterator[str]:
             yield f"{one.file.name}:{one.line}: {one.name}"
 
 
+def private_attributes(file: Path, own: str) -> Iterator[str]:
+    """Attributes of another package's modules that are not public: `gem_core.vector._base`."""
+    tree = ast.parse(file.read_text())
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for one in node.names:
+                origin = one.name if isinstance(node, ast.Import) else f"{node.module}.{one.name}"
+                bound[one.asname or one.name.partition(".")[0]] = origin
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            root = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            origin = bound.get(root.id, "") if isinstance(root, ast.Name) else ""
+            if origin.partition(".")[0] in {*TREE.packages} - {own} and not origin.rpartition(".")[2][:1].isupper():
+                yield f"{file.name}:{node.lineno}: {ast.unparse(node)}"
+
+
 @pytest.mark.parametrize("folder", [*PACKAGES, *OTHERS], ids=lambda path: path.name)
 def test_a_package_uses_the_public_part_of_others(folder: Path) -> None:
     modules = modules_of(folder, TREE.is_data).items()
     found = (one for name, file in modules for one in imports_of(name, file))
     assert [*private_parts(found, folder.name)] == []
+    assert [part for _, file in modules for part in private_attributes(file, folder.name)] == []
 
 
 @pytest.mark.parametrize("file", PROGRAMS, ids=lambda file: file.name)
@@ -47,3 +68,9 @@ def test_a_private_part_is_found(line: str, tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(line)
     assert len([*private_parts(imports_of("module", tmp_path / "module.py"), "module")]) == 1
     assert not [*private_parts(imports_of("module", tmp_path / "module.py"), "gem_core")]
+
+
+@pytest.mark.parametrize("line", ["import gem_core\ngem_core.vector._base", "import gem_core.vector as v\nv._base.X"])
+def test_a_private_attribute_is_found(line: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(line)
+    assert len([*private_attributes(tmp_path / "module.py", "module")]) == 1

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runs import arguments, train
-
 import conftest  # noqa: F401  the lighter form and the environments
+from runs import arguments, train
 
 
 def main(folder: Path, model: Path, rank: int, settings: dict[str, dict[str, Any]]) -> None:

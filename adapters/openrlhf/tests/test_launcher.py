@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import FLAGS
 from openrlhf.trainer import ppo_trainer, ppo_trainer_async
 from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 from ray.exceptions import RayTaskError
 
-from conftest import FLAGS
 from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsError
 from gem_openrlhf import _launcher as launcher
 from gem_openrlhf import _trainer as trainer

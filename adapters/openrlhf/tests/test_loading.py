@@ -12,7 +12,7 @@ from gem_support.imports import chain, graph_of, imports_of, modules_of
 PACKAGE = Path(gem_openrlhf.__file__).parent
 TRAINING = {
     "deepspeed",
-    *(f"gem_openrlhf.{name}" for name in ("launcher", "trainer", "experience", "samples", "workers")),
+    *(f"gem_openrlhf._{name}" for name in ("launcher", "trainer", "experience", "samples", "workers")),
 }
 
 

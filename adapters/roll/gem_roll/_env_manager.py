@@ -126,7 +126,7 @@ class TurnEnvManager(BaseEnvManager):
                 env=self._env,
                 group=self._group,
                 episode=numbered,
-                task=name,
+                task_name=name,
             ),
             meta_info={"metrics": {}},
         )

@@ -101,7 +101,7 @@ def columns(
     env: int,
     group: int,
     episode: str,
-    task: str,
+    task_name: str,
 ) -> Columns:
     """The columns that ROLL needs besides the tensors, and the metadata of each row.
 
@@ -109,7 +109,7 @@ def columns(
         played: the result and rows of an episode, or of each agent of a match.
         env_id: id of the environment; ROLL logs evaluations by it.
         env, group: numbers of the environment manager and its group.
-        episode, task: unique names of the episode and its task. Every further agent of a match has a name of its own.
+        episode, task_name: unique names of the episode and its task. Each further agent of a match has its own.
     """
     entries = [
         {
@@ -120,7 +120,7 @@ def columns(
             "group_ids": group,
             "step": step,
             "traj_id": f"{episode}-{number}" if number else episode,
-            "traj_group_id": task,
+            "traj_group_id": task_name,
             METADATA: RowMetadata(result.summary, result.fatal, turns=row.turns).encode(),
         }
         for number, (result, rows) in enumerate(played)

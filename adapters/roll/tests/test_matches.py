@@ -21,7 +21,7 @@ def test_rows_and_advantages_of_every_agent(kind: Any) -> None:
         agents = [one for one in batch.episodes if one.slot == slot]
         played = [(EpisodeResult(one.summary()), training_rows(one, kind)) for one in agents]
         found = columns(
-            played, env_id=pairs_match.ID, env=slot, group=slot // 2, episode=f"e{slot}", task=f"t{slot // 2}"
+            played, env_id=pairs_match.ID, env=slot, group=slot // 2, episode=f"e{slot}", task_name=f"t{slot // 2}"
         )
         metadata += [RowMetadata.decode(text) for text in found[METADATA]]
         names += found["traj_id"].tolist()

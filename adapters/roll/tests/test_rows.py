@@ -29,7 +29,7 @@ TWO_TURNS = hand_made(
 
 def beside(rows: list[Row], episode: Episode = TWO_TURNS) -> Columns:
     result = EpisodeResult(episode.summary())
-    return columns([(result, rows)], env_id=episode.env_id, env=3, group=1, episode="e", task="t")
+    return columns([(result, rows)], env_id=episode.env_id, env=3, group=1, episode="e", task_name="t")
 
 
 def metadata(found: Columns) -> list[RowMetadata]:

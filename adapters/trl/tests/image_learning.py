@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import QUIET
 
 import gem_core
-from conftest import QUIET
 from gem_tiny import tiny_image_processor, tiny_tokenizer, tiny_vision_model, vision_start
 from gem_train.rollout import ImageReader
 from gem_trl import TurnGRPOConfig, TurnGRPOTrainer

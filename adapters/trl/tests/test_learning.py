@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from conftest import QUIET
+
 from gem_support.training_run import CORRIDOR_UPDATES, assert_success_rose, keep_for_viewer
 from gem_tiny import tiny_policy
 from gem_train.recording import stop_recording

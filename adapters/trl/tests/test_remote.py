@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-
 from conftest import SMALL
+
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOTrainer
 

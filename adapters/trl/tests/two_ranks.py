@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from conftest import QUIET, SMALL
 from spy import SpyTrainer
 
-from conftest import QUIET, SMALL
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 

@@ -18,9 +18,9 @@ os.environ.setdefault("MASTER_PORT", "29511")
 
 import torch
 import vllm.model_executor.layers.utils as layers
+from conftest import QUIET, SMALL
 from spy import SpyTrainer, assert_same
 
-from conftest import QUIET, SMALL
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_trl import TurnGRPOConfig
 

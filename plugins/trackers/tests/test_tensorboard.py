@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Run
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugin_util import markdown_to_safe_html
 from tracked_training import SHOWN
-
-from conftest import Run
 
 
 def events(folder: Path) -> Any:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tracked_training import SHOWN, TRAINED
-
 from conftest import Run
+from tracked_training import SHOWN, TRAINED
 
 Read = Callable[[], dict[str, Any]]
 

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import Run
 from tracked_training import TRAINED
 
-from conftest import Run
 from gem_core.episode import Source
 from gem_core.installation import install_line
 from gem_trackers._tracking import Tracking

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tracked_training import SHOWN, TRAINED
-
 from conftest import Run
+from tracked_training import SHOWN, TRAINED
 
 
 def runs() -> list[Path]:
