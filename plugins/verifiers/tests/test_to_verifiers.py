@@ -107,7 +107,7 @@ def test_training_and_evaluation_have_different_episodes() -> None:
 
 def test_environments_over_data_ask_each_question_once() -> None:
     env = to_verifiers("verifiers:sum_quiz", num_examples=6)
-    assert [row["gem_task"] for row in env.get_dataset()["info"]] == [*range(6)]
+    assert [row["gem_data_index"] for row in env.get_dataset()["info"]] == [*range(6)]
     assert len({row[0]["content"] for row in env.get_dataset()["prompt"]}) == 6
 
 

@@ -180,7 +180,7 @@ def test_tasks_are_rows_and_none_repeats_before_all_came() -> None:
         assert [_found(other, data_index=index) for index in range(9)] == first
         assert [_found(env) for _ in range(9)] == first
         assert [_found(plain, data_index=index) for index in range(9)] == sorted(first)
-        with pytest.raises(EnvError, match="has 9 rows, so there is no index 9"):
+        with pytest.raises(EnvError, match="has 9 rows, so there is no row 9"):
             env.reset(row=9)
 
 

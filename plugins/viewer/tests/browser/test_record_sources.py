@@ -142,13 +142,7 @@ def test_an_empty_run(open_page: Any, tmp_path: Path) -> None:
         tab.wait(".failure", "There are no episodes.")
 
 
-def test_records_of_older_versions(open_page: Any, tmp_path: Path) -> None:
-    old = Path(__file__).parents[3] / "core" / "recording_0_1_0.jsonl"
-    with open_page(exported(old, tmp_path / "old.html")) as tab:
-        tab.press("4")
-        tab.wait(".chat .message.policy")
-        tab.press("t")
-        tab.wait(".token-body", "⟨")  # ids, as texts are unknown
+def test_episodes_as_json_lines(open_page: Any, tmp_path: Path) -> None:
     one = played(1)
     (tmp_path / "lines.jsonl").write_bytes(encoded(recorded(one), one) + b"\n")
     with open_page(exported(tmp_path / "lines.jsonl", tmp_path / "lines.html")) as tab:
