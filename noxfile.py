@@ -61,7 +61,7 @@ class Session:
         last: whether it begins once the adapters' sessions have ended.
         constraints: a file of the folder, or of constraints/.
         torch, steps: whether the CPU build of torch comes first; arguments of `uv pip install`, before the project.
-        extras, groups: of pyproject.toml; with `shared`, also the extras of the shared environment.
+        extras, groups: of pyproject.toml; with_shared: also those of the shared environment.
         debian, npm: command -> packages that bring it where it is missing and they can be installed.
         types: folders whose types are checked; with `clone`, only where this variable names a clone that they need.
         run: commands of Python, after which the session's arguments come unless there are tests.
@@ -79,7 +79,7 @@ class Session:
     steps: list[list[str]] = field(default_factory=list)
     extras: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=lambda: ["test"])
-    shared: bool = False
+    with_shared: bool = False
     debian: dict[str, str] = field(default_factory=dict)
     npm: dict[str, str] = field(default_factory=dict)
     types: list[str] = field(default_factory=list)
@@ -106,33 +106,30 @@ class Session:
         own, shared = self.folder / self.constraints, HERE / "constraints" / self.constraints
         first = [TORCH] if self.torch else []
         steps = [first, *(step if "--no-deps" in step else [*first, *step] for step in self.steps)]
-        more = [*self.extras, *(ENVIRONMENTS if self.shared else []), *extras]
+        more = [*self.extras, *(ENVIRONMENTS if self.with_shared else []), *extras]
         install(session, own if own.exists() else shared, more, [*self.groups, *groups], steps=[*filter(None, steps)])
 
 
 FILES = {one.parent: load_toml(one) for one in [*HERE.glob("*/package.toml"), *sorted(HERE.glob("*/*/package.toml"))]}
 TABLES = [(folder, name, table) for folder, file in FILES.items() for name, table in file.items()]
-SESSIONS = {name: Session(name, folder, **table) for folder, name, table in TABLES if isinstance(table, dict)}
+SESSIONS = {name: Session(name, folder, **table) for folder, name, table in TABLES if name != "package"}
 # Files and folders of tests that sessions of packages run.
 ELSEWHERE = [test for one in SESSIONS.values() if one.minutes is not None for test in one.tests]
 PLUGINS = [path.relative_to(HERE) for path in sorted(HERE.glob("plugins/*"))]
 SHARED = [path for path in PLUGINS if (path / "tests").exists() and str(path / "tests") not in ELSEWHERE]
 EXTRAS = load_toml("pyproject.toml")["project"]["optional-dependencies"]
 # The extras of the shared environment: those that a `package.toml` names, or the one with the folder's name.
-ENVIRONMENTS = [
-    extra
-    for path in PLUGINS
-    for extra in FILES.get(HERE / path, {}).get("shared", [path.name.replace("_", "-")] * (path in SHARED))
-    if extra in EXTRAS
-]
+NAMED = {path: FILES.get(HERE / path, {}).get("package", {}).get("shared", []) for path in PLUGINS}
+DEFAULT = {path: [path.name.replace("_", "-")] for path in SHARED}
+ENVIRONMENTS = [extra for path in PLUGINS for extra in NAMED[path] or DEFAULT.get(path, []) if extra in EXTRAS]
 # The environment of the core and of most plugins.
-COMMON = Session("common", HERE, "", constraints="core.txt", shared=True, groups=["test", "tokenizers", "servers"])
+COMMON = Session("common", HERE, "", constraints="core.txt", with_shared=True, groups=["test", "tokenizers", "servers"])
 
 
 @nox.session(python=PYTHON)
 def learn(session: nox.Session) -> None:
     """Train an agent on the CPU with TRL; arguments go to the example."""
-    replace(SESSIONS[EXAMPLE], shared=False).install(session)
+    replace(SESSIONS[EXAMPLE], with_shared=False).install(session)
     run(session, f"examples/{EXAMPLE}_guess_the_number.py", *session.posargs)
 
 

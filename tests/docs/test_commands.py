@@ -169,7 +169,7 @@ def sessions() -> set[str]:
     functions = [one for one in ast.parse((ROOT / "noxfile.py").read_text()).body if isinstance(one, ast.FunctionDef)]
     named = {one.name for one in functions if any("nox.session" in ast.unparse(mark) for mark in one.decorator_list)}
     files = [tomllib.loads(file.read_text()) for file in ROOT.glob("*/**/package.toml")]
-    return named | {name for file in files for name, table in file.items() if isinstance(table, dict)}
+    return named | {name for file in files for name in file if name != "package"}
 
 
 def installable_module(name: str) -> bool:

@@ -190,7 +190,7 @@ def distributions_of(module: str) -> set[str]:
 
 def _settings(folder: Path) -> dict[str, Any]:
     file = folder / "package.toml"
-    return tomllib.loads(file.read_text()) if file.exists() else {}
+    return tomllib.loads(file.read_text()).get("package", {}) if file.exists() else {}
 
 
 _INSTALLED = importlib.metadata.packages_distributions()

@@ -24,19 +24,19 @@ exclude = ["plugins/maze/gem_maze/data"]
 """
 FILES = {
     "gem_core/env.py": "import numpy.typing",
-    "adapters/shared/package.toml": 'layer = "common"',
+    "adapters/shared/package.toml": '[package]\nlayer = "common"',
     "adapters/shared/gem_shared/curve.py": "import gem_core.env, matplotlib",  # both adapters declare it
-    "adapters/one/package.toml": 'through_framework = ["torch"]',
+    "adapters/one/package.toml": '[package]\nthrough_framework = ["torch"]',
     "adapters/one/gem_one/plugin.py": 'SPEC = AdapterSpec("one", "gem_one", distribution="frame-work")',
     "adapters/one/gem_one/loop.py": "import frame_work, torch.nn\nfrom gem_shared import curve",
     "adapters/other/gem_other/loop.py": "import gem_shared.curve",
-    "adapters/swapped/package.toml": 'layer = "private"',
+    "adapters/swapped/package.toml": '[package]\nlayer = "private"',
     "adapters/swapped/gem_swapped/all.py": "import gem_one, gem_maze, anything",
     "plugins/maze/gem_maze/env.py": "import flask, gem_shared\nfrom gem_walls.store import Store",
     "plugins/maze/gem_maze/local.py": "def load():\n    import torch",
     "plugins/maze/gem_maze/fixtures.py": "import pytest",
     "plugins/maze/gem_maze/data/program.py": "import anything",
-    "plugins/walls/package.toml": 'extras = ["stored"]',
+    "plugins/walls/package.toml": '[package]\nextras = ["stored"]',
     "plugins/walls/gem_walls/store.py": "import importlib\nyaml = importlib.import_module('yaml')",
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomllib
 from declared import Package, Tree, distributions_of
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,23 @@ def test_a_package_is_a_folder_as_the_scaffold_writes_it(package: Package) -> No
         for file in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed")
         if not (package.folder / file).is_file()
     ]
+
+
+def test_sessions_have_names_of_their_own_and_say_whether_they_are_run_by_hand() -> None:
+    text = (ROOT / "noxfile.py").read_text()
+    keys = {*re.findall(r"^    (\w+): ", text.partition("class Session:")[2].partition("def start")[0], re.MULTILINE)}
+    seen = {*re.findall(r"^def (\w+)\(session", text, re.MULTILINE)}
+    for file in [ROOT / "tests" / "package.toml", *ROOT.glob("*/*/package.toml")]:
+        tables = tomllib.loads(file.read_text())
+        unknown = {*tables.pop("package", {})} - {"layer", "extras", "shared", "through_framework"}
+        assert not unknown, f"{file}: {unknown} in [package]"
+        for name, table in tables.items():
+            assert name not in seen, f"{file}: another session is called {name!r}"
+            assert {*table} <= keys, f"{file}: { {*table} - keys } in [{name}]"
+            assert ("minutes" in table) != ("by hand" in table["about"]), (
+                f"{file}: give [{name}] minutes, or say by hand"
+            )
+            seen.add(name)
 
 
 def test_the_wheel_has_every_package() -> None:

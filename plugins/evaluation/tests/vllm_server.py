@@ -1,8 +1,8 @@
 """The same weights, evaluated here and over vLLM's own server on the CPU: `nox -s eval_vllm`.
 
-    vllm_server.py PYTHON [FOLDER]
+    vllm_server.py [FOLDER]
 
-PYTHON has vLLM. FOLDER has a model that some training saved; without it, a tiny one is made.
+FOLDER has a model that some training saved; without it, a tiny one is made.
 """
 
 from __future__ import annotations
@@ -34,12 +34,20 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def serving(python: str, folder: str) -> Iterator[str]:
+def serving(folder: str) -> Iterator[str]:
     """The URL of vLLM's server with this model."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", folder, "--served-model-name", "tiny"]
+    command = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        folder,
+        "--served-model-name",
+        "tiny",
+    ]
     command += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager"]
     command += ["--max-model-len", "1024", "--max-num-seqs", "64"]
     server = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, start_new_session=True)
@@ -70,7 +78,7 @@ def overlap(one: Summary, other: Summary) -> bool:
     return one.success.low <= other.success.high and other.success.low <= one.success.high
 
 
-def main(python: str, folder: str | None = None) -> None:
+def main(folder: str | None = None) -> None:
     """Evaluate twice and compare."""
     with tempfile.TemporaryDirectory() as temporary:
         if folder is None:
@@ -82,7 +90,7 @@ def main(python: str, folder: str | None = None) -> None:
         entry = Entry(id=GAME, tasks=100, repeats=2)
         here = evaluate(entry, load_model(folder, options=OPTIONS)).together
         print("local weights:", here.success, flush=True)
-        with serving(python, folder) as url:
+        with serving(folder) as url:
             model = load_model("tiny", base_url=url, options=OPTIONS)
             there = evaluate(entry, model, progress=True).together
             print(
