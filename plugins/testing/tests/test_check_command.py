@@ -259,12 +259,12 @@ def test_a_mistake_is_one_line(args: list[str], words: str) -> None:
 
 
 def test_a_missing_extra_is_one_line() -> None:
-    manager.add("gem_envs", EnvSpec("checktest:Needy-v0", Needy, extra="needy"))
+    manager.add("gem_envs", EnvSpec("checktest:Needy-v0", Needy, extra="kiwix"))
     result = run("checktest:Needy-v0")
     assert result.exit_code == 1
     [line] = result.stderr.splitlines()
     assert "needs the module 'no_such_module_for_gem_core'" in line
-    assert line.endswith(f"Next: {install_line('needy')}")
+    assert line.endswith(f"Next: {install_line('kiwix')}")
 
 
 def test_a_module_that_cannot_be_imported_is_one_line(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
