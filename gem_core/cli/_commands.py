@@ -67,10 +67,10 @@ def _command(entry: importlib.metadata.EntryPoint, target: Any) -> Any:
             raise PluginError(f"{entry.value!r} is neither a function nor a typer.Typer")
         target, function = typer.Typer(), target
         target.command(entry.name)(function)
-    target._add_completion = False  # of the whole command line, not of each command
-    command = get_command(target)
+    command: Any = get_command(target)
     command.name = entry.name
-    # Plain help (no rich markup), as of all commands: it cannot break on a plugin's text.
+    # Completion belongs to the whole command line. Plain help (no rich markup) cannot break on a plugin's text.
+    command.params = [one for one in command.params if one.name not in ("install_completion", "show_completion")]
     for one in (command, *getattr(command, "commands", {}).values()):
         one.rich_markup_mode = None
     return command
