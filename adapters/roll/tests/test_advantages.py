@@ -47,7 +47,7 @@ def batch(kind: Any) -> Any:
     for number, episode in enumerate([*EPISODES, None]):
         rows = training_rows(episode, kind)
         result = EpisodeResult(None if episode is None else episode.summary())
-        names = {"episode": f"e{number}", "task": f"t{number // 2}"}
+        names = {"episode": f"e{number}", "task_name": f"t{number // 2}"}
         beside = columns([(result, rows)], env_id="test:One-v0", env=number, group=number // 2, **names)
         filled = TensorDict(tensors(rows, LENGTH, 0), batch_size=len(rows))
         parts.append(DataProto(batch=filled, non_tensor_batch=beside, meta_info={"metrics": {}, "global_step": 6}))
