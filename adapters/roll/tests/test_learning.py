@@ -47,7 +47,7 @@ CORRIDOR = [
 def test_the_example_learns_the_corridor_from_an_empty_folder(tmp_path: Path):
     folders = [
         f"gem.report={tmp_path}/report",
-        "+gem.record=full",
+        "++gem.record=full",
         f"output_dir={tmp_path}/output",
         f"logging_dir={tmp_path}/logs",
         f"checkpoint_config.output_dir={tmp_path}/checkpoints",
