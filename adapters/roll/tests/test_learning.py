@@ -73,7 +73,7 @@ def test_wrong_settings_give_clear_errors(tmp_path: Path):
 
     wrong = answer("+gem.hystory=2")
     assert wrong.returncode == 1
-    assert wrong.stderr.strip() == "SettingsError: there is no setting gem.hystory. Did you mean 'gem.history'?"
+    assert wrong.stderr.strip().startswith("SettingsError: there is no setting gem.hystory. Did you mean 'gem.history'")
     unknown = answer("gem.env=game:Corrido-v0")
     assert unknown.returncode == 1
     assert unknown.stderr.strip().startswith("NotFoundError: no environment 'game:Corrido-v0'. Did you mean")
