@@ -99,7 +99,7 @@ class Tree:
 
     @cached_property
     def frameworks(self) -> set[str]:
-        """What adapters are registered for, and what weights need."""
+        """The frameworks of all adapters, and the distributions that load weights."""
         files = (one.path / "plugin.py" for one in self.packages.values() if one.layer == "adapter")
         named = (re.findall(r'distribution="([\w.-]+)"', file.read_text()) for file in files if file.exists())
         return {*WEIGHTS, *(canonicalize_name(name) for names in named for name in names)}

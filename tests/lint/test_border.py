@@ -14,7 +14,7 @@ from gem_support.imports import Import, imports_of, modules_of
 ROOT = Path(__file__).parents[2]
 TREE = Tree(ROOT)
 OTHERS = [ROOT / "recipes", ROOT / "examples" / "plugin" / "gem_example_mazes"]
-# What CPU runs swap are parts that nobody else sees; only tests use those packages.
+# Packages for tests replace private parts of frameworks and adapters on purpose.
 PACKAGES = [one.path for one in TREE.packages.values() if one.layer != "private"]
 PROGRAMS = sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("docs/*.py")])
 
