@@ -10,7 +10,8 @@ from typing import ClassVar
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_core.responses import last_box
+from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, published_box
 
 
 class MathEnv(QuestionEnv):
@@ -100,7 +101,7 @@ class MathEnv(QuestionEnv):
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = last_box(action)
+        given = (published_box if self.published else last_box)(action)
         if given is None:
             return self.no_answer
         if self.published:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gem_core.responses import last_box
 from gem_qa.verdicts import is_right, is_right_in_squad
-from gem_questions import RIGHT, WRONG, QuestionEnv, Verdict, as_list, last_box, last_tag
+from gem_questions import RIGHT, WRONG, QuestionEnv, Verdict, as_list, last_tag, published_box
 
 TAGGED = (
     "Think first, inside <think> and </think>. Then give the answer alone, inside <answer> and </answer>, for example "
@@ -81,7 +82,7 @@ class QaEnv(QuestionEnv):
 
     def grade(self, action: str) -> Verdict:
         """Compare with every accepted answer."""
-        given = (last_box if self.boxed else last_tag)(action)
+        given = (last_tag if not self.boxed else published_box if self.published else last_box)(action)
         if given is None:
             return self.no_answer
         compare = is_right_in_squad if self.published else is_right
