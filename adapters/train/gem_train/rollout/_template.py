@@ -102,7 +102,18 @@ class ChatTemplate:
         any message, there are no others."""
         self._kept: dict[tuple[str, str, str, int], tuple[int, ...]] = {}
         """Token ids of short messages that were encoded: rules and answers of environments repeat."""
-        self._check_role("user")
+        self._in_parts = False
+        """Whether each message has to be a list of parts, as for some vision-language models."""
+        self._check_template()
+
+    def _check_template(self) -> None:
+        try:
+            self._check_role("user")
+        except TemplateError as error:
+            self._in_parts = True
+            with suppress(TemplateError):
+                return self._check_role("user")
+            raise error
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
         """The same template, which tells the model of functions that it may call.
@@ -192,12 +203,12 @@ class ChatTemplate:
         def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
             return self._render([*self._system, *messages], generate=generate)
 
-        return TurnEndFinder(render, self._leading, lambda text: self._controls.among(self._encode(text)))
+        return TurnEndFinder(render, self._encode, self._leading, self._controls.among)
 
-    def _leading(self, text: str) -> list[int]:
-        """The control tokens of a text before its first word."""
+    def _leading(self, ids: Sequence[int]) -> list[int]:
+        """The control tokens of some ids before the first word."""
         found: list[int] = []
-        for number in self._encode(text):
+        for number in ids:
             if self._controls.among([number]):
                 found.append(number)
             elif self._tokenizer.decode([number]).strip():
@@ -217,13 +228,9 @@ class ChatTemplate:
         if role not in self._openings:
             self._openings[role] = self._end_finder.opening(role)
         opening = self._openings[role]
-        if last not in opening:
-            # Some templates close the last turn of a conversation with another token than an earlier one.
-            closed = last in self._turn_ends.closing and len(opening) > 1
-            if not closed:
-                return bridge
-            last = opening[0]
-        return bridge[bridge.index(last) + 1 :]
+        if last == self._turn_ends.last and last not in opening and len(opening) > 1:
+            last = opening[0]  # the turn has ended as the last turn of a conversation does
+        return bridge[bridge.index(last) + 1 :] if last in opening else bridge
 
     def words(self, text: str) -> list[int]:
         """Token ids of a text of the assistant that nobody sampled, none of them a control token.
@@ -319,9 +326,10 @@ class ChatTemplate:
         return self._tokenizer.decode(words, skip_special_tokens=True)
 
     def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
+        given = [_in_parts(message) for message in messages] if self._in_parts else [*messages]
         try:
             return self._tokenizer.apply_chat_template(
-                [*messages], tokenize=False, add_generation_prompt=generate, **self._options
+                given, tokenize=False, add_generation_prompt=generate, **self._options
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
@@ -332,6 +340,12 @@ class ChatTemplate:
         text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+def _in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message whose text is a part."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
 
 def _content(message: str, images: int, change: Callable[[str], str] = str) -> Content:
