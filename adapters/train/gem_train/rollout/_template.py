@@ -95,6 +95,7 @@ class ChatTemplate:
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
         self._known_ends: TurnEnds | None = None
+        self._known_tool_role: str | None = None
         self._openings: dict[str, tuple[int, ...]] = {}
         """Of a role: control tokens between a response and a message, in order."""
         self._frames: dict[tuple[str, str, int], list[int]] = {}
@@ -151,7 +152,7 @@ class ChatTemplate:
         template = copy.copy(self)
         template._options = {**self._options, "tools": tools}
         template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
-        template._openings, template._known_ends = {}, None
+        template._openings, template._known_ends, template._known_tool_role = {}, None, None
         return template
 
     def _probe(self) -> str:
@@ -163,6 +164,22 @@ class ChatTemplate:
             if _PROBE not in self._bridge(_PROBE, role):
                 raise TemplateError(f"the chat template drops messages of the role {role!r}")
             self._roles.add(role)
+
+    @property
+    def tool_role(self) -> str:
+        """The role of a tool's result: `tool`, or `user` where the template refuses, drops or does not mark others."""
+        if self._known_tool_role is None:
+            self._known_tool_role = "tool" if self._marks("tool") else "user"
+        return self._known_tool_role
+
+    def _marks(self, role: str) -> bool:
+        """Whether the template shows messages of this role, and says whose they are."""
+        try:
+            self._check_role(role)
+            before = self._bridge(_PROBE, role).partition(_PROBE)[0]
+        except TemplateError:
+            return False
+        return self._encode(before.strip()) != self._encode(self._end_finder.closing.strip())
 
     def initial_prompt(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins.
@@ -191,6 +208,13 @@ class ChatTemplate:
         `end_token_ids` adds those of the tokenizer and the model.
         """
         return self._turn_ends.ids
+
+    @property
+    def answer_header(self) -> tuple[str, int]:
+        """What the policy has to sample before its first word, and its number of tokens: what the template writes in
+        earlier answers, and not in front of the next one. Empty for most; Harmony has a channel."""
+        ids = self._end_finder.answer_header()
+        return (str(self._tokenizer.decode(ids)) if ids else ""), len(ids)
 
     @property
     def _turn_ends(self) -> TurnEnds:

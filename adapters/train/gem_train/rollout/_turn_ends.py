@@ -64,12 +64,25 @@ class TurnEndFinder:
     def find(self) -> TurnEnds:
         """The ends; renders a dozen short conversations."""
         own = {*self._within(_thinking()), *self._within(_calling("1", "2"))}
-        closing = self._leading(self._after({"role": "assistant", "content": _ANSWER}))
+        closing = self._leading(self._encode(self.closing))
         user, tool, system = (self.opening(role) for role in ("user", "tool", "system"))
-        after_call = self._controls(self._after(_calling("1")))[-1:]
+        called = _behind_answer(self._text([_USER, _calling("1")], generate=False))
+        after_call = self._controls(self._encode(called))[-1:]
         found = [*user, *tool, *closing, *after_call, *system, *self._header()]
         last = next((one for one in closing if one not in own), None)
         return TurnEnds(tuple(one for one in dict.fromkeys(found) if one not in own), last)
+
+    @property
+    def closing(self) -> str:
+        """What follows the assistant's words at the end of a conversation."""
+        return _behind_answer(self._text([_USER, {"role": "assistant", "content": _ANSWER}], generate=False))
+
+    def answer_header(self) -> list[int]:
+        """What the assistant itself writes before its words, if control tokens are among it."""
+        answer = {"role": "assistant", "content": _ANSWER}
+        before, found, _ = self._text([_USER, answer, _USER]).rpartition(_ANSWER)
+        header = self._beyond(self._text([_USER]), before) if found else []
+        return header if self._controls(header) else []
 
     def opening(self, role: str) -> tuple[int, ...]:
         """Control tokens between the assistant's words and the first word of a message of this role, in order."""
@@ -77,10 +90,6 @@ class TurnEndFinder:
         text = self._text([_USER, answer, {"role": role, "content": _MESSAGE}])
         frame, found, _ = _behind_answer(text).partition(_MESSAGE)
         return (*self._leading(self._encode(frame)),) if found else ()
-
-    def _after(self, message: Mapping[str, Any]) -> list[int]:
-        """What follows the last of the assistant's words if the conversation ends with this message."""
-        return self._encode(_behind_answer(self._text([_USER, message], generate=False)))
 
     def _within(self, message: Mapping[str, Any]) -> list[int]:
         """Control tokens that the assistant itself writes before the last of its words."""
