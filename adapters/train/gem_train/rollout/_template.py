@@ -204,7 +204,7 @@ class ChatTemplate:
     def ends(self) -> tuple[int, ...]:
         """Ids at which the template says that an assistant's turn ends, at which sampling has to stop.
 
-        These are control tokens: the end of a turn, and headers of messages. Empty where the template writes words only.
+        These are control tokens: the end of a turn, and headers of messages. Empty if the template writes only words.
         `end_token_ids` adds those of the tokenizer and the model.
         """
         return self._turn_ends.ids
