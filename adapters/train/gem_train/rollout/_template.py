@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 from gem_core.image import texts_around
+from gem_core.responses import MARKS
 from gem_train.rollout._images import ImageReader
 from gem_train.rollout._turn_ends import TurnEndFinder, TurnEnds
 
@@ -89,6 +90,10 @@ class ChatTemplate:
             )
         self.images = images
         self._tokenizer = tokenizer
+        special = _special_tokens(tokenizer)
+        self._marks = frozenset(number for number, text in special.items() if text in MARKS)
+        """Marks of thoughts and calls that are special tokens."""
+        self._hidden = frozenset(special).difference(self._marks)
         self._system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
         self._options = dict(options or {})
         self._with_tools: dict[str, ChatTemplate] = {}
@@ -227,7 +232,7 @@ class ChatTemplate:
         def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
             return self._render([*self._system, *messages], generate=generate)
 
-        return TurnEndFinder(render, self._encode, self._leading, self._controls.among)
+        return TurnEndFinder(render, self._encode, self._leading, self._controls.among, self._marks)
 
     def _leading(self, ids: Sequence[int]) -> list[int]:
         """The control tokens of some ids before the first word."""
@@ -343,11 +348,16 @@ class ChatTemplate:
         return after
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of sampled tokens, without special tokens and without the end of the turn."""
+        """The text of sampled tokens, without the end of the turn and other special tokens.
+
+        Marks of thoughts and calls (`gem_core.responses.MARKS`) stay, also where they are special tokens.
+        """
         words = list(ids)
         if words and words[-1] in self._turn_ends.ids:
             words.pop()
-        return self._tokenizer.decode(words, skip_special_tokens=True)
+        if not self._marks:
+            return self._tokenizer.decode(words, skip_special_tokens=True)
+        return self._tokenizer.decode([one for one in words if one not in self._hidden])
 
     def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
         given = [_in_parts(message) for message in messages] if self._in_parts else [*messages]
@@ -364,6 +374,12 @@ class ChatTemplate:
         text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+def _special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by their ids: those that decoding may leave out."""
+    added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number: str(token) for number, token in added.items() if token.special}
 
 
 def _in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
