@@ -236,7 +236,6 @@ class Conversation:
         sequence.add_prompt(ids)
 
     def _bridge(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
-        bridge = self._template.bridge_tokens(exchange.message, exchange.role, len(exchange.images))
-        # Where the policy sampled the end of turn itself, the template's must not follow it.
-        doubled = bool(bridge) and before[-1:] == as_token_ids(bridge[:1])
-        return as_token_ids(bridge[1:] if doubled else bridge)
+        """What follows the response before a message; where the policy sampled a part of it, only the rest."""
+        shown = exchange.message, exchange.role, len(exchange.images)
+        return as_token_ids(self._template.following(before[-1], *shown))

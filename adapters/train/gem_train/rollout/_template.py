@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, product
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.controls import ControlTokens, changed_texts
 from gem_core.errors import TemplateError
 from gem_core.image import texts_around
 from gem_train.rollout._images import ImageReader
+from gem_train.rollout._turn_ends import TurnEndFinder, TurnEnds
 
 # No environment and no tool can know these words, and a template passes them on.
 _SECRET = secrets.token_hex(8)
@@ -93,6 +94,9 @@ class ChatTemplate:
         self._with_tools: dict[str, ChatTemplate] = {}
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
+        self._known_ends: TurnEnds | None = None
+        self._openings: dict[str, tuple[int, ...]] = {}
+        """Of a role: control tokens between a response and a message, in order."""
         self._frames: dict[tuple[str, str, int], list[int]] = {}
         """Of a place, a role and a number of images: the control tokens around a message and for its images. With
         any message, there are no others."""
@@ -136,6 +140,7 @@ class ChatTemplate:
         template = copy.copy(self)
         template._options = {**self._options, "tools": tools}
         template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
+        template._openings, template._known_ends = {}, None
         return template
 
     def _probe(self) -> str:
@@ -166,6 +171,59 @@ class ChatTemplate:
         """
         self._check_role(role)
         return self._ids("bridge", role, message, images)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids at which the template says that an assistant's turn ends, at which sampling has to stop.
+
+        These are control tokens: the end of a turn, and headers of messages. Empty where the template writes words only.
+        `end_token_ids` adds those of the tokenizer and the model.
+        """
+        return self._turn_ends.ids
+
+    @property
+    def _turn_ends(self) -> TurnEnds:
+        if self._known_ends is None:
+            self._known_ends = self._end_finder.find()
+        return self._known_ends
+
+    @property
+    def _end_finder(self) -> TurnEndFinder:
+        def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
+            return self._render([*self._system, *messages], generate=generate)
+
+        return TurnEndFinder(render, self._leading, lambda text: self._controls.among(self._encode(text)))
+
+    def _leading(self, text: str) -> list[int]:
+        """The control tokens of a text before its first word."""
+        found: list[int] = []
+        for number in self._encode(text):
+            if self._controls.among([number]):
+                found.append(number)
+            elif self._tokenizer.decode([number]).strip():
+                break
+        return found
+
+    def following(self, last: int, message: str, role: str = "user", images: int = 0) -> list[int]:
+        """The bridge tokens after a response that ends with this id, without what the response has sampled of them.
+
+        A response may end with the end of the turn, or with the header of the next message.
+
+        Args:
+            last: the last id of the response.
+            message, role, images: as for `initial_prompt`.
+        """
+        bridge = self.bridge_tokens(message, role, images)
+        if role not in self._openings:
+            self._openings[role] = self._end_finder.opening(role)
+        opening = self._openings[role]
+        if last not in opening:
+            # Some templates close the last turn of a conversation with another token than an earlier one.
+            closed = last in self._turn_ends.closing and len(opening) > 1
+            if not closed:
+                return bridge
+            last = opening[0]
+        return bridge[bridge.index(last) + 1 :]
 
     def words(self, text: str) -> list[int]:
         """Token ids of a text of the assistant that nobody sampled, none of them a control token.
@@ -230,7 +288,7 @@ class ChatTemplate:
         """The tokenizer's special tokens, and all other added tokens that this template writes around messages."""
         if self._known_controls is None:
             framing: set[int] = set() if self.images is None else {*self.images.reserved}
-            for written, role in product((self._initial_prompt, self._bridge), ("user", "tool")):
+            for written, role in product((self._initial_prompt, self._bridge), ("user", "tool", "system")):
                 with suppress(TemplateError):  # a role that it does not know
                     framing.update(self._encode(written(_PROBE, role)))
             self._known_controls = ControlTokens.of(self._tokenizer, framing)
@@ -254,13 +312,16 @@ class ChatTemplate:
         return after
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of sampled tokens, without special tokens."""
-        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        """The text of sampled tokens, without special tokens and without the end of the turn."""
+        words = list(ids)
+        if words and words[-1] in self._turn_ends.ids:
+            words.pop()
+        return self._tokenizer.decode(words, skip_special_tokens=True)
 
-    def _render(self, messages: Sequence[Mapping[str, Content]]) -> str:
+    def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
         try:
             return self._tokenizer.apply_chat_template(
-                [*messages], tokenize=False, add_generation_prompt=True, **self._options
+                [*messages], tokenize=False, add_generation_prompt=generate, **self._options
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
@@ -280,6 +341,32 @@ def _content(message: str, images: int, change: Callable[[str], str] = str) -> C
     image = {"type": "image"}
     texts = ({"type": "text", "text": change(text)} for text in texts_around(message, images))
     return [part for text in texts for part in (image, text) if part.get("text") != ""][1:]
+
+
+def end_token_ids(template: ChatTemplate, tokenizer: Tokenizer, generation_config: Any = None) -> tuple[int, ...]:
+    """All ids that end a response: those of the template, of the tokenizer, and of the model.
+
+    Every engine stops at all of them, in training and in evaluation.
+
+    Args:
+        template: of the conversation.
+        tokenizer: its `eos_token_id`, if it has one.
+        generation_config: the model's, an object or a mapping with `eos_token_id`; or this value itself, an id or ids.
+
+    Returns:
+        The ids without repetition: the template's, the tokenizer's, the model's.
+    """
+    configured: Any = generation_config
+    if isinstance(configured, Mapping):
+        configured = cast("Mapping[str, Any]", configured).get("eos_token_id")
+    elif hasattr(configured, "eos_token_id"):
+        configured = configured.eos_token_id
+    found = [*template.ends, *_ids(getattr(tokenizer, "eos_token_id", None)), *_ids(configured)]
+    return (*dict.fromkeys(found),)
+
+
+def _ids(value: int | Sequence[int] | None) -> Sequence[int]:
+    return () if value is None else (value,) if isinstance(value, int) else value
 
 
 _PUNCTUATION = re.compile(r"[^\w .,-]")
