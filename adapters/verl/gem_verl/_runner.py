@@ -53,16 +53,9 @@ def build(config: DictConfig, split: Split, tokenizer: Any, images: ImageReader 
 
 
 @functools.cache
-def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
-    """The token ids that the inference engines stop at.
-
-    Args:
-        model: path of the model.
-        tokenizer_end: the end-of-sequence token of the tokenizer.
-    """
-    ends = getattr(get_generation_config(copy_to_local(model)), "eos_token_id", None)
-    found: set[int | None] = {tokenizer_end, *(ends if isinstance(ends, list) else [ends])}
-    return frozenset(one for one in found if one is not None)
+def generation_config(model: str) -> Any:
+    """The generation configuration of the model at this path; `None` if it has none."""
+    return get_generation_config(copy_to_local(model))
 
 
 def _share_of_batch(config: DictConfig, settings: VerlSettings, split: Split) -> int:
