@@ -17,11 +17,10 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from gem_core.errors import GemError
 from gem_core.vector import Task
 from gem_train.results import EpisodeResult
-from gem_train.rollout import end_token_ids
 from gem_verl._images import reader_of
 from gem_verl._policy import ServerPolicy
 from gem_verl._rows import episode_rows, report_row
-from gem_verl._runner import generation_config, shared_runner
+from gem_verl._runner import ends_of, shared_runner
 
 NAME = "gem"
 
@@ -68,9 +67,7 @@ class EnvironmentLoop(AgentLoopBase):
             self._client,
             sampling,
             max_tokens=self.config.gem.max_response_tokens,
-            ends=end_token_ids(
-                runner.template, self._tokenizer, generation_config(self.config.actor_rollout_ref.model.path)
-            ),
+            ends=ends_of(runner.template, self._tokenizer, self.config.actor_rollout_ref.model.path),
             episode=f"{row['split']}-{row['task_id']}-{row['session_id']}-{version}",
             seed=rollout.seed if rollout.full_determinism else None,
             never=() if self._images is None else self._images.reserved,

@@ -14,9 +14,11 @@ from test_loop import play_rows, result_of, trained_turns
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.rollout.replica import TokenOutput
+from without_ray import trainer
 
+from gem_core.errors import GemError
 from gem_cpu.verl.replica import Server
-from gem_support.base_model import ENV, assert_stops, assert_turns_ended, played_episodes, saved_base_model
+from gem_support.base_model import ENV, REFUSED, assert_stops, assert_turns_ended, played_episodes, saved_base_model
 from gem_verl._policy import ServerPolicy
 from gem_verl._tasks import EnvTasks
 
@@ -56,6 +58,18 @@ def test_servers_stop_where_the_template_ends_a_turn(configure: Callable[..., Di
     trained = sorted(turn for rows in played for row in rows for turn in trained_turns(row))
     said = [([*one.prompt_ids(turn)], [*one.response_ids(turn)]) for one in episodes for turn in one.turns]
     assert trained == sorted(said)
+
+
+@pytest.mark.parametrize(("setting", "value", "message"), REFUSED)
+def test_what_the_template_cannot_carry_is_refused_before_workers_start(
+    configure: Callable[..., DictConfig], base: Path, setting: str, value: Any, message: str
+):
+    flags = [f"gem.env={ENV}", f"actor_rollout_ref.model.path={base}"]
+    trainer(configure(*flags), None)._init_tokenizer()
+    config = configure(*flags)
+    config.gem[setting] = value
+    with pytest.raises(GemError, match=message):
+        trainer(config, None)._init_tokenizer()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A policy like a base model with a chat template: the end of its tokenizer's texts is not the template's end of a turn.
+"""A policy like a base model with a chat template, whose end of a turn is not its tokenizer's end of a text.
 
 Its model answers with one word, and then ends the turn, or goes on as the next speaker, or ends the text. Unless an
 engine stops it, it writes the next turns itself.
@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
+from gem_core.env import Env
 from gem_core.hookspecs import hookimpl
 from gem_core.plugins import manager
+from gem_core.tools import FunctionTool, ToolEnv
 from gem_support.babble import WORDS
 from gem_tiny import tiny_model, tiny_tokenizer
 from gem_train.rollout import Episode
@@ -29,6 +32,23 @@ ENDS = ("<|end|>", "<|user|>", TEXT_END)
 _NEXT = {"<|assistant|>": [WORD], WORD: [*ENDS], "<|end|>": ["<|user|>"], "<|user|>": [WORDS[1]], WORDS[1]: [WORDS[1]]}
 _IMPOSSIBLE = -30.0
 """Logit of all other tokens."""
+
+
+def native_tools(env: Env) -> Env:
+    """A wrapper, whose tools the template of `base_tokenizer` does not show."""
+
+    def look(where: str) -> str:
+        """Look into a direction."""
+        return where
+
+    return ToolEnv(env, [FunctionTool(look)], form="native")
+
+
+REFUSED: Sequence[tuple[str, Any, str]] = (
+    ("wrappers", ["gem_support.base_model:native_tools"], "has native tools, and the chat template shows no tools"),
+    ("system_prompt", " ".join(WORDS * 50), "so no prompt fits into"),
+)
+"""Settings that cannot work with this tokenizer in a context of 384 tokens at most, and what the error says."""
 
 
 def base_tokenizer() -> PreTrainedTokenizerFast:
