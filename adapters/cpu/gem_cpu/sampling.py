@@ -15,7 +15,7 @@ class Request:
     """A prompt to continue. `temperature` 0 is greedy; `seed` makes the response reproducible.
 
     `images` has what the image processor of a Qwen-VL model made of the prompt's images: `pixel_values` and
-    `image_grid_thw`. `never` has ids that are never sampled.
+    `image_grid_thw`. `ends` has ids that end the response besides the engine's own, `never` ids that are never sampled.
     """
 
     prompt: Sequence[int]
@@ -23,26 +23,34 @@ class Request:
     temperature: float
     seed: int
     ignore_eos: bool = False
+    ends: frozenset[int] = frozenset()
     never: frozenset[int] = frozenset()
     images: Mapping[str, torch.Tensor] = field(default_factory=dict[str, torch.Tensor])
 
 
 @dataclass(frozen=True)
 class Response:
-    """The sampled ids, with the end-of-sequence token if there was one, and their log-probabilities."""
+    """The sampled ids, with the token that ended the response if there was one, and their log-probabilities."""
 
     token_ids: list[int]
     log_probs: list[float]
+    ended: bool = False
+    """The last token ended it."""
     interrupted: bool = False
     """Generating was interrupted before the response ended."""
 
 
 class Engine:
-    """Generates with a model whose weights are loaded from outside, before the first call."""
+    """Generates with a model whose weights are loaded from outside, before the first call.
+
+    Args:
+        model: the model.
+        eos: ids that end a response of any request, unless it ignores them.
+    """
 
     def __init__(self, model: PreTrainedModel, eos: Collection[int]) -> None:
         self._model = model.eval()
-        self._eos = torch.tensor(sorted(eos))
+        self._eos = frozenset(eos)
         self._has_weights = False
 
     @torch.inference_mode()
@@ -74,7 +82,6 @@ class Engine:
         # Greedy log-probabilities are those of temperature 1, as vLLM reports them.
         greedy = torch.tensor([one.temperature == 0 for one in requests])
         temperature = torch.tensor([one.temperature or 1.0 for one in requests]).unsqueeze(1)
-        stops = ~torch.tensor([one.ignore_eos for one in requests])
         # All random numbers are drawn here, one per token, with one generator per row.
         uniform = torch.ones(count, steps, dtype=torch.float64)
         ids = torch.zeros(count, longest, dtype=torch.long)
@@ -87,14 +94,14 @@ class Engine:
         shown = self._shown(requests, ids)
         positions = self._positions(ids, mask[:, :longest], shown)
         embeddings: Any = self._model.get_input_embeddings()
-        never = torch.zeros(count, embeddings.num_embeddings, dtype=torch.bool)
-        for row, one in enumerate(requests):
-            never[row, sorted(one.never)] = True
+        never = _marked([one.never for one in requests], embeddings.num_embeddings)
+        ends = [one.ends if one.ignore_eos else one.ends | self._eos for one in requests]
+        stops = _marked(ends, embeddings.num_embeddings)
         padded = bool((mask == 0).any())  # without padding, the model needs no mask
         tokens = torch.zeros(count, steps, dtype=torch.long)
         log_probs = torch.zeros(count, steps)
         lengths = limits.clone()
-        alive = torch.ones(count, dtype=torch.bool)
+        alive, ended = torch.ones(count, dtype=torch.bool), torch.zeros(count, dtype=torch.bool)
         cache = None
         for step in range(steps):
             if interrupted():
@@ -116,14 +123,15 @@ class Engine:
             chosen = torch.where(greedy, scores.argmax(-1), chosen)
             tokens[:, step] = chosen
             log_probs[:, step] = scores.gather(1, chosen.unsqueeze(1)).squeeze(1)
-            ended = alive & stops & torch.isin(chosen, self._eos)
-            lengths[ended] = step + 1
-            alive &= ~ended & (limits > step + 1)
+            now = alive & stops.gather(1, chosen.unsqueeze(1)).squeeze(1)
+            lengths[now] = step + 1
+            ended |= now
+            alive &= ~now & (limits > step + 1)
             if not alive.any():
                 break
             ids, positions = chosen.unsqueeze(1), positions[..., -1:] + 1
-        rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), alive.tolist(), strict=True)
-        return [Response(ids[:length], scores[:length], unfinished) for ids, scores, length, unfinished in rows]
+        rows = zip(tokens.tolist(), log_probs.tolist(), lengths.tolist(), ended.tolist(), alive.tolist(), strict=True)
+        return [Response(ids[:length], scores[:length], *how) for ids, scores, length, *how in rows]
 
     def _shown(self, requests: Sequence[Request], ids: torch.Tensor) -> dict[str, torch.Tensor]:
         """The images of all prompts, as the model takes them; empty if there are none."""
@@ -140,6 +148,14 @@ class Engine:
         model: Any = self._model
         grids, types = shown["image_grid_thw"], shown["mm_token_type_ids"]
         return model.model.get_rope_index(ids, types, image_grid_thw=grids, attention_mask=mask)[0]
+
+
+def _marked(ids: Sequence[frozenset[int]], size: int) -> torch.Tensor:
+    """(rows, `size`) whether a row has an id; ids beyond the vocabulary are never sampled."""
+    marks = torch.zeros(len(ids), size, dtype=torch.bool)
+    for row, own in enumerate(ids):
+        marks[row, [one for one in own if one < size]] = True
+    return marks
 
 
 def _sample(scores: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

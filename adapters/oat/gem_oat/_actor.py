@@ -15,7 +15,7 @@ from gem_oat._policy import EnginePolicy
 from gem_oat._status import reported
 from gem_oat._transitions import batch_items
 from gem_train.playing import build_collector
-from gem_train.rollout import BatchCollector
+from gem_train.rollout import BatchCollector, RolloutSettings, end_token_ids
 from gem_train.settings import Split
 
 
@@ -34,13 +34,17 @@ class GemActor(PPOActor):
         """
         super().init(actor_id, save_path)
         args = self.args
+        # vLLM adds those of the model's generation configuration.
+        ends = [*end_token_ids(self._rollout(args.generate_max_length).template(self.tokenizer), self.tokenizer)]
         self.sampling_params = vllm.SamplingParams(
             temperature=args.temperature,
             top_p=args.top_p,
             top_k=args.top_k,
             max_tokens=args.generate_max_length,
+            stop_token_ids=ends,
             logprobs=0,  # only for the sampled token
         )
+        self.eval_sampling_params.stop_token_ids = ends
         self._collector: BatchCollector | None = None
         self._engine = threading.Lock()
         self._policy = EnginePolicy(self, self.sampling_params, self._engine)
@@ -106,14 +110,17 @@ class GemActor(PPOActor):
             self._collector = None
 
     def _build(self, split: Split, width: int, policy: EnginePolicy, shard: tuple[int, int]) -> BatchCollector:
-        limit = self.args.max_model_len or self.llm.llm_engine.model_config.max_model_len
         return build_collector(
             self.args,
             split,
             self.tokenizer,
-            self.args.rollout(policy.response_tokens, limit),
+            self._rollout(policy.response_tokens),
             policy,
             width=width,
             group_size=self.args.group_size if split == "train" else 1,
             shard=shard,
         )
+
+    def _rollout(self, response_tokens: int) -> RolloutSettings:
+        limit = self.args.max_model_len or self.llm.llm_engine.model_config.max_model_len
+        return self.args.rollout(response_tokens, limit)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from oat.algorithms.ppo import PPOArgs
+from transformers import AutoTokenizer, GenerationConfig
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
 from gem_oat._args import GemOatArgs
 from gem_train.checks import check_counts, check_fixed, check_multiple, check_sampling
+from gem_train.rollout import RolloutSettings, end_token_ids
+from gem_train.template_checks import check_conversations, check_template
 
 FIXED: dict[str, tuple[Any, str]] = {
     "algo": ("PPO", "environments give rewards, and PPO learns from them"),
@@ -199,9 +204,41 @@ def _check_sizes(args: GemOatArgs) -> None:
 def _check_settings(args: GemOatArgs) -> None:
     args.check()
     args.check_groups(args.group_size, f"--group_size {args.group_size}")
+    _ = [*_rollouts(args)]
+
+
+def _rollouts(args: GemOatArgs) -> Iterator[tuple[str, RolloutSettings]]:
+    """How training, and evaluation if there is one, turn episodes into prompts; before each the flags of its limits."""
     for name in ("generate_max_length", *(("eval_generate_max_length",) if args.eval_steps > 0 else ())):
         length, context = getattr(args, name), args.max_model_len
-        args.rollout(length, context, limits=f"--{name} {length} with --max_model_len {context}")
+        limits = f"--{name} {length} with --max_model_len {context}"
+        yield limits, args.rollout(length, context, limits=limits)
+
+
+def check_model(args: GemOatArgs) -> None:
+    """Refuse a model whose chat template cannot carry the conversations of this run. Loads its tokenizer.
+
+    Args:
+        args: as `prepare` returns them.
+
+    Raises:
+        SettingsError, TemplateError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as
+            `check_conversations`.
+    """
+    path, fast = args.tokenizer or args.pretrain, not args.disable_fast_tokenizer
+    tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=True, use_fast=fast)
+    (limits, rollout), *evaluation = _rollouts(args)
+    template = rollout.template(tokenizer)
+    ends = end_token_ids(template, tokenizer, _generation_config(args.pretrain))
+    check_conversations(args, template, rollout, ends, limits)
+    for limits, rollout in evaluation:
+        check_template(template, rollout, ends, limits)
+
+
+def _generation_config(model: str) -> GenerationConfig | None:
+    with suppress(OSError):  # it has none
+        return GenerationConfig.from_pretrained(model)
+    return None
 
 
 def _check_evaluation(args: GemOatArgs) -> None:

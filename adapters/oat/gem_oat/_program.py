@@ -19,7 +19,7 @@ from oat.interface import get_program, lp
 from gem_core.errors import AdapterError
 from gem_oat._actor import GemActor
 from gem_oat._args import GemOatArgs
-from gem_oat._checks import prepare
+from gem_oat._checks import check_model, prepare
 from gem_oat._learner import GemLearner
 from gem_oat._status import FOLDER, RunStatus
 from gem_train.cleanup import clean_up_after_this_process
@@ -44,6 +44,7 @@ def run(args: GemOatArgs) -> None:
     """
     args = prepare(copy.deepcopy(args))
     default_args_validation(args)
+    check_model(args)
     clean_up_after_this_process()
     drawn = curve_at_the_end(args.report, ", ".join(args.train_weights))
     with drawn, tempfile.TemporaryDirectory(prefix="gem_oat") as folder:

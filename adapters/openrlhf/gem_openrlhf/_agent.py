@@ -12,7 +12,7 @@ from gem_openrlhf._policy import EnginePolicy
 from gem_openrlhf._rows import EpisodeRows, response
 from gem_openrlhf._tasks import TaskLabel
 from gem_train.playing import build_runner
-from gem_train.rollout import EpisodeRunner
+from gem_train.rollout import EpisodeRunner, end_token_ids
 from gem_train.shared_runners import SharedRunners
 
 
@@ -65,7 +65,8 @@ class GemAgentExecutor(AgentExecutorBase):
         build = functools.partial(_build, decoded, hf_tokenizer, sampling_params.max_tokens, max_length)
         runner = await self._runners.runner(decoded.split, build)
         never = decoded.images.reserved if decoded.images else ()
-        policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version, never)
+        ends = end_token_ids(runner.template, plain_tokenizer(hf_tokenizer))
+        policy = EnginePolicy(llm_engine, sampling_params, lambda: self.version, ends=ends, never=never)
         episodes = await runner.play(policy, decoded.task)
         return response(prompt, label, EpisodeRows.played(episodes, decoded.settings.row))
 

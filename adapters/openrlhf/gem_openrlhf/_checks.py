@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from gem_core.errors import SettingsError
 from gem_core.registry import advantage_spec
-from gem_openrlhf._images import FLAG, ImageIds
+from gem_openrlhf._images import FLAG, ImageIds, plain_tokenizer
 from gem_openrlhf.settings import OpenRLHFSettings
 from gem_train.checks import (
     SILENT,
@@ -23,6 +24,8 @@ from gem_train.checks import (
     check_multiple,
     check_sampling,
 )
+from gem_train.rollout import RolloutSettings, end_token_ids
+from gem_train.template_checks import check_conversations
 
 OURS = {
     "--algo.advantage.estimator": "OpenRLHF's estimators do not support turns; use --gem.advantage",
@@ -208,8 +211,43 @@ def _check_settings(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
             f"--gem.max_staleness {stale} is not --train.async_queue_size {queue}, which bounds staleness, too. "
             "Leave out --train.async_enable and --train.async_queue_size."
         )
-    tokens, context = args.rollout.max_new_tokens, args.data.max_len
-    settings.rollout(tokens, context, limits=f"--rollout.max_new_tokens {tokens} with --data.max_len {context}")
+    _rollout(settings, args)
+
+
+def check_model(settings: OpenRLHFSettings, args: SimpleNamespace) -> None:
+    """Refuse a model whose chat template cannot carry the conversations of this run. Loads its tokenizer.
+
+    Args:
+        settings, args: as for `check`.
+
+    Raises:
+        SettingsError, TemplateError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as
+            `check_conversations`.
+    """
+    from openrlhf.utils.utils import get_tokenizer  # here, as a wrong flag is answered before OpenRLHF is imported
+
+    model, shown = args.actor.model_name_or_path, ImageIds.of_run(args)
+    processor = get_tokenizer(model, None, use_fast=not args.data.disable_fast_tokenizer)
+    tokenizer, rollout = plain_tokenizer(processor), _rollout(settings, args)
+    template = rollout.template(tokenizer, shown.reader(processor) if shown else None)
+    ends = end_token_ids(template, tokenizer, _generation_config(model))
+    check_conversations(settings, template, rollout, ends, _token_limits(args))
+
+
+def _generation_config(model: str) -> Any:
+    from transformers import GenerationConfig  # as above
+
+    with suppress(OSError):  # it has none
+        return GenerationConfig.from_pretrained(model)
+    return None
+
+
+def _rollout(settings: OpenRLHFSettings, args: SimpleNamespace) -> RolloutSettings:
+    return settings.rollout(args.rollout.max_new_tokens, args.data.max_len, limits=_token_limits(args))
+
+
+def _token_limits(args: SimpleNamespace) -> str:
+    return f"--rollout.max_new_tokens {args.rollout.max_new_tokens} with --data.max_len {args.data.max_len}"
 
 
 def _check_loss(args: SimpleNamespace) -> None:

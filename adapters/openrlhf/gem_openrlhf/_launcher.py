@@ -21,7 +21,7 @@ from openrlhf.utils import config
 
 from gem_core.registry import advantage_spec
 from gem_openrlhf._ahead import together
-from gem_openrlhf._checks import check, check_agent, check_flags
+from gem_openrlhf._checks import check, check_agent, check_flags, check_model
 from gem_openrlhf._images import ImageIds
 from gem_openrlhf._tasks import LABEL, PROMPT, write_tasks
 from gem_openrlhf.settings import OpenRLHFSettings, parse, usage
@@ -137,6 +137,7 @@ def _prepare(
     args.data.input_key, args.data.label_key = PROMPT, LABEL
     args.data.prompt_dataset = str(folder / "tasks.jsonl")
     shown = ImageIds.of_run(args)
+    check_model(settings, args)
     batch, engines = args.rollout.batch_size, args.vllm.num_engines
     at_once = min(batch, settings.eval_episodes) * args.eval.n_samples_per_prompt  # what OpenRLHF evaluates
     write_tasks(

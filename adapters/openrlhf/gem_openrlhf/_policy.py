@@ -19,15 +19,25 @@ class EnginePolicy:
         engine: OpenRLHF's engine; the episode is played in its process.
         sampling: OpenRLHF's sampling parameters, which all episodes share.
         version: returns the version of the engine's weights.
+        ends: token ids that end a turn, besides those that vLLM finds in the model's generation configuration.
         never: token ids that are never sampled, such as one that stands for an image.
     """
 
-    def __init__(self, engine: Any, sampling: Any, version: Callable[[], int], never: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        engine: Any,
+        sampling: Any,
+        version: Callable[[], int],
+        *,
+        ends: Collection[int],
+        never: Collection[int] = (),
+    ) -> None:
         self._engine = engine
         self._version = version
         self._sampling = copy(sampling)
         # OpenRLHF forbids an end of turn as the first token, but trains with probabilities that ignore this rule.
         self._sampling.min_tokens = 0
+        self._sampling.stop_token_ids = [*ends]
         if never:
             self._sampling.logit_bias = bias_against(never)
 

@@ -15,13 +15,14 @@ from openrlhf.trainer.ray import ppo_actor, ppo_critic
 from openrlhf.utils import config
 from ray.exceptions import RayTaskError
 
-from gem_core.errors import EnvFailure, FailureKind, NotFoundError, SettingsError
+from gem_core.errors import EnvFailure, FailureKind, GemError, NotFoundError, SettingsError
 from gem_openrlhf import _launcher as launcher
 from gem_openrlhf import _trainer as trainer
 from gem_openrlhf import _workers as workers
 from gem_openrlhf import check_command, launch
 from gem_openrlhf._launcher import DEFAULT_AGENT
 from gem_openrlhf._tasks import TaskLabel
+from gem_support.base_model import REFUSED, saved_base_model
 from gem_support.scripts import answer_of
 from gem_train.report import RunReport
 
@@ -165,6 +166,23 @@ def test_a_model_that_is_not_there_is_named(run, arguments, tmp_path: Path, monk
     monkeypatch.setattr(config, "hierarchize", lambda made: made)
     with pytest.raises(SettingsError, match=r"--actor.model_name_or_path no/such-model: .* cannot be read"):
         run(lambda: config.hierarchize(args))
+
+
+@pytest.mark.parametrize(("setting", "value", "message"), REFUSED)
+def test_what_the_chat_template_cannot_carry_is_refused(
+    run: Callable[..., None],
+    arguments: Callable[..., Any],
+    tmp_path: Path,
+    setting: str,
+    value: Any,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    model = saved_base_model(tmp_path)
+    args = arguments(f"--actor.model_name_or_path={model}", "--ckpt.path", str(tmp_path))
+    monkeypatch.setattr(config, "hierarchize", lambda made: made)
+    with pytest.raises(GemError, match=message):
+        run(lambda: config.hierarchize(args), f"--gem.{setting}", *([value] if isinstance(value, str) else value))
 
 
 def test_after_ctrl_c_the_curve_is_drawn(run, tmp_path: Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import ray
@@ -14,13 +14,13 @@ from tensordict import TensorDict
 
 from gem_core.vector import TaskTable
 from gem_roll._config import GemConfig
-from gem_roll._policy import RouterPolicy, Stopped, VersionedProxy
+from gem_roll._policy import EngineProxy, RouterPolicy, Stopped
 from gem_roll._rows import columns, tensors, training_rows
 from gem_roll._shared_runner import SharedRunner, shared_runner
 from gem_roll.settings import Mode, ROLLSettings, split_of
 from gem_train.playing import build_runner
 from gem_train.results import EpisodeResult
-from gem_train.rollout import Episode, EpisodeRunner
+from gem_train.rollout import Episode, EpisodeRunner, end_token_ids
 from gem_train.settings import Split
 
 
@@ -68,11 +68,9 @@ class TurnEnvManager(BaseEnvManager):
             NotFoundError, EnvKwargsError, MissingExtraError, EnvError, SettingsError, TemplateError: as `build_runner`.
         """
         self.running = True
-        client = RouterManager.create_client_sync(self._router)
-        client.proxy = VersionedProxy(client.proxy, lambda: self.current_step)
-        policy = RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
         first: int | None = None
         with shared_runner(self._split, self._build) as runner:
+            policy = self._policy(end_token_ids(runner.template, self._tokenizer))
             while (number := self._next()) is not None:
                 started = self.current_step
                 if first is None:  # ROLL tells the step before the first number, and maybe after this loop began
@@ -86,6 +84,11 @@ class TurnEnvManager(BaseEnvManager):
                     break
                 self._put(number, started, rollout)
         self._put(number, self.current_step, None)
+
+    def _policy(self, ends: Collection[int]) -> RouterPolicy:
+        client = RouterManager.create_client_sync(self._router)
+        client.proxy = EngineProxy(client.proxy, ends, lambda: self.current_step)
+        return RouterPolicy(client, self._worker.generating_args.to_dict(), self._env, lambda: self.running)
 
     def _next(self) -> int | None:
         number: Any = ray.get(self._queue.get_episode_id.remote(self._group, self._env))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -73,24 +73,32 @@ class RouterPolicy:
         return DataProto(batch=batch, meta_info={"generation_config": {**self._generating, "max_new_tokens": limit}})
 
 
-class VersionedProxy:
-    """The way of ROLL's client to the router. Answers have the version of the weights in their metrics.
+class EngineProxy:
+    """The way of ROLL's client to the router. Requests have all end tokens, answers the version of the weights.
+
+    ROLL's client writes the tokenizer's own end of a text into each request, whatever its settings say.
 
     ROLL tells its managers the step, then lets the router admit requests, and waits for all of them before it changes
     the weights. So the step while a request is under way is the number of batches that its weights were trained on.
 
     Args:
         proxy: ROLL's.
+        ends: token ids that end a turn, besides ROLL's.
         step: returns the step that ROLL told last.
     """
 
-    def __init__(self, proxy: Any, step: Callable[[], int]) -> None:
+    def __init__(self, proxy: Any, ends: Collection[int], step: Callable[[], int]) -> None:
         self._proxy = proxy
+        self._ends = ends
         self._step = step
 
     async def generate_request(self, payload: Any, request_id: str, uid: int) -> Any:
         """ROLL's method."""
         version = self._step()
+        sampling = payload["sampling_params"]
+        known = [one for one in sampling["stop_token_ids"] if one is not None]
+        ends = [*dict.fromkeys([*self._ends, *known])]
+        payload = {**payload, "sampling_params": {**sampling, "stop_token_ids": ends}}
         response = await self._proxy.generate_request(payload=payload, request_id=request_id, uid=uid)
         return {**response, "metrics": {**response.get("metrics", {}), VERSION: version}}
 

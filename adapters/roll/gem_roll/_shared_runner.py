@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gem_core.vector import Task
-from gem_train.rollout import AsyncPolicy, Episode, EpisodeRunner
+from gem_train.rollout import AsyncPolicy, ChatTemplate, Episode, EpisodeRunner
 from gem_train.settings import Split
 
 
@@ -25,6 +25,11 @@ class SharedRunner:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gem-runner", daemon=True)
         self._thread.start()
+
+    @property
+    def template(self) -> ChatTemplate:
+        """Of the conversations."""
+        return self._runner.template
 
     def play(self, policy: AsyncPolicy, task: Task) -> list[Episode]:
         """Play a task once; blocks. Result and errors as `EpisodeRunner.play`."""

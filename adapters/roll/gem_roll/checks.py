@@ -20,6 +20,8 @@ from gem_train.checks import (
     check_rows,
     check_sampling,
 )
+from gem_train.rollout import RolloutSettings, end_token_ids
+from gem_train.template_checks import check_conversations, check_template
 
 AGGREGATIONS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "token-mean")
 """Aggregations that weight all tokens of a batch equally, whatever the length of their rows."""
@@ -252,13 +254,38 @@ def _check_rollout(settings: ROLLSettings, config: Mapping[str, Any]) -> None:
             f"gem.advantage={settings.advantage} needs a critic's values, and advantages are computed here "
             "before ROLL has values. Use an estimator without values such as rebn."
         )
+    _ = [*_rollouts(settings, config)]
+
+
+def _rollouts(settings: ROLLSettings, config: Mapping[str, Any]) -> Iterator[tuple[str, RolloutSettings]]:
+    """How training and evaluation turn episodes into prompts; before each the settings of its limits."""
+    read, context = partial(_read, config), config["sequence_length"]
     for manager in MANAGERS:
         length = read(f"{manager}.generating_args.max_new_tokens") or read(
             f"{MANAGERS[0]}.generating_args.max_new_tokens"
         )
-        context = config["sequence_length"]
         limits = f"{manager}.generating_args.max_new_tokens={length} with sequence_length={context}"
-        settings.rollout(length, context, limits=limits)
+        yield limits, settings.rollout(length, context, limits=limits)
+
+
+def check_model(settings: ROLLSettings, config: Mapping[str, Any], tokenizer: Any, generation_config: Any) -> None:
+    """Refuse a model whose chat template cannot carry the conversations of this run.
+
+    Args:
+        settings: the section `gem`.
+        config: ROLL's configuration, checked.
+        tokenizer: of the model.
+        generation_config: of the model; `None` if it has none.
+
+    Raises:
+        SettingsError, TemplateError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as
+            `check_conversations`.
+    """
+    (limits, rollout), (eval_limits, evaluation) = _rollouts(settings, config)
+    template = rollout.template(tokenizer)
+    ends = end_token_ids(template, tokenizer, generation_config)
+    check_conversations(settings, template, rollout, ends, limits)
+    check_template(template, evaluation, ends, eval_limits)
 
 
 def _check_loss(settings: ROLLSettings, config: Mapping[str, Any]) -> None:

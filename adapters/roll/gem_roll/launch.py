@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import hydra
 from hydra.core.config_store import ConfigStore
@@ -14,9 +15,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from gem_core.errors import GemError
 from gem_roll._completion import completed
-from gem_roll.checks import check, check_apart, check_devices, check_keys
+from gem_roll.checks import check, check_apart, check_devices, check_keys, check_model
+from gem_roll.settings import ROLLSettings
 from gem_train.cleanup import clean_up_after_this_process
 from gem_train.ray_errors import own_errors
+
+if TYPE_CHECKING:
+    from gem_roll._config import GemConfig
 
 
 def compose(config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> DictConfig:
@@ -59,10 +64,23 @@ def train(config: DictConfig) -> None:
     whole = from_dict(data_class=GemConfig, data=completed(given, settings))
     gpus: list[Any] = [cluster.device_mapping for cluster in (whole.actor_train, whole.actor_infer)]
     check_apart(settings, *gpus)
+    _check_model(settings, given, whole)
     if not ray.is_initialized():
         init()
     with own_errors():
         TurnPipeline(whole).run()
+
+
+def _check_model(settings: ROLLSettings, given: Mapping[str, Any], whole: GemConfig) -> None:
+    from roll.models.model_providers import default_tokenizer_provider
+    from roll.utils.checkpoint_manager import download_model
+    from transformers import GenerationConfig
+
+    arguments: Any = whole.actor_infer.model_args
+    generation_config = None
+    with suppress(OSError):  # it has none
+        generation_config = GenerationConfig.from_pretrained(download_model(arguments.model_name_or_path))
+    check_model(settings, given, default_tokenizer_provider(model_args=arguments), generation_config)
 
 
 def command(arguments: Sequence[str]) -> None:

@@ -153,22 +153,25 @@ def test_a_turn_that_is_aborted_at_its_limit_is_complete():
 
 
 @pytest.mark.needs_roll
-def test_an_answer_has_the_step_in_which_the_router_admitted_it():
+def test_a_request_has_all_ends_and_its_answer_the_step_in_which_the_router_admitted_it():
     import asyncio
 
-    from gem_roll._policy import VersionedProxy
+    from gem_roll._policy import EngineProxy
 
     class Proxy:
         async def generate_request(self, payload: Any, request_id: str, uid: int) -> dict[str, Any]:
-            assert (payload, request_id, uid) == ("payload", "name", 3)
+            assert payload == {"rid": "name", "sampling_params": {"n": 1, "stop_token_ids": [5, 7, 0]}}
+            assert (request_id, uid) == ("name", 3)
             return {"finish_reasons": ["stop"], "metrics": {"accepted": 1}}
 
         async def on_send_request(self, request_id: str) -> bool:
             return True
 
-    proxy = VersionedProxy(Proxy(), lambda: 4)
+    proxy = EngineProxy(Proxy(), [5, 7], lambda: 4)
     assert asyncio.run(proxy.on_send_request("name"))
-    found = asyncio.run(proxy.generate_request(payload="payload", request_id="name", uid=3))
+    # ROLL's own: the tokenizer's end, here one that has none, and its padding.
+    payload = {"rid": "name", "sampling_params": {"n": 1, "stop_token_ids": [None, 7, 0]}}
+    found = asyncio.run(proxy.generate_request(payload=payload, request_id="name", uid=3))
     assert found == {"finish_reasons": ["stop"], "metrics": {"accepted": 1, "gem_version": 4}}
 
 

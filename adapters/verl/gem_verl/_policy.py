@@ -31,7 +31,7 @@ class ServerPolicy:
         client: verl's client, which sends all turns of an episode to one server, to use its prefix cache.
         sampling: verl's sampling parameters.
         max_tokens: token limit of one response.
-        ends: token ids that end a turn.
+        ends: token ids that end a turn. Servers stop at them; if one cannot, what comes after the first is cut off.
         episode: name of the episode.
         seed: seed for engines that take a seed per request; `None` for no seed.
         never: token ids that are never sampled, such as one that stands for an image.
@@ -50,8 +50,8 @@ class ServerPolicy:
     ) -> None:
         self._client = client
         biases = {"logit_bias": bias_against(never)} if never else {}
-        self._sampling = {**sampling, "max_tokens": max_tokens, **biases}
-        self._ends = ends
+        self._sampling = {**sampling, "max_tokens": max_tokens, "stop_token_ids": [*ends], **biases}
+        self._ends = frozenset(ends)
         self._episode = episode
         self._seed = seed
         self._turns = 0
@@ -77,11 +77,14 @@ class ServerPolicy:
                 sampling_params={**self._sampling, **rest},
                 **shown,
             )
-            new, version = list(output.token_ids), int(output.extra_fields["global_steps"])
+            answer, version = list(output.token_ids), int(output.extra_fields["global_steps"])
+            # verl's TensorRT-LLM server has end tokens of its own, and ignores these.
+            end = next((place for place, one in enumerate(answer, 1) if one in self._ends), None)
+            new = answer[:end]
             ids += new
-            logprobs += output.log_probs or []
+            logprobs += (output.log_probs or [])[:end]
             versions += [version] * len(new)
-            if output.stop_reason not in ABORTED or len(ids) >= limit:
+            if end is not None or output.stop_reason not in ABORTED or len(ids) >= limit:
                 break
             if not new:
                 await asyncio.sleep(RETRY_SECONDS)

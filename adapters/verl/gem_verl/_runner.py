@@ -12,9 +12,11 @@ from verl.utils.fs import copy_to_local
 from verl.utils.model import get_generation_config
 
 from gem_train.playing import build_runner
-from gem_train.rollout import EpisodeRunner, ImageReader
+from gem_train.rollout import ChatTemplate, EpisodeRunner, ImageReader, RolloutSettings, end_token_ids
 from gem_train.settings import Split
 from gem_train.shared_runners import SharedRunners
+from gem_train.template_checks import check_conversations
+from gem_verl.checks import token_limits
 from gem_verl.settings import VerlSettings
 
 RUNNERS = SharedRunners()
@@ -46,23 +48,46 @@ def build(config: DictConfig, split: Split, tokenizer: Any, images: ImageReader 
         settings,
         split,
         tokenizer,
-        settings.rollout(settings.max_response_tokens, _context_limit(config)),
+        _rollout(config, settings),
         settings.concurrent(split, _share_of_batch(config, settings, split)),
         images,
     )
 
 
-@functools.cache
-def end_tokens(model: str, tokenizer_end: int | None) -> frozenset[int]:
-    """The token ids that the inference engines stop at.
+def check_model(config: DictConfig, tokenizer: Any, images: ImageReader | None) -> None:
+    """Refuse a chat template that cannot carry the conversations of this run.
 
     Args:
-        model: path of the model.
-        tokenizer_end: the end-of-sequence token of the tokenizer.
+        config, tokenizer, images: as for `shared_runner`.
+
+    Raises:
+        SettingsError, TemplateError, NotFoundError, EnvKwargsError, MissingExtraError, EnvError: as
+            `check_conversations`.
     """
-    ends = getattr(get_generation_config(copy_to_local(model)), "eos_token_id", None)
-    found: set[int | None] = {tokenizer_end, *(ends if isinstance(ends, list) else [ends])}
-    return frozenset(one for one in found if one is not None)
+    settings = VerlSettings.of(config.gem)
+    rollout, path = _rollout(config, settings), config.actor_rollout_ref.model.path
+    template = rollout.template(tokenizer, images)
+    ends = ends_of(template, tokenizer, path)
+    check_conversations(settings, template, rollout, ends, token_limits(settings, config))
+
+
+def ends_of(template: ChatTemplate, tokenizer: Any, model: str) -> tuple[int, ...]:
+    """The token ids that end a response.
+
+    Args:
+        template, tokenizer: of the conversations.
+        model: path of the model.
+    """
+    return end_token_ids(template, tokenizer, _generation_config(model))
+
+
+@functools.cache
+def _generation_config(model: str) -> Any:
+    return get_generation_config(copy_to_local(model))
+
+
+def _rollout(config: DictConfig, settings: VerlSettings) -> RolloutSettings:
+    return settings.rollout(settings.max_response_tokens, _context_limit(config))
 
 
 def _share_of_batch(config: DictConfig, settings: VerlSettings, split: Split) -> int:

@@ -26,12 +26,12 @@ from gem_train.results import EpisodeResult, result_metrics
 from gem_train.turn_table import TurnTable
 from gem_verl._ahead import BatchesAhead
 from gem_verl._estimator import ESTIMATOR, TURN_ESTIMATOR
-from gem_verl._images import check_images
+from gem_verl._images import check_images, reader_of
 from gem_verl._liveness import Liveness
 from gem_verl._order import even_order
 from gem_verl._positions import patch_workers
 from gem_verl._rows import RESULT, TURNS, batch_episodes, batch_results, batch_table
-from gem_verl._runner import RUNNERS
+from gem_verl._runner import RUNNERS, check_model
 from gem_verl._storage import extra_fields, nested, padded, read, write
 from gem_verl.checks import check
 from gem_verl.settings import VerlSettings
@@ -141,8 +141,9 @@ class TurnTrainer(PPOTrainerSync):
 
     def _init_tokenizer(self) -> None:
         super()._init_tokenizer()
-        # Here, because verl has loaded the model's processor, and nothing large yet.
+        # Here, because verl has loaded the model's tokenizer and processor, and nothing large yet.
         check_images(self._settings, self.processor, self.config.actor_rollout_ref.model.path)
+        check_model(self.config, self.tokenizer, reader_of(self.processor))
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         self._liveness.check()

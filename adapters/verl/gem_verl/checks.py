@@ -36,6 +36,7 @@ FIXED = {
     "data.train_max_samples": (-1, "environments never run out of tasks; see trainer.total_training_steps"),
     "data.val_max_samples": (-1, "see gem.eval_episodes"),
     "data.mm_processor_kwargs": ({}, "images have as many ids as the image processor's own configuration says"),
+    "actor_rollout_ref.rollout.ignore_eos": (False, "a response ends where the model ends its turn"),
     "data.filter_overlong_prompts": (False, "episodes that exceed the context end truncated"),
     "critic.loss_agg_mode": ("token-mean", "the critic learns one value per turn, each with the same weight"),
     "algorithm.use_pf_ppo": (False, "it has no effect on turn-level advantages"),
@@ -124,8 +125,16 @@ def _check_settings(settings: VerlSettings, config: DictConfig) -> None:
             f"gem.max_response_tokens={tokens} is more than data.max_response_length={rest}, which limits all tokens "
             "after the first prompt of an episode"
         )
-    limits = f"gem.max_response_tokens={tokens} with data.max_prompt_length={prompt}, data.max_response_length={rest}"
-    settings.rollout(tokens, prompt + rest, limits=limits)
+    settings.rollout(tokens, prompt + rest, limits=token_limits(settings, config))
+
+
+def token_limits(settings: VerlSettings, config: DictConfig) -> str:
+    """The settings that limit a response and a prompt, with their values."""
+    prompt, rest = config.data.max_prompt_length, config.data.max_response_length
+    return (
+        f"gem.max_response_tokens={settings.max_response_tokens} with data.max_prompt_length={prompt}, "
+        f"data.max_response_length={rest}"
+    )
 
 
 def _check_groups(settings: VerlSettings, config: DictConfig) -> None:

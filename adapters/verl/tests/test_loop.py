@@ -27,10 +27,10 @@ from gem_support.waiting import wait_until
 from gem_train.recording import stop_recording
 from gem_train.records import read_episodes
 from gem_train.results import EpisodeResult
-from gem_train.rollout import StopReason
+from gem_train.rollout import ChatTemplate, StopReason, end_token_ids
 from gem_verl._loop import EnvironmentLoop
 from gem_verl._rows import RESULT, TURNS
-from gem_verl._runner import RUNNERS, _share_of_batch, build, end_tokens
+from gem_verl._runner import RUNNERS, _share_of_batch, build
 from gem_verl._tasks import EnvTasks
 from gem_verl.settings import VerlSettings
 
@@ -252,6 +252,7 @@ def test_requests_to_servers(play, words):
             "repetition_penalty": 1.0,
             "logprobs": True,
             "max_tokens": MAX_TOKENS,
+            "stop_token_ids": [*end_token_ids(ChatTemplate(words), words)],
         }
 
 
@@ -302,11 +303,11 @@ def test_end_tokens_of_the_model_end_a_turn(configure, words, model_folder, tmp_
     file = folder / "generation_config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "eos_token_id": [9, 11]}))
     config = configure(f"actor_rollout_ref.model.path={folder}")
-    assert end_tokens(str(folder), words.eos_token_id) == {9, 11, words.eos_token_id}
     rows = EnvTasks("train", config.data)
     client = Client(words, token_ids=[10] * (MAX_TOKENS - 1) + [9], log_probs=None)
     (episode,) = play_rows(config, words, client, [rows[0]])
     assert result_of(episode).summary.truncated == 0
+    assert {9, 11, words.eos_token_id} <= {*client.calls[0][2]["stop_token_ids"]}
 
 
 def test_environments_that_raise_lose_only_their_episode(play):

@@ -18,6 +18,7 @@ class SamplingParams:
     top_p: float = 1.0
     top_k: int = -1
     max_tokens: int = 16
+    stop_token_ids: list[int] | None = None
     logprobs: int | None = None
 
 
@@ -44,7 +45,7 @@ class LLM:
 
     @torch.no_grad()
     def generate(self, *, prompt_token_ids: Sequence[Sequence[int]], sampling_params: SamplingParams, **_: Any) -> Any:
-        pad, end = self._tokenizer.pad_token_id, self._tokenizer.eos_token_id
+        pad, ends = self._tokenizer.pad_token_id, self._ends(sampling_params)
         width = max(map(len, prompt_token_ids))
         rows = [[pad] * (width - len(ids)) + [*ids] for ids in prompt_token_ids]
         mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in prompt_token_ids]
@@ -58,7 +59,7 @@ class LLM:
             top_k=None if greedy else 0,
             top_p=None,
             pad_token_id=pad,
-            eos_token_id=end,
+            eos_token_id=ends,
             output_logits=True,
             return_dict_in_generate=True,
         )
@@ -66,18 +67,26 @@ class LLM:
         sampled = output.sequences[:, width:]
         logprobs = logits.log_softmax(-1).gather(2, sampled[:, :, None])[:, :, 0]
         return [
-            self._answer([*prompt], ids, numbers, end, sampling_params.logprobs is not None)
+            self._answer([*prompt], ids, numbers, ends, sampling_params.logprobs is not None)
             for prompt, ids, numbers in zip(prompt_token_ids, sampled.tolist(), logprobs.tolist(), strict=True)
         ]
 
-    def _answer(self, prompt: list[int], ids: list[int], logprobs: list[float], end: int, wanted: bool) -> Any:
-        length = ids.index(end) + 1 if end in ids else len(ids)
+    def _ends(self, sampling_params: SamplingParams) -> list[int]:
+        """The end tokens of the request, the tokenizer and the generation configuration, as in vLLM."""
+        configured = self._model.generation_config.eos_token_id
+        own = configured if isinstance(configured, list) else [configured]
+        ends = [*(sampling_params.stop_token_ids or []), self._tokenizer.eos_token_id, *own]
+        return [*dict.fromkeys(one for one in ends if one is not None)]
+
+    def _answer(self, prompt: list[int], ids: list[int], logprobs: list[float], ends: list[int], wanted: bool) -> Any:
+        end = next((place for place, one in enumerate(ids) if one in ends), None)
+        length = len(ids) if end is None else end + 1
         known = [{one: SimpleNamespace(logprob=number)} for one, number in zip(ids, logprobs, strict=True)]
         SAMPLED.append((tuple(prompt), tuple(ids[:length])))
         answer = SimpleNamespace(
             token_ids=tuple(ids[:length]),
             logprobs=known[:length] if wanted else None,
-            finish_reason="stop" if end in ids else "length",
+            finish_reason="length" if end is None else "stop",
         )
         return SimpleNamespace(prompt_token_ids=prompt, outputs=[answer])
 

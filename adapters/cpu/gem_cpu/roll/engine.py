@@ -51,8 +51,7 @@ class VllmStrategy(InferenceStrategy):
         self.tokenizer = default_tokenizer_provider(model_args=arguments)
         config = AutoConfig.from_pretrained(arguments.model_name_or_path)
         self.model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        self._ends = {self.tokenizer.eos_token_id, self.tokenizer.pad_token_id}
-        self._engine = Engine(self.model, self._ends)
+        self._engine = Engine(self.model, {self.tokenizer.eos_token_id})
         self._aborting = threading.Event()
         self._batcher = Batcher(lambda requests: self._engine.generate(requests, self._aborting.is_set))
         self._asked = 0
@@ -64,17 +63,15 @@ class VllmStrategy(InferenceStrategy):
         for name, value in SWITCHED_OFF.items():
             if params[name] != value:
                 raise NotImplementedError(f"this engine samples with {name}={value} only, not {params[name]}")
-        if set(params["stop_token_ids"]) != self._ends:
-            raise NotImplementedError(f"this engine stops at {self._ends} only, not {params['stop_token_ids']}")
         self._asked += 1
         prompt = [int(token) for token in payload["input_ids"]]
         seed = seed_from(self._seed, self._asked, prompt)
-        request = Request(prompt, params["max_tokens"], float(params["temperature"]), seed)
+        ends = frozenset[int](params["stop_token_ids"])
+        request = Request(prompt, params["max_tokens"], float(params["temperature"]), seed, ends=ends)
         response = await self._batcher.ask(request)
-        ended = response.token_ids[-1:] and response.token_ids[-1] in self._ends
         return {
             "output_token_ids": [response.token_ids],
-            "finish_reasons": ["abort" if response.interrupted else "stop" if ended else "length"],
+            "finish_reasons": ["abort" if response.interrupted else "stop" if response.ended else "length"],
             "output_logprobs": [response.log_probs],
         }
 

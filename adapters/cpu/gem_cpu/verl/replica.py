@@ -135,6 +135,7 @@ class Server:
         limit = params.pop("max_tokens", params.pop("max_new_tokens", default))
         temperature = float(params.pop("temperature", 1.0))
         seed, ignore_eos = params.pop("seed", None), params.pop("ignore_eos", config.ignore_eos)
+        ends = frozenset(params.pop("stop_token_ids", ()))
         biases = params.pop("logit_bias", {})  # here an id with the least one is never sampled
         if set(biases.values()) - {MIN_LOGIT_BIAS}:
             raise NotImplementedError(f"the transformers rollout has no bias but {MIN_LOGIT_BIAS}; it got {biases}")
@@ -146,7 +147,7 @@ class Server:
         if seed is None:
             # The prompt is part of the seed because with full_determinism all turns of an episode share a request id.
             seed = seed_from(config.seed, request_id, self._global_steps, prompt)
-        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, frozenset(biases), images)
+        return Request(prompt, max(1, min(limit, room)), temperature, seed, ignore_eos, ends, frozenset(biases), images)
 
     def _read(self, images: list[Any]) -> dict[str, torch.Tensor]:
         """Cut images into patches, as vLLM does with the same processor."""

@@ -282,7 +282,8 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         images: ImageReader | None = None,
     ) -> None:
         self._settings = settings
-        self._template = settings.template(tokenizer, images)
+        self.template = settings.template(tokenizer, images)
+        """Of the conversations."""
         super().__init__(
             env_ids,
             dataclasses.asdict(settings),
@@ -299,4 +300,4 @@ class EpisodeRunner(BaseEpisodeRunner[AsyncPolicy]):
         )
 
     def _builder(self, episode: Episode, observation: str, info: Info) -> EpisodeBuilder:
-        return EpisodeBuilder(episode, self._template, self._settings, observation, info)
+        return EpisodeBuilder(episode, self.template, self._settings, observation, info)
