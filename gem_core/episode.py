@@ -121,7 +121,8 @@ class Turn(msgspec.Struct):
     response: str
     """The sampled tokens as text."""
     action: str
-    """The action that the environment got: the response, or empty text where a truncated response is invalid."""
+    """What the response says, without its thought: the action for the environment. Empty where a truncated response is
+    invalid. An environment with `Env.reads_thoughts` gets the response."""
     truncated: bool
     """The token limit cut the response off."""
     reward: float = 0.0
@@ -131,6 +132,8 @@ class Turn(msgspec.Struct):
     versions: list[tuple[int, int]] = []
     """The policy versions that sampled the response, as runs `(version, tokens)` in the order of the tokens. Empty if
     unknown."""
+    reasoning: str = ""
+    """What the model thought, where an endpoint gave it apart from the response. It reaches no environment."""
     compaction: bool = False
     """The response is a summary of the episode so far, and the environment got no action. See docs/compaction.md."""
 
