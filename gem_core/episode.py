@@ -132,10 +132,10 @@ class Turn(msgspec.Struct):
     versions: list[tuple[int, int]] = []
     """The policy versions that sampled the response, as runs `(version, tokens)` in the order of the tokens. Empty if
     unknown."""
-    reasoning: str = ""
-    """What the model thought, where an endpoint gave it apart from the response. It reaches no environment."""
     compaction: bool = False
     """The response is a summary of the episode so far, and the environment got no action. See docs/compaction.md."""
+    reasoning: str = ""
+    """What the model thought, where an endpoint gave it apart from the response. It reaches no environment."""
 
     @property
     def invalid(self) -> bool:
