@@ -129,13 +129,13 @@ class Conversation:
             EnvError: an image is damaged.
         """
         message = shown_text(observation, info)
-        role = "tool" if info.get("use_tool") else "user"
         self._before = self._state()
         template = self._template
         if "tools" in info:
             template = self._bare.with_tools(info["tools"]) if info["tools"] else self._bare
         continues = template is self._template and 0 < len(self._exchanges) != self._exchanges.maxlen
         self._template = template
+        role = template.tool_role if info.get("use_tool") else "user"
         exchange = _Exchange(message, role, self._seen(info) if IMAGES in info else ())
         self._exchanges.append(exchange)
         if self._drops:

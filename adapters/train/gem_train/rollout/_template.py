@@ -95,6 +95,7 @@ class ChatTemplate:
         self._roles: set[str] = set()
         self._known_controls: ControlTokens | None = None
         self._known_ends: TurnEnds | None = None
+        self._known_tool_role: str | None = None
         self._openings: dict[str, tuple[int, ...]] = {}
         """Of a role: control tokens between a response and a message, in order."""
         self._frames: dict[tuple[str, str, int], list[int]] = {}
@@ -102,7 +103,18 @@ class ChatTemplate:
         any message, there are no others."""
         self._kept: dict[tuple[str, str, str, int], tuple[int, ...]] = {}
         """Token ids of short messages that were encoded: rules and answers of environments repeat."""
-        self._check_role("user")
+        self._in_parts = False
+        """Whether each message has to be a list of parts, as for some vision-language models."""
+        self._check_template()
+
+    def _check_template(self) -> None:
+        try:
+            self._check_role("user")
+        except TemplateError as error:
+            self._in_parts = True
+            with suppress(TemplateError):
+                return self._check_role("user")
+            raise error
 
     def with_tools(self, tools: Sequence[dict[str, Any]]) -> ChatTemplate:
         """The same template, which tells the model of functions that it may call.
@@ -140,7 +152,7 @@ class ChatTemplate:
         template = copy.copy(self)
         template._options = {**self._options, "tools": tools}
         template._roles, template._frames, template._kept, template._known_controls = set(), {}, {}, None
-        template._openings, template._known_ends = {}, None
+        template._openings, template._known_ends, template._known_tool_role = {}, None, None
         return template
 
     def _probe(self) -> str:
@@ -152,6 +164,22 @@ class ChatTemplate:
             if _PROBE not in self._bridge(_PROBE, role):
                 raise TemplateError(f"the chat template drops messages of the role {role!r}")
             self._roles.add(role)
+
+    @property
+    def tool_role(self) -> str:
+        """The role of a tool's result: `tool`, or `user` where the template refuses, drops or does not mark others."""
+        if self._known_tool_role is None:
+            self._known_tool_role = "tool" if self._marks("tool") else "user"
+        return self._known_tool_role
+
+    def _marks(self, role: str) -> bool:
+        """Whether the template shows messages of this role, and says whose they are."""
+        try:
+            self._check_role(role)
+            before = self._bridge(_PROBE, role).partition(_PROBE)[0]
+        except TemplateError:
+            return False
+        return self._encode(before.strip()) != self._encode(self._end_finder.closing.strip())
 
     def initial_prompt(self, message: str, role: str = "user", images: int = 0) -> list[int]:
         """Token ids of a conversation that starts with `message`, up to where the answer begins.
@@ -182,6 +210,13 @@ class ChatTemplate:
         return self._turn_ends.ids
 
     @property
+    def answer_header(self) -> tuple[str, int]:
+        """What the policy has to sample before its first word, and its number of tokens: what the template writes in
+        earlier answers, and not in front of the next one. Empty for most; Harmony has a channel."""
+        ids = self._end_finder.answer_header()
+        return (str(self._tokenizer.decode(ids)) if ids else ""), len(ids)
+
+    @property
     def _turn_ends(self) -> TurnEnds:
         if self._known_ends is None:
             self._known_ends = self._end_finder.find()
@@ -192,12 +227,12 @@ class ChatTemplate:
         def render(messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
             return self._render([*self._system, *messages], generate=generate)
 
-        return TurnEndFinder(render, self._leading, lambda text: self._controls.among(self._encode(text)))
+        return TurnEndFinder(render, self._encode, self._leading, self._controls.among)
 
-    def _leading(self, text: str) -> list[int]:
-        """The control tokens of a text before its first word."""
+    def _leading(self, ids: Sequence[int]) -> list[int]:
+        """The control tokens of some ids before the first word."""
         found: list[int] = []
-        for number in self._encode(text):
+        for number in ids:
             if self._controls.among([number]):
                 found.append(number)
             elif self._tokenizer.decode([number]).strip():
@@ -217,13 +252,9 @@ class ChatTemplate:
         if role not in self._openings:
             self._openings[role] = self._end_finder.opening(role)
         opening = self._openings[role]
-        if last not in opening:
-            # Some templates close the last turn of a conversation with another token than an earlier one.
-            closed = last in self._turn_ends.closing and len(opening) > 1
-            if not closed:
-                return bridge
-            last = opening[0]
-        return bridge[bridge.index(last) + 1 :]
+        if last == self._turn_ends.last and last not in opening and len(opening) > 1:
+            last = opening[0]  # the turn has ended as the last turn of a conversation does
+        return bridge[bridge.index(last) + 1 :] if last in opening else bridge
 
     def words(self, text: str) -> list[int]:
         """Token ids of a text of the assistant that nobody sampled, none of them a control token.
@@ -342,9 +373,10 @@ class ChatTemplate:
         return self._tokenizer.decode(words, skip_special_tokens=True)
 
     def _render(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
+        given = [_in_parts(message) for message in messages] if self._in_parts else [*messages]
         try:
             return self._tokenizer.apply_chat_template(
-                [*messages], tokenize=False, add_generation_prompt=generate, **self._options
+                given, tokenize=False, add_generation_prompt=generate, **self._options
             )
         except Exception as error:  # templates raise what they like, for example at a role they do not know
             roles = [message["role"] for message in messages]
@@ -355,6 +387,12 @@ class ChatTemplate:
         text = text.encode(errors="replace").decode()  # a tokenizer raises at half a character
         encode = partial(self._tokenizer.encode, add_special_tokens=False)
         return [*encode(text)] if _CUT not in text else [*chain.from_iterable(map(encode, text.split(_CUT)))]
+
+
+def _in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message whose text is a part."""
+    content = message["content"]
+    return {**message, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else message
 
 
 def _content(message: str, images: int, change: Callable[[str], str] = str) -> Content:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
 from gem_core.errors import TemplateError
@@ -31,8 +31,8 @@ class TurnEnds(NamedTuple):
 
     ids: tuple[int, ...]
     """All at which sampling has to stop: ends of turns, and headers of messages."""
-    closing: frozenset[int]
-    """Those that end a turn after which nothing follows."""
+    last: int | None
+    """The end of a turn after which nothing follows. Some templates end earlier turns with another one."""
 
 
 class TurnEndFinder:
@@ -44,50 +44,67 @@ class TurnEndFinder:
 
     Args:
         render: see `Rendering`.
-        leading: the control tokens of a text before its first word, in order.
-        controls: all control tokens of a text, in order.
+        encode: token ids of a text.
+        leading: the control tokens before the first word of some ids, in order.
+        controls: all control tokens of some ids, in order.
     """
 
     def __init__(
-        self, render: Rendering, leading: Callable[[str], list[int]], controls: Callable[[str], list[int]]
+        self,
+        render: Rendering,
+        encode: Callable[[str], list[int]],
+        leading: Callable[[Sequence[int]], list[int]],
+        controls: Callable[[Sequence[int]], list[int]],
     ) -> None:
         self._render = render
+        self._encode = encode
         self._leading = leading
         self._controls = controls
 
     def find(self) -> TurnEnds:
         """The ends; renders a dozen short conversations."""
         own = {*self._within(_thinking()), *self._within(_calling("1", "2"))}
-        closing = [*self._leading(self._after({"role": "assistant", "content": _ANSWER})), *self._after_call()]
-        following = [self.opening(role) for role in ("user", "tool", "system")]
-        found = dict.fromkeys([*following[0], *following[1], *closing, *following[2], *self._header()])
-        return TurnEnds(tuple(one for one in found if one not in own), frozenset(closing) - own)
+        closing = self._leading(self._encode(self.closing))
+        user, tool, system = (self.opening(role) for role in ("user", "tool", "system"))
+        called = _behind_answer(self._text([_USER, _calling("1")], generate=False))
+        after_call = self._controls(self._encode(called))[-1:]
+        found = [*user, *tool, *closing, *after_call, *system, *self._header()]
+        last = next((one for one in closing if one not in own), None)
+        return TurnEnds(tuple(one for one in dict.fromkeys(found) if one not in own), last)
+
+    @property
+    def closing(self) -> str:
+        """What follows the assistant's words at the end of a conversation."""
+        return _behind_answer(self._text([_USER, {"role": "assistant", "content": _ANSWER}], generate=False))
+
+    def answer_header(self) -> list[int]:
+        """What the assistant itself writes before its words, if control tokens are among it."""
+        answer = {"role": "assistant", "content": _ANSWER}
+        before, found, _ = self._text([_USER, answer, _USER]).rpartition(_ANSWER)
+        header = self._beyond(self._text([_USER]), before) if found else []
+        return header if self._controls(header) else []
 
     def opening(self, role: str) -> tuple[int, ...]:
         """Control tokens between the assistant's words and the first word of a message of this role, in order."""
         answer = {"role": "assistant", "content": _ANSWER}
         text = self._text([_USER, answer, {"role": role, "content": _MESSAGE}])
         frame, found, _ = _behind_answer(text).partition(_MESSAGE)
-        return (*self._leading(frame),) if found else ()
-
-    def _after(self, message: Mapping[str, Any]) -> str:
-        """What follows the last of the assistant's words if the conversation ends with this message."""
-        return _behind_answer(self._text([_USER, message], generate=False))
-
-    def _after_call(self) -> list[int]:
-        """The last control token after a function call."""
-        return self._controls(self._after(_calling("1")))[-1:]
+        return (*self._leading(self._encode(frame)),) if found else ()
 
     def _within(self, message: Mapping[str, Any]) -> list[int]:
         """Control tokens that the assistant itself writes before the last of its words."""
-        before = self._text([_USER])
         whole, found, _ = self._text([_USER, message], generate=False).rpartition(_ANSWER)
-        return self._controls(whole[len(commonprefix([before, whole])) :]) if found else []
+        return self._controls(self._beyond(self._text([_USER]), whole)) if found else []
 
     def _header(self) -> list[int]:
         """The first control token of the assistant's own header."""
-        header, bare = self._text([_USER]), self._text([_USER], generate=False)
-        return self._leading(header[len(bare) :])[:1] if header.startswith(bare) else []
+        return self._leading(self._beyond(self._text([_USER], generate=False), self._text([_USER])))[:1]
+
+    def _beyond(self, text: str, longer: str) -> list[int]:
+        """The ids of a text from where they differ from those of another one."""
+        ids, before = self._encode(longer), self._encode(text)
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(ids, before, strict=False))
+        return ids[len([*same]) :]
 
     def _text(self, messages: Sequence[Mapping[str, Any]], *, generate: bool = True) -> str:
         """The rendering; empty where the template refuses such messages."""
