@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -16,6 +17,7 @@ import msgspec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
+from gem_core.responses import read_response
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._statistics import Estimate
@@ -34,6 +36,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_MARKS = re.compile(r"^\s*<[^<>\n]*>|<[^<>\n]*>\s*$")
+"""Those around a thought."""
 
 
 def export(folder: Path, file: Path) -> None:
@@ -164,10 +168,14 @@ def _output(episode: Episode, model_name: str) -> Any:
 def _content(turn: Turn, response: str) -> str | list[Any]:
     """A response as inspect_ai has it: its text, or parts if the model thought before."""
     thought, speech = read_response(response)
-    thoughts = [text for text in (turn.reasoning, without_marks(thought)) if text]
+    thoughts = [text for text in (turn.reasoning, _without_marks(thought)) if text]
     if not thoughts:
         return speech
     return [*(model.ContentReasoning(reasoning=text) for text in thoughts), model.ContentText(text=speech)]
+
+
+def _without_marks(thought: str) -> str:
+    return _MARKS.sub("", thought).strip()
 
 
 def _messages(episode: Episode, system_prompt: str | None, model_name: str) -> Iterator[Any]:

@@ -13,7 +13,8 @@ Episodes repeat each other, so their texts share a stream; numbers are most of t
 at a time. A text that the tokens have is not stored again. `[start, end]` instead of an observation is a slice of the
 texts of the tokens between the last response and this one, and instead of a response a slice of those that were
 sampled, in UTF-16 units as JavaScript counts. `thought` is the number of these units at the start of a response that are
-a thought, and `reasoning` a thought that is no part of it.
+a thought; where thought and speech do not follow each other in this way, `said` has both. `reasoning` is a thought that
+is no part of the response.
 
 The numbers of an episode are arrays of 4 bytes each, which follow each other: the sampler's log-probability of each
 sampled token, turn by turn; then, for each update that trained on it, the trainer's, minus those, in turns that have
@@ -176,8 +177,10 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "reward": finite(turn.reward),
     }
     thought, speech = read_response(turn.response)
-    if thought:
-        fields["thought"] = _utf16_units(thought)
+    if speech != turn.response and turn.response.endswith(speech):
+        fields["thought"] = _utf16_units(turn.response[: len(turn.response) - len(speech)])
+    elif speech != turn.response:
+        fields["said"] = [thought, speech]
     if turn.reasoning:
         fields["reasoning"] = turn.reasoning
     if turn.action != speech:

@@ -92,16 +92,28 @@ class SpokenResponses:
         Raises:
             TemplateError: the template drops the assistant's words.
         """
-        thought = read_response(self.opening + text).thought
-        start = max(0, len(thought) - len(self.opening))
-        speech = text[start:]
-        bare = speech.strip()
-        lead = speech[: speech.index(bare)] if bare else speech
-        trail = speech[len(lead) + len(bare) :]
-        style = self._style(_Case(role, chained, _marks_of(thought), lead, trail, not bare))
+        thought, speech = read_response(self.opening + text)
+        found = self._spoken(text, thought, speech)
+        if found is None:  # said in several messages, with thoughts between them
+            style = self._style(_Case(role, chained, _marks_of(thought), "", "", silent=not speech))
+            return PastResponse(style.template if style else self._template, as_token_ids(self._template.words(speech)))
+        start, stop = found
+        said = text[start:stop]
+        bare = said.strip()
+        lead = said[: said.index(bare)] if bare else said
+        trail = said[len(lead) + len(bare) :]
+        style = self._style(_Case(role, chained, _marks_of(thought), lead, trail, silent=not bare))
         if style is None:
             return PastResponse(self._template, ids)
-        return PastResponse(style.template, self._part(ids, text, start + style.lead, len(text) - style.trail))
+        return PastResponse(style.template, self._part(ids, text, start + style.lead, stop - style.trail))
+
+    def _spoken(self, text: str, thought: str, speech: str) -> tuple[int, int] | None:
+        """Where the speech is in a response, with the white space around it; `None` if it is not in one piece."""
+        whole = self.opening + text
+        if whole.startswith(thought) and not whole[len(thought) : len(whole) - len(speech)].strip():
+            return max(0, len(thought) - len(self.opening)), len(text)
+        at = text.rfind(speech)
+        return None if at < 0 else (at, at + len(speech))
 
     def _style(self, case: _Case) -> _Style | None:
         if case not in self._styles:
@@ -154,13 +166,11 @@ class SpokenResponses:
             return True
 
     def _part(self, ids: TokenIds, text: str, start: int, stop: int) -> TokenIds:
-        """The tokens of `text[start:stop]`, and those after the text."""
+        """The tokens of `text[start:stop]`, without the end of the turn, which the template writes."""
         first, reached = self._place(ids, text, start)
-        part = as_token_ids(self._template.words(text[start:reached]) if reached > start else ())
-        last, end = self._place(ids, text, stop)
-        if end > stop:
-            return part + ids[first:]
-        return part + ids[first : max(first, last)] + ids[self._place(ids, text, len(text))[0] :]
+        last, _ = self._place(ids, text, stop)
+        border = self._template.words(text[start:reached]) if reached > start else ()
+        return as_token_ids(border) + ids[first : max(first, last)]
 
     def _place(self, ids: TokenIds, text: str, at: int) -> tuple[int, int]:
         """The fewest tokens that reach this character, and the number of characters that they have."""

@@ -153,8 +153,9 @@ function withTexts(details) {
       turn.thoughtEnd = turn.response[0] + (turn.thought ?? 0); // in the texts of the sampled tokens
       turn.response = textOf(details, base + start, base + end).slice(...turn.response);
     }
-    turn.speech = turn.response.slice(turn.thought ?? 0);
-    turn.thoughts = [turn.reasoning ?? "", turn.response.slice(0, turn.thought ?? 0)].filter((text) => text !== "");
+    const [thought, speech] = turn.said ?? [turn.response.slice(0, turn.thought ?? 0), turn.response.slice(turn.thought ?? 0)];
+    turn.speech = speech;
+    turn.thoughts = [turn.reasoning ?? "", thought].filter((text) => text !== "");
     ends[sequence] = base + end;
   }
   details.filled = true;
