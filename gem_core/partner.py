@@ -60,7 +60,7 @@ class PartnerConversation:
         self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
 
     def ask(self, text: str) -> str:
-        """Tell the partner something, and return what it says. Raises as `Partner.answer`."""
+        """Tell the partner something, and return what it says, without its thoughts. Raises as `Partner.answer`."""
         self._messages.append({"role": "user", "content": text})
         answer = self._log.recorded()
         if answer is None:

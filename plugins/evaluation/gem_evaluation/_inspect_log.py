@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -17,7 +16,7 @@ import msgspec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
-from gem_core.responses import read_response
+from gem_core.responses import PAIRS, read_response
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._statistics import Estimate
@@ -36,8 +35,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_MARKS = re.compile(r"^\s*<[^<>\n]*>|<[^<>\n]*>\s*$")
-"""Those around a thought."""
 
 
 def export(folder: Path, file: Path) -> None:
@@ -175,7 +172,10 @@ def _content(turn: Turn, response: str) -> str | list[Any]:
 
 
 def _without_marks(thought: str) -> str:
-    return _MARKS.sub("", thought).strip()
+    thought = thought.strip()
+    for opening, closing in PAIRS.items():
+        thought = thought.removeprefix(opening).removesuffix(closing)
+    return thought.strip()
 
 
 def _messages(episode: Episode, system_prompt: str | None, model_name: str) -> Iterator[Any]:

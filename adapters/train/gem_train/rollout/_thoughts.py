@@ -11,13 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gem_core.episode import TokenIds, as_token_ids
 from gem_core.errors import TemplateError
-from gem_core.responses import read_response
+from gem_core.responses import PAIRS, read_response
 from gem_train.rollout._template import ChatTemplate
 
 Thoughts: TypeAlias = Literal["keep", "drop"]
 """Whether later prompts have the thoughts of earlier responses."""
 
-_MARKS = (("<think>", "</think>"),)
 _SECRET = secrets.token_hex(8)
 _THOUGHT, _SPEECH = f"GEMCORETHOUGHT{_SECRET}", f"GEMCORESPEECH{_SECRET}"
 """Stand for the thought and the words of a response."""
@@ -207,13 +206,13 @@ def spoken_responses(template: ChatTemplate) -> SpokenResponses:
 
 def _opening_of(header: str) -> str:
     """The opening mark of a thought that a header leaves open."""
-    return next((opening for opening, closing in _MARKS if header.rfind(opening) > header.rfind(closing)), "")
+    return next((opening for opening, closing in PAIRS.items() if header.rfind(opening) > header.rfind(closing)), "")
 
 
 def _marks_of(thought: str) -> tuple[str, str] | None:
     if not thought:
         return None
-    return next((pair for pair in _MARKS if thought.rstrip().endswith(pair[1])), _MARKS[0])
+    return next((pair for pair in PAIRS.items() if thought.rstrip().endswith(pair[1])), ("<think>", "</think>"))
 
 
 def _written(marks: tuple[str, str] | None) -> str:
