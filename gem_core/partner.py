@@ -1,8 +1,8 @@
 """A responder (an opponent, a user simulator) that an environment queries while an episode is played.
 
 A partner's answers follow from no seed. So an environment puts them into `info["partner_replies"]`, and a replay of the
-episode gives them back to `reset(partner_replies=...)`: the partner is not asked a second time. Thoughts are no answers,
-and are in `info["partner_thoughts"]`.
+episode gives them back to `reset(partner_replies=...)`: the partner is not asked a second time. Its thoughts are in
+`info["partner_thoughts"]`.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ class RunSettings:
     )
     thoughts: Thoughts = setting(
         "keep",
-        "Whether later prompts have the thoughts of earlier responses: `keep`, or `drop` as the chat template drops them; "
-        "see docs/thinking.md.",
+        "Whether later prompts have the thoughts of earlier responses: `keep`, or `drop` as the chat template drops "
+        "them; see docs/thinking.md.",
     )
     system_prompt: str | None = setting(None, "System message of every conversation.")
     chat_template_kwargs: dict[str, Any] = setting(

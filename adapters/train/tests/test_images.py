@@ -82,7 +82,7 @@ def texts(tokenizer: Any, ids: Any) -> str:
 def played(
     tokenizer: Any, reader: ImageReader, history: int | None = None, thought: str = "", thoughts: Thoughts = "keep"
 ) -> tuple[Episode, list[Any]]:
-    """An episode of the gallery, and the prompts that were asked. `thought`: what the policy thinks before it speaks."""
+    """An episode of the gallery, and the prompts that were asked. `thought`: what the policy thinks before it acts."""
     env = Gallery()
     settings = RolloutSettings(max_response_tokens=8, history=history, thoughts=thoughts)
     episode = Episode(env_id="test:Gallery-v0", seed=3, turns=[])

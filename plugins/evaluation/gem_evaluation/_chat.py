@@ -364,7 +364,9 @@ def _text(content: Any) -> str:
     """A text that is given as a whole or in parts; empty for anything else."""
     if isinstance(content, list):
         parts = cast("list[Any]", content)
-        return "".join(_text(part.get("text") if isinstance(part, dict) else getattr(part, "text", "")) for part in parts)
+        return "".join(
+            _text(part.get("text") if isinstance(part, dict) else getattr(part, "text", "")) for part in parts
+        )
     return content if isinstance(content, str) else ""
 
 

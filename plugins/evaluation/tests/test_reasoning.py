@@ -1,4 +1,4 @@
-"""Thoughts that an endpoint gives apart from its responses, or within: recorded, sent back, counted, and never played."""
+"""Thoughts of endpoints, apart from the response or within: recorded, sent back, counted, and never played."""
 
 from __future__ import annotations
 
@@ -39,7 +39,13 @@ class Talk(Env):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.told.append(action)
         over, said = len(self.told) == 3, action.strip()
-        return f"I heard: {said}", float(bool(said)), over, False, {"success": over and bool(said), "invalid_action": not said}
+        return (
+            f"I heard: {said}",
+            float(bool(said)),
+            over,
+            False,
+            {"success": over and bool(said), "invalid_action": not said},
+        )
 
     def sample_random_action(self) -> str:
         return "hello"
@@ -134,7 +140,9 @@ def test_between_function_calls_thoughts_stay(tmp_path: Path) -> None:
     with ChatServer(lambda _: next(replies)).running() as server:
         chosen = {"tools": ["python:Interpreter"], "tool_form": "native", "thoughts": "drop"}
         episode = play(server, tmp_path, **chosen)
-    shown = [[one.get("reasoning") for one in body["messages"] if one["role"] == "assistant"] for body in server.requests]
+    shown = [
+        [one.get("reasoning") for one in body["messages"] if one["role"] == "assistant"] for body in server.requests
+    ]
     assert shown == [[], ["first"], ["first", "second"], [None, None, None], [None, None, None, None]]
     assert [turn.reasoning for turn in episode.turns] == ["first", "", "second", "third", "fourth", "fifth"]
 
@@ -177,7 +185,8 @@ def test_a_thought_that_the_token_limit_cut_off_is_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [{"reasoning": {"effort": "low"}}, {"reasoning_content": 5}, {"reasoning": [1, None]}, {"reasoning": "\ud83d"}]
+    "odd",
+    [{"reasoning": {"effort": "low"}}, {"reasoning_content": 5}, {"reasoning": [1, None]}, {"reasoning": "\ud83d"}],
 )
 def test_a_field_of_another_kind_is_no_reason_to_lose_a_response(tmp_path: Path, odd: Body) -> None:
     def answer(_: Body) -> Response:
@@ -194,7 +203,9 @@ def test_the_thought_of_a_partner_is_recorded_and_not_said(tmp_path: Path, monke
     replies = itertools.count()
 
     def answer(_: Body) -> Body:
-        return message(f"secret {next(replies)}", "\\boxed{0 0 0}", ["reasoning_content", "inline"][next(replies) % 4 // 2])
+        return message(
+            f"secret {next(replies)}", "\\boxed{0 0 0}", ["reasoning_content", "inline"][next(replies) % 4 // 2]
+        )
 
     with ChatServer(answer).running() as server:
         lines = ["[other]", 'model = "stub"', f'base_url = "{server.url}"']
@@ -215,12 +226,16 @@ def test_the_thought_of_a_partner_is_recorded_and_not_said(tmp_path: Path, monke
 def test_the_setting_is_part_of_what_an_evaluation_is(server: Callable[..., ChatServer], tmp_path: Path) -> None:
     endpoint = server("reasoning")
     play(endpoint, tmp_path / "run", thoughts="drop")
-    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["identity"]["environments"][DEMO]["thoughts"] == "drop"
+    assert (
+        json.loads((tmp_path / "run" / "run.json").read_bytes())["identity"]["environments"][DEMO]["thoughts"] == "drop"
+    )
     with pytest.raises(EvaluationError, match="thoughts: 'drop' before, 'keep' now"):
         play(endpoint, tmp_path / "run")
     (tmp_path / "suite.toml").write_text(f'[[entries]]\nid = "{DEMO}"\ntasks = 1\nthoughts = "drop"\n')
     options = ["--model", "stub", "--base-url", endpoint.url]
-    for number, given in enumerate((["--suite", str(tmp_path / "suite.toml")], [DEMO, "--tasks", "1", "--thoughts", "drop"])):
+    for number, given in enumerate(
+        (["--suite", str(tmp_path / "suite.toml")], [DEMO, "--tasks", "1", "--thoughts", "drop"])
+    ):
         folder = tmp_path / str(number)
         assert CliRunner().invoke(app, ["run", *given, *options, "--output", str(folder)]).exit_code == 0
         [played] = read_episodes(folder)

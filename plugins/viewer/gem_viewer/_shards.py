@@ -12,9 +12,9 @@ each its own deflate stream:
 Episodes repeat each other, so their texts share a stream; numbers are most of the bytes, and are read for one episode
 at a time. A text that the tokens have is not stored again. `[start, end]` instead of an observation is a slice of the
 texts of the tokens between the last response and this one, and instead of a response a slice of those that were
-sampled, in UTF-16 units as JavaScript counts. `thought` is the number of these units at the start of a response that are
-a thought; where thought and speech do not follow each other in this way, `said` has both. `reasoning` is a thought that
-is no part of the response.
+sampled, in UTF-16 units as JavaScript counts. `thought` is the number of units at the start of a response that are a
+thought; if thought and speech do not follow each other in this way, `said` has both. `reasoning` is a thought that is
+no part of the response.
 
 The numbers of an episode are arrays of 4 bytes each, which follow each other: the sampler's log-probability of each
 sampled token, turn by turn; then, for each update that trained on it, the trainer's, minus those, in turns that have

@@ -46,7 +46,7 @@ class _Exchange:
     text: str = ""
     """The response or summary as text."""
     past: tuple[ChatTemplate, bool, PastResponse] | None = None
-    """The response as a later prompt showed it, and for which template and followed only by messages of tools or not."""
+    """The response as a later prompt showed it; for which template, and whether only messages of tools followed."""
     written: tuple[ChatTemplate, int | None, TokenIds] | None = None
     """The ids of the message as a prompt had them, and for which template and after which id."""
 
@@ -236,7 +236,7 @@ class Conversation:
         self._add(exchange, as_token_ids(self._template.following(sequence.ids[-1], *shown)), sequence)
 
     def _continue_or_begin(self) -> None:
-        """Append to the newest sequence what the prompt has after it; begin another if the prompt does not continue it."""
+        """Append to the newest sequence what the prompt has beyond it; begin another if it does not continue it."""
         prompt = self._whole_prompt()
         if self.sequences:
             newest = self.sequences[-1]

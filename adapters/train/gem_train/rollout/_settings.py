@@ -26,8 +26,8 @@ class RolloutSettings:
     and a new token sequence begins with the first observation, the summary and the newest observation. The
     `package.module:function` of a `compaction.Rule`: the rule writes the summary."""
     thoughts: Thoughts = "keep"
-    """`keep`: later prompts have the thoughts of earlier responses. `drop`: they have them no more, as the chat template
-    shows earlier responses; a new token sequence begins where the ids do not continue."""
+    """`keep`: later prompts have the thoughts of earlier responses. `drop`: they have them no more, as the chat
+    template shows earlier responses; a new token sequence begins where the ids do not continue."""
     system_prompt: str | None = None
     """System message of every conversation."""
     truncated_is_invalid: bool = True

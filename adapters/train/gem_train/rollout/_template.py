@@ -269,7 +269,7 @@ class ChatTemplate:
         raise TemplateError(f"a text would become control tokens of the chat template: {text!r:.200}")
 
     def header(self, role: str = "user") -> str:
-        """The text between a message of this role and the response to it, which ends with the header of the response."""
+        """The text between a message of this role and the response to it; it ends with the header of the response."""
         return self._bridge(_PROBE, role).partition(_PROBE)[2]
 
     def earlier(self, role: str, response: str, following: str) -> str:

@@ -6,7 +6,6 @@ import secrets
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from os.path import commonprefix
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gem_core.episode import TokenIds, as_token_ids
@@ -141,7 +140,8 @@ class SpokenResponses:
         )
 
     def _with_header(self, generation: str, header: str) -> ChatTemplate:
-        same = len(commonprefix([generation, header]))
+        same = next((at for at, pair in enumerate(zip(generation, header, strict=False)) if len({*pair}) > 1), None)
+        same = min(len(generation), len(header)) if same is None else same
         ends = generation[same:], header[same:]
         if ends not in self._templates:
             self._templates[ends] = _PastTemplate(self._template, *ends) if any(ends) else self._template

@@ -75,7 +75,7 @@ def test_the_tokens_of_a_thought_are_dimmed(open_page: Any, run: Path, tmp_path:
         tab.press("t")
         tab.wait(".token-body")
         dimmed = tab.page.locator("#tokens-0 [data-thought]").all_text_contents()
-        assert dimmed == THOUGHT
+        assert dimmed == [*THOUGHT, "↵\n"]
         assert tab.page.locator("#tokens-1 [data-thought]").count() == 0
         tab.screenshot("thoughts_tokens")
 
