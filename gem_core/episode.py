@@ -121,7 +121,8 @@ class Turn(msgspec.Struct):
     response: str
     """The sampled tokens as text."""
     action: str
-    """The action that the environment got: the response, or empty text where a truncated response is invalid."""
+    """What the response says, without its thought: the action for the environment. Empty where a truncated response is
+    invalid. An environment with `Env.reads_thoughts` gets the response."""
     truncated: bool
     """The token limit cut the response off."""
     reward: float = 0.0
@@ -133,6 +134,8 @@ class Turn(msgspec.Struct):
     unknown."""
     compaction: bool = False
     """The response is a summary of the episode so far, and the environment got no action. See docs/compaction.md."""
+    reasoning: str = ""
+    """What the model thought, where an endpoint gave it apart from the response. It reaches no environment."""
 
     @property
     def invalid(self) -> bool:

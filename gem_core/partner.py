@@ -1,7 +1,8 @@
 """A responder (an opponent, a user simulator) that an environment queries while an episode is played.
 
 A partner's answers follow from no seed. So an environment puts them into `info["partner_replies"]`, and a replay of the
-episode gives them back to `reset(partner_replies=...)`: the partner is not asked a second time.
+episode gives them back to `reset(partner_replies=...)`: the partner is not asked a second time. Its thoughts are in
+`info["partner_thoughts"]`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from gem_core.errors import EnvKwargsError
-from gem_core.responses import speech_of
+from gem_core.responses import read_response
 
 PARTNER_REPLIES = "partner_replies"
 """Key of `info`, and the option of `reset`: a list of a partner's answers, in the order in which they came."""
+
+PARTNER_THOUGHTS = "partner_thoughts"
+"""Key of `info`: what a partner thought before each of these answers, if it thought before any."""
 
 PartnerSetting: TypeAlias = str | Mapping[str, Any]
 """The name of a partner, such as `model:qwen`, or a dict of the name as `model` and further options."""
@@ -23,7 +27,7 @@ class Partner(Protocol):
     """Answers conversations. Several environments of a process may ask at the same time."""
 
     def answer(self, messages: Sequence[Mapping[str, str]], episode: str) -> str:
-        """The answer to a conversation.
+        """The answer to a conversation, with the thought before it if there is one.
 
         Args:
             messages: each has `role` (`system`, `user` or `assistant`) and `content`; the last one is of the user.
@@ -60,10 +64,11 @@ class PartnerConversation:
         self._messages.append({"role": "user", "content": text})
         answer = self._log.recorded()
         if answer is None:
-            answer = speech_of(self._partner.answer([*self._messages], self._episode))
-        self._log.add(answer)
-        self._messages.append({"role": "assistant", "content": answer})
-        return answer
+            answer = self._partner.answer([*self._messages], self._episode)
+        thought, speech = read_response(answer)
+        self._log.add(speech, thought)
+        self._messages.append({"role": "assistant", "content": speech})
+        return speech
 
 
 class PartnerLog:
@@ -76,25 +81,28 @@ class PartnerLog:
     def __init__(self, recorded: Sequence[str] = ()) -> None:
         self._recorded = [*recorded]
         self._new: list[str] = []
+        self._thoughts: list[str] = []
 
     def recorded(self) -> str | None:
         """The next answer of the episode before, if there is one."""
         return self._recorded.pop(0) if self._recorded else None
 
-    def add(self, answer: str) -> None:
-        """Note an answer."""
+    def add(self, answer: str, thought: str = "") -> None:
+        """Note an answer, and the thought before it."""
         self._new.append(answer)
+        self._thoughts.append(thought)
 
     def shown(self) -> dict[str, list[str]]:
         """The entry of an info: all answers so far, for a reset; empty if there are none."""
-        return {PARTNER_REPLIES: [*self._new]} if self._new else {}
+        shown = {PARTNER_REPLIES: [*self._new]} if self._new else {}
+        return shown | ({PARTNER_THOUGHTS: [*self._thoughts]} if any(self._thoughts) else {})
 
     def taken(self) -> dict[str, list[str]]:
         """The entry of an info: the answers since the step before, for a step; empty if there are none.
 
         The first step has those of the reset, too, so that the turns of an episode have all.
         """
-        shown, self._new = self.shown(), []
+        shown, self._new, self._thoughts = self.shown(), [], []
         return shown
 
 

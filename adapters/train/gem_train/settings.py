@@ -30,7 +30,7 @@ from gem_core.vector import backend_spec, make_vec, share_slots, weights_of
 from gem_train._corrections import Correction, CorrectionKind, Unit
 from gem_train.records import Detail
 from gem_train.report import RunReport
-from gem_train.rollout import GroupFilter, Reporter, RolloutSettings
+from gem_train.rollout import GroupFilter, Reporter, RolloutSettings, Thoughts
 from gem_train.rollout.compaction import BY_POLICY, load_rule
 from gem_train.rows import RowKind
 
@@ -135,6 +135,11 @@ class RunSettings:
         None,
         "Who writes a summary where the context is nearly full, so that the episode continues: `policy`, or the "
         "`package.module:function` of a rule; see docs/compaction.md. By default such an episode ends.",
+    )
+    thoughts: Thoughts = setting(
+        "keep",
+        "Whether later prompts have the thoughts of earlier responses: `keep`, or `drop` as the chat template drops "
+        "them; see docs/thinking.md.",
     )
     system_prompt: str | None = setting(None, "System message of every conversation.")
     chat_template_kwargs: dict[str, Any] = setting(
@@ -281,6 +286,7 @@ class RunSettings:
                 max_context_tokens=max_context_tokens,
                 history=self.history,
                 compaction=self.compaction,
+                thoughts=self.thoughts,
                 system_prompt=self.system_prompt,
                 truncated_is_invalid=self.truncated_is_invalid,
                 template_options=dict(self.chat_template_kwargs),

@@ -25,6 +25,7 @@ from gem_train.rollout import (
     ImagePrompt,
     ImageReader,
     RolloutSettings,
+    Thoughts,
     images_in,
 )
 from gem_train.rollout.records import recorded, restored
@@ -78,16 +79,18 @@ def texts(tokenizer: Any, ids: Any) -> str:
     return tokenizer.decode(list(ids), skip_special_tokens=False)
 
 
-def played(tokenizer: Any, reader: ImageReader, history: int | None = None) -> tuple[Episode, list[Any]]:
-    """An episode of the gallery, and the prompts that were asked."""
+def played(
+    tokenizer: Any, reader: ImageReader, history: int | None = None, thought: str = "", thoughts: Thoughts = "keep"
+) -> tuple[Episode, list[Any]]:
+    """An episode of the gallery, and the prompts that were asked. `thought`: what the policy thinks before it acts."""
     env = Gallery()
-    settings = RolloutSettings(max_response_tokens=8, history=history)
+    settings = RolloutSettings(max_response_tokens=8, history=history, thoughts=thoughts)
     episode = Episode(env_id="test:Gallery-v0", seed=3, turns=[])
     builder = EpisodeBuilder(episode, settings.template(tokenizer, reader), settings, *env.reset(seed=3))
     prompts: list[Any] = []
     while not builder.over:
         prompts.append(builder.prompt)
-        words = tokenizer.encode(f"go{len(prompts)}", add_special_tokens=False)
+        words = tokenizer.encode(f"{thought}go{len(prompts)}", add_special_tokens=False)
         action = builder.act(Completion([*words, tokenizer.eos_token_id], [-0.5] * (len(words) + 1)))
         builder.record(Transition(*env.step(action)))
     return episode, prompts
@@ -287,6 +290,23 @@ def test_a_reader_keeps_what_it_read_up_to_a_limit(reader: ImageReader, monkeypa
     reader.read(uri(2))
     assert reader.read(uri(1)) is not first
     assert (reader.read(uri(1)).pixels == first.pixels).all()
+
+
+@pytest.mark.parametrize("history", [None, 2])
+def test_images_keep_their_places_where_thoughts_are_dropped(
+    tokenizer: Any, reader: ImageReader, history: int | None
+) -> None:
+    kept, prompts = played(tokenizer, reader, history)
+    dropped, shorter = played(tokenizer, reader, history, thought="<think>so</think>", thoughts="drop")
+    assert [texts(tokenizer, one) for one in shorter] == [texts(tokenizer, one) for one in prompts]
+    assert [[*images_in(one)] for one in shorter] == [[*images_in(one)] for one in prompts]
+    assert [turn.sequence for turn in dropped.turns] == [*range(len(dropped.turns))]
+    assert dropped.images == kept.images
+    for sequence in dropped.sequences:
+        for one in sequence.images:
+            assert {*sequence.ids[one.start : one.end]} == {reader.placeholder}
+    for row, prompt in zip(rows_of(dropped, "episode"), shorter, strict=True):
+        assert [one.uri for one in row.images] == [*images_in(prompt)]
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

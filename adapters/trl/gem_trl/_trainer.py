@@ -449,8 +449,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         if counting and len(rows) > sum(bool(episode.turns) for episode in self._batch.episodes):
             raise AdapterError(
                 f"{counting[0]}={getattr(args, counting[0])!r} counts rows, and an episode has several rows here, "
-                "because its list of tools changed or a summary replaced its turns. Leave the setting out, or keep the "
-                "list of tools constant and leave compaction out."
+                "because its list of tools changed, a summary replaced its turns or a thought was dropped. Leave the "
+                "setting out, or keep the list of tools constant and leave compaction and thoughts='drop' out."
             )
         most = len(rows) if alone else max(gather_object([len(rows)]))
         parts = (args.steps_per_generation or 1) if self._training else 1

@@ -223,9 +223,9 @@ def _silent_changes(config: DictConfig) -> Iterator[str]:
 
 def _turn_row_reasons(settings: VerlSettings, config: DictConfig) -> Iterator[str]:
     filters = config.algorithm.filter_groups
-    several = settings.row == "turn" or settings.compaction is not None
+    several = settings.row == "turn" or settings.compaction is not None or settings.thoughts == "drop"
     if several and filters and filters.enable and filters.metric == "reward":
         yield (
             "algorithm.filter_groups.metric=reward compares rows, and an episode has several. Use "
-            "algorithm.filter_groups.metric=return, or gem.row=episode without gem.compaction."
+            "algorithm.filter_groups.metric=return, or gem.row=episode without gem.compaction and gem.thoughts=drop."
         )

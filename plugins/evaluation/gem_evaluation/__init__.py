@@ -8,7 +8,7 @@
 `evaluate_async` is the same in an event loop, and `read_saved` reads what an earlier evaluation left.
 """
 
-from gem_evaluation._conversation import Message, Prompt, Reply, ToolCall, Usage
+from gem_evaluation._conversation import Message, Prompt, Reasoning, Reply, ToolCall, Usage
 from gem_evaluation._errors import EvaluationError, ModelError, ModelSetupError
 from gem_evaluation._evaluation import evaluate, evaluate_async
 from gem_evaluation._models import FunctionModel, Model
@@ -27,6 +27,7 @@ __all__ = [
     "ModelError",
     "ModelSetupError",
     "Prompt",
+    "Reasoning",
     "Reply",
     "Results",
     "Summary",

@@ -17,7 +17,7 @@ import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from gem_core.errors import described, near_matches
-from gem_evaluation._conversation import Prompt, Reply, ToolCall, Usage
+from gem_evaluation._conversation import THINKING, Prompt, Reasoning, Reply, ToolCall, Usage
 from gem_evaluation._endpoints import DEFAULT_KEY, Endpoint
 from gem_evaluation._errors import ModelError, ModelSetupError
 from gem_evaluation._limiter import LAST_LIMIT, Limiter
@@ -141,7 +141,7 @@ class ChatModel:
             raise ModelError(f"{self.name}: no response after {requests} requests; the last one: {last}") from error
         requests = asking.statistics["attempt_number"]
         usage = Usage(reply.usage.prompt_tokens, reply.usage.completion_tokens, requests, time.monotonic() - began)
-        return Reply(reply.text, reply.calls, reply.truncated, reply.context_full, usage)
+        return msgspec.structs.replace(reply, usage=usage)
 
     async def _ask(self, body: Mapping[str, Any]) -> Reply:
         """One request, to one replica."""
@@ -291,12 +291,20 @@ class _Call(msgspec.Struct):
 
 
 class _Part(msgspec.Struct):
+    type: str = ""
     text: str = ""
+    thinking: Any = None
+    """A text, or parts of one."""
 
 
 class _Message(msgspec.Struct):
     content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
+    reasoning_content: Any = None
+    """A text, of vLLM, SGLang and DeepSeek. Others use these names for something else, which is no reason to lose the
+    response."""
+    reasoning: Any = None
+    """A text, of newer vLLM and OpenRouter."""
 
 
 class _Choice(msgspec.Struct):
@@ -325,8 +333,7 @@ def _reply(completion: object) -> Reply:
         choice = read.choices[0]
     except (msgspec.DecodeError, IndexError) as error:
         raise _Retriable(f"a response without a choice that can be read: {completion!r:.200}") from error
-    content = choice.message.content or ""
-    text = content if isinstance(content, str) else "".join(part.text for part in content)
+    text = _text(choice.message.content)
     calls = tuple(
         ToolCall(
             as_utf8(f"call_{number}" if call.id is None else str(call.id)),
@@ -338,7 +345,29 @@ def _reply(completion: object) -> Reply:
     )
     counted = read.usage or _Usage()
     usage = Usage(counted.prompt_tokens or 0, counted.completion_tokens or 0)
-    return Reply(as_utf8(text), calls, choice.finish_reason == "length", usage=usage)
+    cut_off = choice.finish_reason == "length"
+    return Reply(as_utf8(text), calls, cut_off, usage=usage, reasoning=_reasoning(choice.message))
+
+
+def _reasoning(message: _Message) -> Reasoning | None:
+    """The thought of a message, if it has one apart from its text."""
+    parts = [part.thinking for part in message.content if part.thinking] if isinstance(message.content, list) else []
+    found = {
+        "reasoning_content": _text(message.reasoning_content),
+        "reasoning": _text(message.reasoning),
+        THINKING: "".join(map(_text, parts)),
+    }
+    return next((Reasoning(as_utf8(text), field) for field, text in found.items() if text), None)
+
+
+def _text(content: Any) -> str:
+    """A text that is given as a whole or in parts; empty for anything else."""
+    if isinstance(content, list):
+        parts = cast("list[Any]", content)
+        return "".join(
+            _text(part.get("text") if isinstance(part, dict) else getattr(part, "text", "")) for part in parts
+        )
+    return content if isinstance(content, str) else ""
 
 
 def _arguments(function: _Function) -> str:

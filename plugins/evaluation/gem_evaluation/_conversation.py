@@ -12,11 +12,14 @@ import msgspec
 from gem_core.env import Info, shown_text
 from gem_core.episode import Episode, StopReason, Turn
 from gem_core.image import images_of
+from gem_core.responses import speech_of
 from gem_core.vector import Transition
-from gem_train.rollout import BaseEpisodeBuilder, as_utf8
+from gem_train.rollout import BaseEpisodeBuilder, Thoughts, as_utf8
 
 DRAWN_ACTION = "drawn_action"
 """Key of `info`: the action that was played in place of the given one, as of a random player."""
+THINKING = "thinking"
+"""The type of a part of a message's content that is a thought, and its field."""
 UNUSED_CALL = "This call was not carried out: no tool calls are left in this episode."
 
 
@@ -40,6 +43,14 @@ class Usage(msgspec.Struct, frozen=True):
     """From the first request to the response, waiting included."""
 
 
+class Reasoning(msgspec.Struct, frozen=True):
+    """What a model thought before a response, apart from its text. It is in no action."""
+
+    text: str
+    field: str = "reasoning_content"
+    """The field of the message in which the endpoint gave it, and gets it back."""
+
+
 class Reply(msgspec.Struct, frozen=True):
     """A model's response to a prompt."""
 
@@ -50,6 +61,7 @@ class Reply(msgspec.Struct, frozen=True):
     context_full: bool = False
     """The prompt does not fit the model's context, so there is no response."""
     usage: Usage = Usage()
+    reasoning: Reasoning | None = None
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,6 +75,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a tool: which call it answers."""
     images: tuple[str, ...] = ()
     """That it shows, as data URIs."""
+    reasoning: Reasoning | None = None
+    """Of an assistant."""
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -84,6 +98,9 @@ class ConversationSettings:
     """As of the `ToolEnv`: surplus calls of one response are not carried out."""
     truncated_is_invalid: bool = True
     """A response cut off by the token limit reaches the environment as an empty action, as in training."""
+    thoughts: Thoughts = "keep"
+    """`keep`: later prompts have the thoughts of earlier responses. `drop`: only those since the last message of the
+    user, which are thoughts between function calls."""
 
 
 @dataclass
@@ -127,10 +144,13 @@ class MessageBuilder(BaseEpisodeBuilder):
         """The messages that the model sees next."""
         system = self._settings.system_prompt
         messages = [] if system is None else [Message("system", system)]
-        for exchange in self._exchanges:
+        exchanges = [*self._exchanges]
+        asked = [number for number, one in enumerate(exchanges) if any(m.call_id is None for m in one.observations)]
+        for number, exchange in enumerate(exchanges):
             messages += exchange.observations
             if exchange.reply is not None:
-                messages.append(Message("assistant", exchange.reply.text, exchange.reply.calls))
+                thoughts = self._settings.thoughts == "keep" or not asked or number >= asked[-1]
+                messages.append(_said(exchange.reply, thoughts=thoughts))
         return Prompt(_without_orphans(messages), self._tools)
 
     def act(self, completion: Reply) -> str | None:
@@ -143,7 +163,7 @@ class MessageBuilder(BaseEpisodeBuilder):
             self._unplayed.calls.extend(completion.calls)
             return self._call_next(completion)
         invalid = completion.truncated and self._settings.truncated_is_invalid
-        return self._play(completion.text, "" if invalid else completion.text, completion.truncated)
+        return self._play(completion.text, "" if invalid else completion.text, completion)
 
     def record(self, transition: Transition) -> None:
         """Take the environment's answer, then send what is left of the reply's calls."""
@@ -172,11 +192,15 @@ class MessageBuilder(BaseEpisodeBuilder):
         call = self._unplayed.current = self._unplayed.calls.popleft()
         written = _written(call)
         before = reply.text if reply is not None else ""
-        return self._play(f"{before}{written}", written, False)
+        return self._play(f"{before}{written}", written, reply)
 
-    def _play(self, response: str, action: str, truncated: bool) -> str:
-        self._pending = Turn(0, 0, 0, observation=self._message, response=response, action=action, truncated=truncated)
-        return action
+    def _play(self, response: str, said: str, reply: Reply | None) -> str:
+        """A turn, and what the environment gets. `reply`: where the turn is the first one of a reply."""
+        self._pending, self._said = Turn(0, 0, 0, self._message, response, speech_of(said), truncated=False), said
+        if reply is not None:
+            self._pending.truncated = reply.truncated and not reply.calls
+            self._pending.reasoning = "" if reply.reasoning is None else reply.reasoning.text
+        return said
 
     def _observe(self, observation: str, info: Info) -> str:
         text = shown_text(observation, info)
@@ -195,6 +219,13 @@ class MessageBuilder(BaseEpisodeBuilder):
 
     def _is_full(self) -> bool:
         return False
+
+
+def _said(reply: Reply, *, thoughts: bool) -> Message:
+    """A reply as later prompts show it."""
+    if thoughts:
+        return Message("assistant", reply.text, reply.calls, reasoning=reply.reasoning)
+    return Message("assistant", speech_of(reply.text), reply.calls)
 
 
 def _written(call: ToolCall) -> str:

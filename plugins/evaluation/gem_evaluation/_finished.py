@@ -1,4 +1,4 @@
-"""Finished episodes in numbers: 85 bytes each, so that the memory of an evaluation hardly grows while it plays."""
+"""Finished episodes in numbers: 89 bytes each, so that the memory of an evaluation hardly grows while it plays."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _TYPES = {
     "cost": np.float64,
     "seconds": np.float64,
     "opening": "S16",
+    "only_thought": np.int32,
     "policy_fault": np.uint8,
 }
 EPISODE = np.dtype([("played", np.bool_), *_TYPES.items()])

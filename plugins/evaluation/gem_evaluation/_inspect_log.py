@@ -16,6 +16,7 @@ import msgspec
 from gem_core.episode import Episode, Turn
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
+from gem_core.responses import PAIRS, read_response
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._records import EvaluatedEpisode, Result
 from gem_evaluation._statistics import Estimate
@@ -157,9 +158,24 @@ def _output(episode: Episode, model_name: str) -> Any:
     if not episode.turns:
         return model.ModelOutput(model=model_name)
     last = episode.turns[-1]
-    return model.ModelOutput.from_content(
-        model_name, last.response, stop_reason="max_tokens" if last.truncated else "stop"
-    )
+    content = _content(last, last.response)
+    return model.ModelOutput.from_content(model_name, content, stop_reason="max_tokens" if last.truncated else "stop")
+
+
+def _content(turn: Turn, response: str) -> str | list[Any]:
+    """A response as inspect_ai has it: its text, or parts if the model thought before."""
+    thought, speech = read_response(response)
+    thoughts = [text for text in (turn.reasoning, _without_marks(thought)) if text]
+    if not thoughts:
+        return speech
+    return [*(model.ContentReasoning(reasoning=text) for text in thoughts), model.ContentText(text=speech)]
+
+
+def _without_marks(thought: str) -> str:
+    thought = thought.strip()
+    for opening, closing in PAIRS.items():
+        thought = thought.removeprefix(opening).removesuffix(closing)
+    return thought.strip()
 
 
 def _messages(episode: Episode, system_prompt: str | None, model_name: str) -> Iterator[Any]:
@@ -170,9 +186,10 @@ def _messages(episode: Episode, system_prompt: str | None, model_name: str) -> I
     for number, turn in enumerate(episode.turns, 1):
         yield _observation(turn.observation, before, call)
         call, before = _call(turn, number), turn
+        # Without a native call, which the response ends with.
+        said = turn.response.removesuffix(turn.action) if _is_native(turn) else turn.response
         yield model.ChatMessageAssistant(
-            # Without a native call, which the response ends with.
-            content=turn.response.removesuffix(turn.action) if _is_native(turn) else turn.response,
+            content=_content(turn, said),
             tool_calls=None if call is None else [call],
             model=model_name,
             metadata={"turn": number, "reward": turn.reward, "invalid": turn.invalid, "truncated": turn.truncated},

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from gem_core.env import Env
 from gem_core.errors import described
 from gem_core.image import texts_around
-from gem_evaluation._conversation import Message, Prompt, Reply, Usage
+from gem_evaluation._conversation import THINKING, Message, Prompt, Reasoning, Reply, Usage
 from gem_evaluation._errors import ModelError
 from gem_train.rollout import as_utf8
 
@@ -168,6 +168,8 @@ def as_chat(message: Message) -> dict[str, Any]:
     if message.role == "tool" and message.call_id is None:  # the text form: endpoints know no answer without a call
         return {"role": "user", "content": content}
     chat: dict[str, Any] = {"role": message.role, "content": content}
+    if message.reasoning is not None:
+        _add_reasoning(chat, message.reasoning)
     if message.call_id is not None:
         chat["tool_call_id"] = message.call_id
     if message.calls:
@@ -176,3 +178,13 @@ def as_chat(message: Message) -> dict[str, Any]:
             for call in message.calls
         ]
     return chat
+
+
+def _add_reasoning(chat: dict[str, Any], reasoning: Reasoning) -> None:
+    """Add a thought as the endpoint gave it: in a field of its own, or as a part of the content."""
+    text = as_utf8(reasoning.text)
+    if reasoning.field == THINKING:
+        thought = {"type": THINKING, THINKING: [{"type": "text", "text": text}]}
+        chat["content"] = [thought, *([{"type": "text", "text": chat["content"]}] if chat["content"] else [])]
+    else:
+        chat[reasoning.field] = text

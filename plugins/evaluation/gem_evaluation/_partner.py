@@ -41,7 +41,7 @@ class ModelPartner:
         self._line: SharedSession | None = None
 
     def answer(self, messages: Sequence[Mapping[str, str]], episode: str) -> str:
-        """Ask the model; see `gem_core.partner.Partner`.
+        """Ask the model; see `gem_core.partner.Partner`. A thought that the endpoint gives apart is before the answer.
 
         Raises:
             EnvError: there is no answer, or the conversation does not fit the model's context.
@@ -56,7 +56,8 @@ class ModelPartner:
                 f"model:{self._name}: the conversation with {len(messages)} messages does not fit its context. Lower "
                 "max_tokens, play fewer turns, or take a model with a longer context"
             )
-        return reply.text
+        thought = f"<think>\n{reply.reasoning.text}\n</think>\n\n" if reply.reasoning is not None else ""
+        return f"{thought}{reply.text}"
 
     def close(self) -> None:
         """End the session if no other environment uses it. Safe to call twice; a later question opens another."""

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from gem_core.episode import Episode, StopReason
+from gem_core.episode import Episode, StopReason, Turn
+from gem_core.responses import read_response
 from gem_evaluation._conversation import Usage
 from gem_train.rollout import recorded, restored
 
@@ -16,12 +17,13 @@ Fault = Literal["endpoint", "environment"]
 """Whose fault it is that an episode failed. What a policy does wrong is a result, not a failure."""
 
 
-PolicyFault = Literal["context_full", "cut_off", "unusable"]
+PolicyFault = Literal["context_full", "only_thought", "cut_off", "unusable"]
 """What a policy did at the end of an episode without success. The episode counts as what it is: finished.
 
 | fault | meaning |
 | --- | --- |
 | `context_full` | the next prompt did not fit the model's context |
+| `only_thought` | the last response was a thought, without a word of speech; the token limit may have cut it off |
 | `cut_off` | the token limit cut off the last response |
 | `unusable` | the environment could not use the last response, for example an empty one |
 """
@@ -58,6 +60,8 @@ class Result(msgspec.Struct, frozen=True):
     """From reset to end."""
     opening: str = ""
     """A hash of the first prompt: messages and tools."""
+    only_thought: int = 0
+    """Turns in which the model thought, and said nothing."""
     policy_fault: PolicyFault | None = None
 
 
@@ -102,8 +106,15 @@ class EvaluatedEpisode(msgspec.Struct, frozen=True):
             cost=self.cost,
             seconds=self.seconds,
             opening=self.opening,
+            only_thought=sum(map(is_only_thought, self.episode.turns)),
             policy_fault=_policy_fault(self.episode),
         )
+
+
+def is_only_thought(turn: Turn) -> bool:
+    """Whether the model thought in a turn, and said nothing."""
+    thought, speech = read_response(turn.response)
+    return bool(turn.reasoning or thought) and not speech.strip()
 
 
 def _policy_fault(episode: Episode) -> PolicyFault | None:
@@ -114,6 +125,8 @@ def _policy_fault(episode: Episode) -> PolicyFault | None:
     if not episode.turns:
         return None
     last = episode.turns[-1]
+    if is_only_thought(last):
+        return "only_thought"
     return "cut_off" if last.truncated else "unusable" if last.invalid else None
 
 

@@ -15,6 +15,7 @@ REPORT = "report.md"
 MAX_FAILURES = 20
 _FAULTS: Mapping[PolicyFault, str] = {
     "context_full": "with a full context",
+    "only_thought": "with a response that was only thought",
     "cut_off": "with a response that was cut off",
     "unusable": "with a response that the environment could not use",
 }
@@ -23,10 +24,12 @@ _FAULTS: Mapping[PolicyFault, str] = {
 def table(results: Results) -> list[dict[str, str]]:
     """The main numbers, a row for each environment, and one for all if there are several."""
     several = len(results.environments) > 1
-    return [_row(one) for one in [*results.environments, *([results.together] if several else [])]]
+    thoughts = results.together.only_thought_share > 0
+    return [_row(one, thoughts=thoughts) for one in [*results.environments, *([results.together] if several else [])]]
 
 
-def _row(summary: Summary) -> dict[str, str]:
+def _row(summary: Summary, *, thoughts: bool) -> dict[str, str]:
+    """A row of the table. `thoughts`: with the share of responses that were only thought."""
     most = max(summary.pass_at, default=1)
     row = {
         "environment": summary.label,
@@ -39,6 +42,8 @@ def _row(summary: Summary) -> dict[str, str]:
             f"pass^{most}": percent(summary.pass_all[most]),
         }
     row |= {"return": number(summary.total_reward), "turns": f"{summary.turns:.1f}"}
+    if thoughts:
+        row |= {"only thought": f"{summary.only_thought_share:.0%} of turns".replace("%", " %", 1)}
     row |= {"policy's fault": str(sum(summary.policy_faults.values())), "failed": str(summary.episodes.failed)}
     return row
 
@@ -105,7 +110,7 @@ def _details(summary: Summary) -> Iterator[str]:
         "ended: " + ", ".join(f"{count} {reason}" for reason, count in summary.stop_reasons.items()),
         f"ended by the policy's own fault, and counted: {_faults(summary)}",
         f"turns: {summary.turns:.2f} an episode; {summary.invalid_share:.1%} invalid, "
-        f"{summary.truncated_share:.1%} cut off",
+        f"{summary.truncated_share:.1%} cut off, {summary.only_thought_share:.1%} only thought",
     ]
     if summary.tool_success_share is not None:
         lines.append(

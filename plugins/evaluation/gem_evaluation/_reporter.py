@@ -97,6 +97,7 @@ def metrics_of(results: Results) -> dict[str, float]:
         "episode/tool_calls": whole.tool_calls,
         "turn/invalid": whole.invalid_share,
         "turn/truncated": whole.truncated_share,
+        "turn/only_thought": whole.only_thought_share,
         **{f"stop/{reason}": count / episodes.finished for reason, count in whole.stop_reasons.items()},
         **{f"pass_at/{k}": one.value for k, one in whole.pass_at.items()},
         **{f"pass_all/{k}": one.value for k, one in whole.pass_all.items()},

@@ -13,6 +13,7 @@ from gem_core.registry import build, provenance, spec
 from gem_core.tools import Toolbox, ToolEnv
 from gem_evaluation._conversation import ConversationSettings
 from gem_evaluation._errors import EvaluationError
+from gem_train.rollout import Thoughts
 
 DEFAULT_TASKS = 100
 """Tasks of an environment that has no number of its own."""
@@ -32,6 +33,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     max_tool_uses: int | None = 10
     system_prompt: str | None = None
     history: int | None = None
+    thoughts: Thoughts = "keep"
+    """Whether later prompts have the thoughts of earlier responses; see docs/thinking.md."""
     name: str | None = None
     """How reports call it; needed where one environment is played in several ways."""
 
@@ -51,7 +54,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def conversation(self) -> ConversationSettings:
         """How its episodes become prompts."""
-        return ConversationSettings(self.system_prompt, self.history, self.max_tool_uses if self.tools else None)
+        limit = self.max_tool_uses if self.tools else None
+        return ConversationSettings(self.system_prompt, self.history, limit, thoughts=self.thoughts)
 
     def wrappers(self) -> list[Callable[[Env], Env]]:
         """What the environment is wrapped in.

@@ -76,6 +76,9 @@ def run(
     max_tool_uses: Annotated[int, typer.Option(min=0, help="Tool calls of an episode.")] = 10,
     system_prompt: Annotated[str | None, typer.Option(help="System message of each conversation.")] = None,
     history: Annotated[int | None, typer.Option(min=1, help="Show the last observations only; by default all.")] = None,
+    thoughts: Annotated[
+        Literal["keep", "drop"], typer.Option(help="Whether later prompts have the thoughts of earlier responses.")
+    ] = "keep",
     env_kwargs: Annotated[str, typer.Option(metavar="JSON", help="Arguments of the environments.")] = "{}",
     concurrency: Annotated[str, typer.Option(metavar="auto|N", help="Requests at a time.")] = "auto",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 600.0,
@@ -114,6 +117,7 @@ def run(
             max_tool_uses=max_tool_uses,
             system_prompt=system_prompt,
             history=history,
+            thoughts=thoughts,
         )
         for one in ids or []
     ]

@@ -21,7 +21,8 @@ from gem_core.errors import GemError
 from gem_core.failures import FailurePolicy
 from gem_core.partner import PARTNER_REPLIES
 from gem_core.registry import provenance
-from gem_evaluation._conversation import Prompt, Reply
+from gem_core.responses import speech_of
+from gem_evaluation._conversation import Prompt, Reasoning, Reply
 from gem_evaluation._errors import EvaluationError
 from gem_evaluation._evaluation import versions
 from gem_evaluation._playing import EntryRunner
@@ -158,7 +159,9 @@ class _Actions:
         turn = self.turns[number]
         if observation != turn.observation:
             raise _Stopped(f"the observation of turn {number + 1} differs")
-        return Reply(turn.action, truncated=turn.truncated)
+        # An environment may read thoughts, too. What was no part of a response was played as it is: a function call.
+        said = turn.response if turn.action in ("", speech_of(turn.response)) else turn.action
+        return Reply(said, truncated=turn.truncated, reasoning=Reasoning(turn.reasoning) if turn.reasoning else None)
 
 
 @dataclass

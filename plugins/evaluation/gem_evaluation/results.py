@@ -76,6 +76,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Share of turns whose action the environment could not use."""
     truncated_share: float
     """Share of turns whose response the token limit cut off."""
+    only_thought_share: float
+    """Share of turns in which the model thought, and said nothing."""
     tool_calls: float
     """Mean number of tool calls of an episode."""
     tool_success_share: float | None
@@ -199,6 +201,7 @@ def _summary(label: str, planned: int, tables: Mapping[str, Rows], failures: Seq
         policy_faults=dict(Counter(policy_faults(rows)).most_common()),
         invalid_share=_share(_total(rows, "invalid"), turns),
         truncated_share=_share(_total(rows, "truncated"), turns),
+        only_thought_share=_share(_total(rows, "only_thought"), turns),
         tool_calls=_share(calls, len(rows)),
         tool_success_share=_total(rows, "tool_successes") / calls if calls else None,
         prompts=_hash_of_prompts(tables.values()),

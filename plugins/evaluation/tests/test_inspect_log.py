@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -15,7 +16,7 @@ import gem_core
 from gem_core import Env
 from gem_core.cli._app import app
 from gem_core.installation import install_line
-from gem_evaluation import Entry, FunctionModel, Reply, ToolCall, Usage, evaluate
+from gem_evaluation import Entry, FunctionModel, Reasoning, Reply, ToolCall, Usage, evaluate
 
 DEMO = "demo-inspect:Double-v0"
 CODE = "print(6 * 7)"
@@ -177,3 +178,39 @@ def test_an_interval_without_ends_is_left_out(tmp_path: Path) -> None:
 def test_the_file_must_end_in_eval(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["eval", "export", str(tmp_path), "--inspect", str(tmp_path / "log.json")])
     assert done.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("42", reasoning=Reasoning("6 times 7"), usage=Usage(10, 2)),
+        Reply("<think>\n6 times 7\n</think>\n\n42", usage=Usage(10, 2)),
+    ],
+    ids=["apart", "within the text"],
+)
+def test_a_thought_is_reasoning_and_its_speech_the_text(tmp_path: Path, reply: Reply) -> None:
+    evaluate(DEMO, FunctionModel(lambda _: reply, "me"), tasks=2, output=tmp_path / "run")
+    sample = exported(tmp_path).samples[0]
+    [answer, again] = [one for one in sample.messages if one.role == "assistant"]
+    assert [(part.type, getattr(part, "reasoning", None) or part.text.strip()) for part in answer.content] == [
+        ("reasoning", "6 times 7"),
+        ("text", "42"),
+    ]
+    assert answer.text.strip() == again.text.strip() == "42"
+    assert sample.output.completion.strip() == "42"
+
+
+def test_a_native_call_stands_apart_from_the_thought_before_it(tmp_path: Path) -> None:
+    def thinking(messages: Sequence[Any]) -> Reply:
+        return msgspec.structs.replace(natively(messages), reasoning=Reasoning(f"thought {len(messages)}"))
+
+    entry = Entry(id=DEMO, tasks=2, tools=["python:Interpreter"], tool_form="native")
+    evaluate(entry, FunctionModel(thinking, "me"), output=tmp_path / "run")
+    first, second, third, *_ = [one for one in exported(tmp_path).samples[0].messages if one.role == "assistant"]
+    assert [part.type for part in first.content] == ["reasoning", "text"]
+    assert (first.content[0].reasoning, first.text, first.tool_calls[0].arguments) == (
+        "thought 1",
+        "Let me see.",
+        {"code": CODE},
+    )
+    assert (second.content, third.content[0].reasoning) == ("", "thought 4")

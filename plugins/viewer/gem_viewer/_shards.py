@@ -12,7 +12,9 @@ each its own deflate stream:
 Episodes repeat each other, so their texts share a stream; numbers are most of the bytes, and are read for one episode
 at a time. A text that the tokens have is not stored again. `[start, end]` instead of an observation is a slice of the
 texts of the tokens between the last response and this one, and instead of a response a slice of those that were
-sampled, in UTF-16 units as JavaScript counts.
+sampled, in UTF-16 units as JavaScript counts. `thought` is the number of units at the start of a response that are a
+thought; if thought and speech do not follow each other in this way, `said` has both. `reasoning` is a thought that is
+no part of the response.
 
 The numbers of an episode are arrays of 4 bytes each, which follow each other: the sampler's log-probability of each
 sampled token, turn by turn; then, for each update that trained on it, the trainer's, minus those, in turns that have
@@ -31,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gem_core.responses import read_response
 from gem_viewer._columns import finite
 
 if TYPE_CHECKING:
@@ -173,7 +176,14 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "response": turn.response,
         "reward": finite(turn.reward),
     }
-    if turn.action != turn.response:
+    thought, speech = read_response(turn.response)
+    if speech != turn.response and turn.response.endswith(speech):
+        fields["thought"] = _utf16_units(turn.response[: len(turn.response) - len(speech)])
+    elif speech != turn.response:
+        fields["said"] = [thought, speech]
+    if turn.reasoning:
+        fields["reasoning"] = turn.reasoning
+    if turn.action != speech:
         fields["action"] = turn.action
     if turn.truncated:
         fields["truncated"] = True

@@ -157,3 +157,19 @@ def test_agents_of_a_match_are_known() -> None:
     found = columns([RecordedSummary(one.episode.summary(), None) for one in agents])
     assert found["agent"] == {"values": ["left", "right", None], "of": [0, 1, 2]}
     assert found["match"] == [agents[0].episode.match] * 2 + [None]
+
+
+def test_a_thought_is_told_apart_in_javascripts_units() -> None:
+    one = recorded()
+    first, second, third = one.episode.turns
+    first.response, first.action = "<think>🙂 or not</think>go", "go"
+    second.reasoning = "so"
+    third.action = ""
+    (found,) = json.loads(inflated(shard([one], TokenTable({}))[0]))["episodes"]
+    thought, speech = found["turns"][0]["response"][: found["turns"][0]["thought"] - 1], first.response[-2:]
+    assert (thought, speech) == ("<think>🙂 or not</think>", "go")  # a character of two units before it
+    assert "action" not in found["turns"][0]
+    assert found["turns"][1]["reasoning"] == "so"
+    assert "thought" not in found["turns"][1]
+    assert "reasoning" not in found["turns"][2]
+    assert found["turns"][2]["action"] == ""

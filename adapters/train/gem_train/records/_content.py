@@ -211,7 +211,7 @@ class _TrainingColumns(msgspec.Struct):
 
 
 def _without_contents(episode: Episode) -> Episode:
-    nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": ""}
+    nothing = {"sequence": 0, "start": 0, "end": 0, "observation": "", "response": "", "action": "", "reasoning": ""}
     turns = [msgspec.structs.replace(turn, **nothing, info=_flags(turn.info), versions=[]) for turn in episode.turns]
     return msgspec.structs.replace(episode, turns=turns, sequences=[], images=[], final_observation="")
 

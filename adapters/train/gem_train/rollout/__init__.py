@@ -20,6 +20,7 @@ from gem_train.rollout._runner import BaseEpisodeRunner, EpisodeRunner
 from gem_train.rollout._secrets import without_secrets
 from gem_train.rollout._settings import RolloutSettings
 from gem_train.rollout._template import ChatTemplate, Tokenizer, end_token_ids
+from gem_train.rollout._thoughts import Thoughts
 from gem_train.rollout.records import recorded, restored
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Run",
     "Source",
     "StopReason",
+    "Thoughts",
     "TokenSequence",
     "Tokenizer",
     "Turn",

@@ -21,6 +21,7 @@ from gem_core.episode import (
 )
 from gem_core.errors import PolicyError
 from gem_core.image import IMAGES, images_of
+from gem_core.responses import speech_of
 from gem_core.vector import Transition
 from gem_train.rollout._conversation import Conversation
 from gem_train.rollout._settings import RolloutSettings
@@ -39,6 +40,7 @@ class BaseEpisodeBuilder(ABC):
         self.episode = episode
         self.over = False
         self._message = ""
+        self._said = ""
         self._pending: Turn | None = None
 
     @property
@@ -48,8 +50,8 @@ class BaseEpisodeBuilder(ABC):
 
     @abstractmethod
     def act(self, completion: Any) -> str | None:
-        """Take the policy's answer; returns the action for the environment. `None` if there is none: the episode ended
-        with the answer (`over`), or the policy is asked again."""
+        """Take the policy's answer; returns what the environment gets: the response, of which `Env.step` takes what is
+        spoken. `None` if it gets nothing: the episode ended with the answer (`over`), or the policy is asked again."""
 
     @property
     def episodes(self) -> list[Episode]:
@@ -63,8 +65,8 @@ class BaseEpisodeBuilder(ABC):
 
     @property
     def action(self) -> str | None:
-        """What the environment was told and has not answered; `None` where the policy is next."""
-        return None if self._pending is None else self._pending.action
+        """What the environment gets or got and has not answered; `None` where the policy is next."""
+        return None if self._pending is None else self._said
 
     def record(self, transition: Transition) -> None:
         """Take the environment's answer to that action; `over` tells whether the episode ended with it.
@@ -150,7 +152,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         self._settings = settings
         asks = settings.compaction == BY_POLICY
         self._request = len(template.bridge_tokens(REQUEST)) + settings.max_response_tokens if asks else 0
-        self._conversation = Conversation(template, settings.history)
+        self._conversation = Conversation(template, settings.history, settings.thoughts)
         self._rule = settings.summary_rule
         self._withheld: tuple[str, str, Info] | None = None
         episode.sequences = self._conversation.sequences
@@ -162,7 +164,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         return self._conversation.prompt()
 
     def act(self, completion: Completion) -> str | None:
-        """Take what the policy sampled; returns the action for the environment.
+        """Take what the policy sampled; returns the response for the environment, with the mark that opens its thought.
 
         A summary is no action. After it, the policy is asked again, unless the context has no room: then `over`.
 
@@ -174,12 +176,13 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         response = self._conversation.respond(_checked_ids(completion), _checked_logprobs(completion))
         span = self._conversation.response
         assert span is not None
-        invalid = completion.truncated and self._settings.truncated_is_invalid
+        unheard = self._withheld is not None or (completion.truncated and self._settings.truncated_is_invalid)
+        said = "" if unheard else self._conversation.opening + response
         turn = Turn(
             *span,
             observation=self._message,
             response=response,
-            action="" if invalid or self._withheld is not None else response,
+            action=speech_of(said),
             truncated=completion.truncated,
             versions=runs,
             compaction=self._withheld is not None,
@@ -188,8 +191,8 @@ class EpisodeBuilder(BaseEpisodeBuilder):
             self.episode.turns.append(turn)
             self._show_again(*self._withheld)
             return None
-        self._pending = turn
-        return turn.action
+        self._pending, self._said = turn, said
+        return said
 
     def _observe(self, observation: str, info: Info) -> str:
         message = self._conversation.observe(observation, info)
@@ -217,7 +220,7 @@ class EpisodeBuilder(BaseEpisodeBuilder):
         limit = self._settings.max_context_tokens
         assert limit is not None, "compaction needs a limit"
         has_room = self._conversation.prompt_length + self._settings.max_response_tokens + self._request <= limit
-        if has_room or self._conversation.length_before + self._request > limit:
+        if has_room or self._conversation.length_with(REQUEST) + self._settings.max_response_tokens > limit:
             return message
         self._withheld = message, observation, info
         self._conversation.ask_summary(REQUEST)

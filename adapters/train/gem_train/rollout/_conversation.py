@@ -13,6 +13,7 @@ from gem_core.errors import PolicyError, TemplateError
 from gem_core.image import IMAGES, images_of
 from gem_train.rollout._images import ImagePrompt
 from gem_train.rollout._template import ChatTemplate
+from gem_train.rollout._thoughts import PastResponse, Thoughts, spoken_responses
 
 
 class Span(NamedTuple):
@@ -42,6 +43,12 @@ class _Exchange:
     response: Span | None = None
     summary: TokenIds | None = None
     """The response, where it is no place in a sequence: a summary of all that was said after the message."""
+    text: str = ""
+    """The response or summary as text."""
+    past: tuple[ChatTemplate, bool, PastResponse] | None = None
+    """The response as a later prompt showed it; for which template, and whether only messages of tools followed."""
+    written: tuple[ChatTemplate, int | None, TokenIds] | None = None
+    """The ids of the message as a prompt had them, and for which template and after which id."""
 
 
 class _Before(NamedTuple):
@@ -60,18 +67,21 @@ class Conversation:
 
     Sampled ids are appended unchanged and never decoded and encoded again; only the template's own bridge tokens
     are added between them. A prompt continues the token sequence before it id by id, unless a bounded history drops
-    a message, a summary replaces earlier ones, or the list of tools changes: then it starts a new sequence.
+    a message, a summary replaces earlier ones, the list of tools changes, or an earlier thought is dropped: then it
+    starts a new sequence.
 
     Args:
         template: the chat template.
         history: `None` shows the whole episode, `1` only the present observation, `k` the last `k` observations and
             the responses between them.
+        thoughts: `keep` leaves earlier responses as they were sampled. `drop` shows them as the template shows those of
+            earlier turns, without their thoughts; see `SpokenResponses`.
 
     Raises:
         ValueError: `history` below 1.
     """
 
-    def __init__(self, template: ChatTemplate, history: int | None = None) -> None:
+    def __init__(self, template: ChatTemplate, history: int | None = None, thoughts: Thoughts = "keep") -> None:
         if history is not None and history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {history}")
         self.sequences: list[TokenSequence] = []
@@ -82,11 +92,17 @@ class Conversation:
         self._withdrawn: tuple[_Exchange, ChatTemplate] | None = None
         self._exchanges: deque[_Exchange] = deque(maxlen=history)
         self._images: list[str] = []
+        self._drops = thoughts == "drop"
 
     @property
     def prompt_length(self) -> int:
         """Number of tokens of the prompt for the next response."""
         return len(self.sequences[-1].ids)
+
+    @property
+    def opening(self) -> str:
+        """The mark with which the prompt itself opens the thought of the response; empty where it does not."""
+        return spoken_responses(self._template).opening
 
     def prompt(self) -> TokenIds:
         """Token ids of the prompt for the next response, as a copy; an `ImagePrompt` if it shows images."""
@@ -95,10 +111,15 @@ class Conversation:
             return ImagePrompt(sequence.ids, [self._images[one.index] for one in sequence.images])
         return sequence.ids[:]
 
-    @property
-    def length_before(self) -> int:
-        """Number of tokens up to the newest response: `prompt_length` without the message after it."""
-        return self._before.length
+    def length_with(self, request: str) -> int:
+        """Number of tokens of a prompt with this request in place of the newest message; see `ask_summary`."""
+        if not self._drops:
+            return self._before.length + len(self._template.bridge_tokens(request))
+        newest = self._exchanges.pop()
+        self._exchanges.append(_Exchange(request, "user"))
+        length = len(self._whole_prompt().ids)
+        self._exchanges[-1] = newest
+        return length
 
     def observe(self, observation: str, info: Info) -> str:
         """Add an observation, with its info's `prefix`, `suffix` and images; returns the message.
@@ -117,9 +138,10 @@ class Conversation:
         role = template.tool_role if info.get("use_tool") else "user"
         exchange = _Exchange(message, role, self._seen(info) if IMAGES in info else ())
         self._exchanges.append(exchange)
-        if continues:
-            sequence = self.sequences[-1]
-            self._add(exchange, self._bridge(exchange, sequence.ids), sequence)
+        if self._drops:
+            self._continue_or_begin()
+        elif continues:
+            self._continue(exchange)
         else:
             self.sequences.append(self._whole_prompt())
         return message
@@ -142,7 +164,7 @@ class Conversation:
         start = len(sequence.ids)
         sequence.add_response(sampled, logprobs)
         self.response = Span(len(self.sequences) - 1, start, len(sequence.ids))
-        self._exchanges[-1].response = self.response
+        self._exchanges[-1].response, self._exchanges[-1].text = self.response, text
         return text
 
     def ask_summary(self, request: str) -> None:
@@ -150,15 +172,18 @@ class Conversation:
         self._withdraw()
         asked = _Exchange(request, "user")
         self._exchanges.append(asked)
-        self._add(asked, self._bridge(asked, self.sequences[-1].ids), self.sequences[-1])
+        if self._drops:
+            self._continue_or_begin()
+        else:
+            self._continue(asked)
 
     def compact(self, text: str | None = None) -> None:
         """Begin a new sequence with the first message, a summary of all that was said after it, and the newest message.
 
-        The summary has the place of the response to the first message.
+        The summary has the place of the response to the first message, and is treated like any earlier response.
 
         Args:
-            text: the summary. `None` for the newest response, which `ask_summary` asked for; its ids stay as they are.
+            text: the summary. `None` for the newest response, which `ask_summary` asked for.
 
         Raises:
             TemplateError: the text would become control tokens of the chat template.
@@ -168,12 +193,11 @@ class Conversation:
             self._withdraw()
         else:
             assert self.response is not None, "nothing was sampled"
-            sequence, start, end = self.response
-            summary = self.sequences[sequence].ids[start:end]
+            summary, text = self._ids_at(self.response), self._exchanges[-1].text
         assert self._withdrawn is not None, "no summary was asked for"
         (newest, self._template), self._withdrawn = self._withdrawn, None
         first = self._exchanges[0]
-        first.response, first.summary = None, summary
+        first.response, first.summary, first.text, first.past = None, summary, text, None
         self._exchanges.clear()
         self._exchanges.extend((first, newest))
         self.sequences.append(self._whole_prompt())
@@ -205,22 +229,46 @@ class Conversation:
         self._images += uris
         return seen
 
+    def _continue(self, exchange: _Exchange) -> None:
+        """Append a message to the newest sequence, which ends with the response before it."""
+        sequence = self.sequences[-1]
+        shown = exchange.message, exchange.role, len(exchange.images)
+        self._add(exchange, as_token_ids(self._template.following(sequence.ids[-1], *shown)), sequence)
+
+    def _continue_or_begin(self) -> None:
+        """Append to the newest sequence what the prompt has beyond it; begin another if it does not continue it."""
+        prompt = self._whole_prompt()
+        if self.sequences:
+            newest = self.sequences[-1]
+            length, images = len(newest.ids), len(newest.images)
+            if prompt.ids[:length] == newest.ids and prompt.images[:images] == newest.images:
+                newest.add_prompt(prompt.ids[length:])
+                newest.images += prompt.images[images:]
+                return
+        self.sequences.append(prompt)
+
     def _whole_prompt(self) -> TokenSequence:
         """The prompt of a new sequence: all messages that the history shows, and the responses between them."""
-        first, *later = self._exchanges
         prompt = TokenSequence.starting(as_token_ids())
-        initial = self._template.initial_prompt(first.message, first.role, len(first.images))
-        self._add(first, as_token_ids(initial), prompt)
-        before = first
-        for exchange in later:
-            if before.summary is not None:
-                prompt.add_prompt(before.summary)
-            elif before.response is not None:
-                sequence, start, end = before.response
-                prompt.add_prompt(self.sequences[sequence].ids[start:end])
-            self._add(exchange, self._bridge(exchange, prompt.ids), prompt)
-            before = exchange
+        others = [number for number, exchange in enumerate(self._exchanges) if exchange.role != "tool"]
+        for number, exchange in enumerate(self._exchanges):
+            past = self._past(exchange, chained=not others or number >= others[-1])
+            self._add(exchange, self._written(exchange, past.template, prompt.ids[-1] if number else None), prompt)
+            prompt.add_prompt(past.ids)
         return prompt
+
+    def _past(self, exchange: _Exchange, *, chained: bool) -> PastResponse:
+        """The response to a message as a prompt shows it. `chained`: only messages of tools have followed."""
+        ids = exchange.summary if exchange.response is None else self._ids_at(exchange.response)
+        if ids is None or not self._drops:
+            return PastResponse(self._template, as_token_ids() if ids is None else ids)
+        if exchange.past is None or exchange.past[:2] != (self._template, chained):
+            past = spoken_responses(self._template).shown(exchange.role, exchange.text, ids, chained=chained)
+            exchange.past = self._template, chained, past
+        return exchange.past[2]
+
+    def _ids_at(self, span: Span) -> TokenIds:
+        return self.sequences[span.sequence].ids[span.start : span.end]
 
     def _add(self, exchange: _Exchange, ids: TokenIds, sequence: TokenSequence) -> None:
         """Add a message. Here, and only here, the placeholder of an image becomes as many as it has tokens."""
@@ -235,7 +283,17 @@ class Conversation:
                 ids = ids[place + 1 :]
         sequence.add_prompt(ids)
 
-    def _bridge(self, exchange: _Exchange, before: TokenIds) -> TokenIds:
-        """What follows the response before a message; where the policy sampled a part of it, only the rest."""
-        shown = exchange.message, exchange.role, len(exchange.images)
-        return as_token_ids(self._template.following(before[-1], *shown))
+    def _written(self, exchange: _Exchange, template: ChatTemplate, last: int | None) -> TokenIds:
+        """The ids of a message with its frame.
+
+        Args:
+            exchange: the message.
+            template: writes it.
+            last: the id before it, of the response that it follows, which may have sampled a part of the frame; `None`
+                for the first message.
+        """
+        if exchange.written is None or exchange.written[:2] != (template, last):
+            shown = exchange.message, exchange.role, len(exchange.images)
+            ids = template.initial_prompt(*shown) if last is None else template.following(last, *shown)
+            exchange.written = template, last, as_token_ids(ids)
+        return exchange.written[2]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from gem_train.rollout._images import ImageReader
 from gem_train.rollout._template import ChatTemplate, Tokenizer
+from gem_train.rollout._thoughts import Thoughts
 from gem_train.rollout.compaction import BY_POLICY, Rule, load_rule
 
 
@@ -24,6 +25,9 @@ class RolloutSettings:
     """What happens where the context is nearly full. `None`: the episode ends. `policy`: the policy writes a summary,
     and a new token sequence begins with the first observation, the summary and the newest observation. The
     `package.module:function` of a `compaction.Rule`: the rule writes the summary."""
+    thoughts: Thoughts = "keep"
+    """`keep`: later prompts have the thoughts of earlier responses. `drop`: they have them no more, as the chat
+    template shows earlier responses; a new token sequence begins where the ids do not continue."""
     system_prompt: str | None = None
     """System message of every conversation."""
     truncated_is_invalid: bool = True
@@ -43,6 +47,8 @@ class RolloutSettings:
             )
         if self.history is not None and self.history < 1:
             raise ValueError(f"history must be None (all) or at least 1 observation, not {self.history}")
+        if self.thoughts not in get_args(Thoughts):
+            raise ValueError(f"thoughts must be one of {', '.join(get_args(Thoughts))}, not {self.thoughts!r}")
         if self.compaction is not None:
             self._check_compaction(self.compaction)
 

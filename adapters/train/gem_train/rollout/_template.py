@@ -273,6 +273,29 @@ class ChatTemplate:
                 return ids
         raise TemplateError(f"a text would become control tokens of the chat template: {text!r:.200}")
 
+    def header(self, role: str = "user") -> str:
+        """The text between a message of this role and the response to it; it ends with the header of the response."""
+        return self._bridge(_PROBE, role).partition(_PROBE)[2]
+
+    def earlier(self, role: str, response: str, following: str) -> str:
+        """An earlier response as the template writes it, with all text between the messages around it.
+
+        Args:
+            role: of the message before it.
+            response: its text.
+            following: the role of the message after it.
+
+        Raises:
+            TemplateError: the template refuses such messages, or drops one of the two.
+        """
+        talk = [("user", "."), ("assistant", "."), (role, _PROBE), ("assistant", response), (following, _PLACEHOLDER)]
+        text = self._render([*self._system, *({"role": one, "content": said} for one, said in talk)])
+        _, found, after = text.partition(_PROBE)
+        between, also_found, _ = after.partition(_PLACEHOLDER)
+        if not (found and also_found):
+            raise TemplateError(f"the chat template drops messages of the role {role!r} or {following!r}")
+        return between
+
     def _ids(self, place: str, role: str, message: str, images: int) -> list[int]:
         """Token ids of a message with its frame, as a list of the caller's own."""
         key = place, role, message, images

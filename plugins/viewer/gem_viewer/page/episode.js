@@ -95,12 +95,12 @@ class EpisodeView {
     for (const [at, turn] of turns.entries()) {
       list.append(el("li", { id: `turn-${at}`, class: "turn", tabindex: -1 }, this._turnHead(at, turn),
         message("environment", result ? "tool's answer" : "observation", turn.observation, { folded: result, images: shown(at) }),
-        message("policy", turn.tool ? "response with a tool call" : "response", turn.response, { folded: turn.tool ? `Tool call, ${turn.tool}` : null, notes: notesOf(turn) }),
+        message("policy", turn.tool ? "response with a tool call" : "response", turn.speech, { folded: turn.tool ? `Tool call, ${turn.tool}` : null, notes: notesOf(turn), thoughts: turn.thoughts }),
         turn.info ? el("details", { class: "info" }, el("summary", {}, "What the environment reported"), textBlock(turn.info, { class: "mono" })) : null));
       result = turn.tool ? (turn.tool === "failed" ? "The tool failed" : "The tool answered") : null;
     }
     if (!turns.length) list.append(el("li", { class: "faint" }, "The episode has no turns."));
-    const texts = turns.some((turn) => turn.observation || turn.response);
+    const texts = turns.some((turn) => turn.observation || turn.response || turn.thoughts.length);
     if (turns.length && !texts) list.prepend(el("li", { class: "faint" }, "This run recorded no texts (record=summary)."));
     if (final || shown(turns.length).length) list.append(el("li", { class: "turn" }, message("environment", "final observation", final, { folded: result, images: shown(turns.length) })));
     if (error) list.append(el("li", { class: "turn" }, el("h3", { class: "bad-text" }, "The environment's error"), textBlock(error, { class: "mono error" })));
@@ -195,18 +195,25 @@ function episodeAddress(runs, row, turn) {
   return `#${parts.map(encodeURIComponent).join("/")}`;
 }
 
-// What was said by one side in a turn, and the images that it showed.
-function message(side, title, text, { folded = null, notes = [], images = [] } = {}) {
+// What was said by one side in a turn, what it thought before, and the images that it showed.
+function message(side, title, text, { folded = null, notes = [], images = [], thoughts = [] } = {}) {
   const name = el("span", { class: "who" }, `${side}: ${title}`, ...notes.flatMap((note) => [" ", badge(note, "warn")]));
   const words = text === "" ? el("p", { class: "faint" }, "(empty)") : textBlock(text);
   const shown = images.map((src, at) => el("img", { class: "image", src, alt: `image ${at + 1} of the observation` }));
   const body = shown.length ? el("div", {}, ...shown, words) : words;
-  if (!folded) return el("div", { class: `message ${side}` }, name, body);
-  return el("div", { class: `message ${side} folded` }, name, el("details", {}, el("summary", {}, `${folded}: `, el("span", { class: "faint" }, visible(preview(text)))), body));
+  const before = thoughts.map(thoughtBlock);
+  if (!folded) return el("div", { class: `message ${side}` }, name, ...before, body);
+  return el("div", { class: `message ${side} folded` }, name, ...before, el("details", {}, el("summary", {}, `${folded}: `, el("span", { class: "faint" }, visible(preview(text)))), body));
+}
+
+// A thought: folded and dimmed, as it is no part of the action.
+function thoughtBlock(text) {
+  return el("details", { class: "thought" }, el("summary", {}, "Thought: ", el("span", { class: "faint" }, visible(preview(text)))), textBlock(text));
 }
 
 function notesOf(turn) {
   const notes = [];
+  if (turn.thoughts.length && turn.speech.trim() === "") notes.push("only thought");
   if (turn.invalid) notes.push("invalid action");
   if (turn.truncated) notes.push("cut off by the token limit");
   if (turn.action !== undefined) notes.push(turn.action === "" ? "the environment got an empty action" : `the environment got: ${preview(turn.action, 60)}`);

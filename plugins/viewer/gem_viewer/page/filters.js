@@ -104,5 +104,5 @@ class Selection {
 
 function hasText(details, wanted) {
   const has = (text) => text.toLowerCase().includes(wanted);
-  return details.turns.some((turn) => has(turn.observation) || has(turn.response)) || has(details.final);
+  return details.turns.some((turn) => has(turn.observation) || has(turn.response) || has(turn.reasoning ?? "")) || has(details.final);
 }

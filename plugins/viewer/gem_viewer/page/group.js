@@ -21,7 +21,7 @@ class GroupView {
     const value = (name) => this.runs.value(row, name);
     const agent = value("agent") === null ? "" : `, ${plain(value("agent"))}`;
     const data = value("data_index") === null ? "" : `, row ${value("data_index")}`;
-    const texts = details.some((one) => one.turns.some((own) => own.observation || own.response));
+    const texts = details.some((one) => one.turns.some((own) => own.observation || own.response || own.thoughts.length));
     const before = document.activeElement;
     const reading = this.element.querySelector(".side-by-side")?.contains(before);
     this.element.replaceChildren(el("h1", { tabindex: -1 }, visible(value("env")), el("span", { class: "faint" }, ` seed ${value("seed")}${data}${agent}`)),
@@ -62,7 +62,8 @@ class GroupView {
         el("div", { class: "cell-head" }, el("span", { class: "branch" }, letter(branches[turn][at])),
           el("a", { href: episodeAddress(this.runs, row, turn) }, `reward ${number(asNumber(one.reward))}${advantage}`)),
         el("details", { class: "observation" }, el("summary", {}, visible(preview(one.observation, 60) || "(empty)")), textBlock(one.observation)),
-        one.response === "" ? el("p", { class: "faint" }, "(empty)") : textBlock(one.response, { class: "said" }));
+        ...one.thoughts.map(thoughtBlock),
+        one.speech === "" ? el("p", { class: "faint" }, "(empty)") : textBlock(one.speech, { class: "said" }));
     });
     const line = el("tr", {}, el("th", { scope: "row" }, String(turn + 1)), ...cells);
     if (kinds <= before) return [line];
@@ -81,7 +82,7 @@ class GroupView {
 }
 
 // By turn and episode the number of its branch; null after the end. Episodes are on one branch as long as they were
-// shown the same and have said the same. Where they part, the first one keeps the number.
+// shown the same and have said the same, whatever they thought. Where they part, the first one keeps the number.
 function branchesOf(details, turns) {
   let count = 1;
   let before = details.map(() => 0);
@@ -92,7 +93,7 @@ function branchesOf(details, turns) {
     const line = details.map((one, at) => {
       const own = one.turns[turn];
       if (!own) return null;
-      const key = JSON.stringify([before[at], own.observation, own.response]);
+      const key = JSON.stringify([before[at], own.observation, own.speech]);
       if (!numbers.has(key)) {
         numbers.set(key, kept.has(before[at]) ? count++ : before[at]);
         kept.add(before[at]);

@@ -149,7 +149,13 @@ function withTexts(details) {
     const [sequence, start, end] = turn.at;
     const base = begins[sequence];
     if (Array.isArray(turn.observation)) turn.observation = textOf(details, ends[sequence], base + start).slice(...turn.observation);
-    if (Array.isArray(turn.response)) turn.response = textOf(details, base + start, base + end).slice(...turn.response);
+    if (Array.isArray(turn.response)) {
+      turn.thoughtEnd = turn.response[0] + (turn.thought ?? 0); // in the texts of the sampled tokens
+      turn.response = textOf(details, base + start, base + end).slice(...turn.response);
+    }
+    const [thought, speech] = turn.said ?? [turn.response.slice(0, turn.thought ?? 0), turn.response.slice(turn.thought ?? 0)];
+    turn.speech = speech;
+    turn.thoughts = [turn.reasoning ?? "", thought].filter((text) => text !== "");
     ends[sequence] = base + end;
   }
   details.filled = true;

@@ -98,10 +98,14 @@ class TokensView {
     const line = el("div", { class: turn === null ? "prompt-tokens" : "sampled-tokens", dir: "ltr" });
     const { places, table } = this.details;
     const { starts } = this.tokens;
+    const thoughtEnd = turn === null || !this.details.turns[turn].thought ? 0 : (this.details.turns[turn].thoughtEnd ?? 0);
+    let characters = 0;
     for (let at = from; at < to; at++) {
       const place = places[base + at];
       const text = table.texts[place];
       const span = document.createElement("span");
+      characters += text?.length ?? 0;
+      if (characters <= thoughtEnd) span.dataset.thought = "";
       if (text === null || text === undefined) span.textContent = `⟨${table.ids[place]}⟩`;
       else if (text === "") span.textContent = "∅";
       else if (HIDDEN.test(text)) span.append(visible(text));
