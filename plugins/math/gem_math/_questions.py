@@ -185,9 +185,9 @@ class Question:
                 continue
             for part in parts:
                 sides = [side for side in groups.split(part, groups.relates) if side]
-                keys = tuple(keys.key(side, self.functions) for side in sides)
-                if keys:
-                    found.append(_Piece(keys, len(keys) > 1, is_asked, is_task))
+                found_keys = tuple(keys.key(side, self.functions) for side in sides)
+                if found_keys:
+                    found.append(_Piece(found_keys, len(found_keys) > 1, is_asked, is_task))
         return found
 
     def _combined(self) -> Iterator[str]:

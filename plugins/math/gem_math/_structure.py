@@ -113,6 +113,7 @@ class _Structure:
         """Raises `Unread`."""
         for form in (
             self._in_braces,
+            self._matrix,
             self._listing,
             self._words,
             self._union,
@@ -120,7 +121,6 @@ class _Structure:
             self._relation,
             self._numeral,
             self._delimited,
-            self._matrix,
             self._ratio,
         ):
             if (answer := form(found)) is not None:
@@ -278,8 +278,8 @@ class _Structure:
             return None
         texts = [token.text for token in found]
         end = len(found) - 4
-        if end < 4 or texts[1] != "{" or texts[2] not in _MATRICES or texts[end:] != ["end", "{", texts[2], "}"]:
-            raise Unread("it is no matrix")
+        if end < 4 or texts[2] not in _MATRICES or texts[end:] != ["end", "{", texts[2], "}"] or "end" in texts[:end]:
+            return None
         inside = found[4:end]
         if texts[2] in ("array", "cases") and inside and inside[0].text == "{":  # how columns are aligned
             inside = inside[texts.index("}", 4) - 3 :]

@@ -10,8 +10,9 @@ from typing import ClassVar
 from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
+from gem_core.responses import last_box
 from gem_math._references import answer_of
-from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, last_box
+from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks
 
 
 class MathEnv(QuestionEnv):
