@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 MAX_CHARACTERS, MAX_TOKENS = 1000, 400
@@ -28,46 +29,83 @@ _SILENT = re.compile(
 _SPACES = re.compile(
     r"(?<!\\)\\(?:[,;:> \n]|(?:quad|qquad|thinspace|hspace\{[^{}]*\}|ldotp)(?![A-Za-z]))|[~\u00a0\u2009\u202f]"
 )
-_SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
+_TIGHT_COMMA = re.compile(r"(?<=\d),(?:\s*\\!)+\s*(?=\d{3})")
+"""MATH writes thousands as `11,\\! 111`: the space behind the comma is taken back."""
+_SYSTEM = re.compile(r"\\\{\s*\\begin\s*\{(array|aligned|gathered|matrix)\}(.*?)\\end\s*\{\1\}\s*\.?", re.DOTALL)
+_ABOUT = re.compile(r"^(?:\\text\s*\{\s*)?(?:about|approximately|approx\.?|roughly)(?:\s*\}\s*|\s+)(?=[\d$\\.])", re.IGNORECASE)
+
+# -- other scripts ---------------------------------------------------------------------------------------------------
+
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ"
+_LOWERED = "₀₁₂₃₄₅₆₇₈₉"
+_PLAIN = str.maketrans(_RAISED + _LOWERED, "0123456789+-n" + "0123456789")
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+_SIGNS_OF_UNICODE = {
+    **{"°": "\\degree", "≠": "\\neq", "≤": "\\le", "≥": "\\ge", "⩽": "\\le", "⩾": "\\ge", "≈": "\\approx"},
+    **{"×": "\\times", "·": "\\times", "⋅": "\\times", "∗": "\\times", "π": "\\pi", "∞": "\\infty", "√": "\\sqrt"},
+    **{"∪": "\\cup", "∅": "\\emptyset", "±": "\\pm", "∓": "\\mp", "∈": "\\in", "∖": "\\setminus", "∠": "\\angle"},
+    **{"ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}", "ℚ": "\\mathbb{Q}", "ℂ": "\\mathbb{C}"},
+    **{"÷": "/", "∶": ":", "∣": "|", "−": "-", "–": "-", "′": "'", "⟨": "(", "⟩": ")", "∕": "/", "⁄": "/"},
+    **dict(zip("αβγδεζηθκλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", [f"\\{name}" for name in """alpha beta gamma delta epsilon zeta eta
+        theta kappa lambda mu nu xi rho sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi
+        Omega""".split()], strict=True)),
+}  # fmt: skip
+_SPELLED_OUT = str.maketrans({sign: f"{text} " if text[0] == "\\" else text for sign, text in _SIGNS_OF_UNICODE.items()})
+_VULGAR = re.compile("[¼-¾⅐-⅞]")
+_STOPS = re.compile("[。．｡।۔、،]+$")  # noqa: RUF001
 
 
-def _superscript(match: re.Match[str]) -> str:
-    digits = match[0].translate(_SUPERSCRIPTS)
-    return f"^{digits}" if len(digits) == 1 else f"^{{{digits}}}"
+def _in_ascii(text: str) -> str:
+    """Signs and digits of other scripts as LaTeX writes them."""
+    text = _VULGAR.sub(_fraction, _STOPS.sub("", text)).translate(_FULL_WIDTH)
+    text = re.sub(f"[{_RAISED}]+", lambda match: f"^{{{match[0].translate(_PLAIN)}}}", text)
+    text = re.sub(f"[{_LOWERED}]+", lambda match: f"_{{{match[0].translate(_PLAIN)}}}", text)
+    return text.translate(_SPELLED_OUT)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    above, _, below = unicodedata.normalize("NFKC", match[0]).partition("⁄")
+    return f"\\frac{{{above}}}{{{below}}}"
 
 
 _SPELLINGS = (
-    (re.compile(r"[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+"), _superscript),
     (re.compile(r"\\(?:operatorname|mathrm)\s*\{(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|ln|log|exp)\}"), r"\\\1 "),
     (re.compile(r"\\mathrm\s*\{([ei])\}"), r" \1 "),
     (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
-    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|°"), r"\\degree "),
+    (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])"), r"\\degree "),
     (re.compile(r"\^\s*\{?\s*\\prime\s*\}?"), "'"),
-    (re.compile(r"\{,\}"), ","),
-    (re.compile(r"\\(?:ne|not\s*=|neq)(?![A-Za-z])|≠"), r"\\neq "),
-    (re.compile(r"\\(?:leqslant|leq|le)(?![A-Za-z])|≤|<="), r"\\le "),
-    (re.compile(r"\\(?:geqslant|geq|ge)(?![A-Za-z])|≥|>="), r"\\ge "),
+    (re.compile(r"\\(?:ne|not\s*=|neq)(?![A-Za-z])"), r"\\neq "),
+    (re.compile(r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])"), r"\\le "),
+    (re.compile(r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])"), r"\\ge "),
     (re.compile(r"\\lt(?![A-Za-z])"), "<"),
     (re.compile(r"\\gt(?![A-Za-z])"), ">"),
-    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[\u00d7\u00b7\u22c5\u2217]|(?<!\*)\*(?!\*)"), r"\\times "),
-    (re.compile(r"\*\*"), "^"),
-    (re.compile(r"\\div(?![A-Za-z])|÷"), "/"),
-    (re.compile(r"[\u2212\u2013]"), "-"),
-    (re.compile(r"π"), r"\\pi "),
-    (re.compile(r"∞"), r"\\infty "),
-    (re.compile(r"√"), r"\\sqrt "),
-    (re.compile("\u222a"), r"\\cup "),
-    (re.compile(r"∅|\\(?:varnothing|empty)(?![A-Za-z])"), r"\\emptyset "),
-    (re.compile(r"±"), r"\\pm "),
+    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])"), r"\\times "),
+    (re.compile(r"\\div(?![A-Za-z])"), "/"),
+    (re.compile(r"\\(?:varnothing|empty)(?![A-Za-z])"), r"\\emptyset "),
     (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),
     (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
     (re.compile(r"\\lbrack(?![A-Za-z])"), "["),
     (re.compile(r"\\rbrack(?![A-Za-z])"), "]"),
-    (re.compile(r"\\[lr]vert(?![A-Za-z])"), "|"),
+    (re.compile(r"\\(?:[lr]?vert|mid)(?![A-Za-z])"), "|"),
     (re.compile(r"\\langle(?![A-Za-z])"), "("),
     (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
+    (re.compile(r"\\(?:simeq|doteq|thickapprox)(?![A-Za-z])"), r"\\approx "),
+    (re.compile(r"\\(?:smallsetminus|backslash)(?![A-Za-z])"), r"\\setminus "),
+    (re.compile(r"\\colon(?![A-Za-z])"), ":"),
+    (re.compile(r"\\(?:mathbb\s*([RZNQC])|R(?=\s|$|\\))(?![A-Za-z])"), lambda match: f"\\mathbb{{{match[1] or 'R'}}}"),
 )
+"""Commands with one meaning, and how it is written here."""
+_TYPED = (
+    (re.compile(r"<="), r"\\le "),
+    (re.compile(r">="), r"\\ge "),
+    (re.compile(r"(?:(?<=[A-Za-z])|(?<=\s))!="), r"\\neq "),  # 4!=24 is a factorial
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\*"), r"\\times "),
+    (re.compile(r"\{,\}"), ","),
+)
+"""Signs as they are typed."""
+_EMPHASIS = re.compile(r"(\*\*|__|`)(?!\s)([^*`]+?)(?<!\s)\1\.?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _STOP = re.compile(r"(?<![\\.])\.$")
@@ -84,6 +122,7 @@ _TOKEN = re.compile(
 )
 _SIGNS = {
     "percent": Token("symbol", "%"),
+    "pct": Token("symbol", "%"),
     "infinity": Token("command", "infty"),
     "degree": Token("command", "degree"),
     "degrees": Token("command", "degree"),
@@ -107,14 +146,26 @@ def tokens(answer: str) -> list[Token]:
 
 def _undelimited(answer: str) -> str:
     """Without what only says that it is a formula, and without a full stop."""
-    text = _SPACES.sub(" ", _SILENT.sub("", answer)).strip()
+    text = answer.strip()
+    if (bold := _EMPHASIS.fullmatch(text)) is not None:
+        text = bold[2]
+    if not text.isascii():
+        text = _in_ascii(text)
+    if "\\" in text:
+        text = _SILENT.sub("", _TIGHT_COMMA.sub(",", text))
+        text = _SYSTEM.sub(r"\\begin{cases}\2\\end{cases}", text) if "\\begin" in text else text
+    text = _SPACES.sub(" ", text).strip()
     if len(_DOLLAR.findall(text)) % 2 == 0:  # otherwise one of them is money
         text = _DOLLAR.sub(" ", text)
-    return _STOP.sub("", _DELIMITER.sub(" ", text).strip()).rstrip()
+    text = _STOP.sub("", _DELIMITER.sub(" ", text).strip()).rstrip()
+    return _ABOUT.sub(r"\\approx ", text)
 
 
 def _formula(text: str) -> list[Token]:
-    for pattern, spelling in _SPELLINGS:
+    if "\\" in text:
+        for pattern, spelling in _SPELLINGS:
+            text = pattern.sub(spelling, text)
+    for pattern, spelling in _TYPED:
         text = pattern.sub(spelling, text)
     found: list[Token] = []
     place = 0

@@ -11,6 +11,7 @@ from gem_core.env import Info
 from gem_core.errors import MissingExtraError
 from gem_core.installation import install_line
 from gem_core.responses import last_box
+from gem_math._references import answer_of
 from gem_questions import RIGHT, WRONG, QuestionEnv, Row, Verdict, as_list, checks, published_box
 
 
@@ -96,7 +97,8 @@ class MathEnv(QuestionEnv):
     def begin(self, row: Row) -> Info:
         """Read the question and the accepted answers."""
         self.asked: str = row[self.columns[0]]
-        self.golds = [_unboxed(str(each)) for each in as_list(self.answer)]
+        read = _in_last_box if self.published else answer_of
+        self.golds = [read(str(each)) for each in as_list(self.answer)]
         return {}
 
     def grade(self, action: str) -> Verdict:
@@ -123,6 +125,8 @@ class MathEnv(QuestionEnv):
             return Verdict(0.0, info={"grading_error": str(failure)})
 
 
-def _unboxed(gold: str) -> str:
-    inside = last_box(gold)
-    return gold if inside is None else inside
+def _in_last_box(reference: str) -> str:
+    inside = last_box(reference)
+    return reference if inside is None else inside
+
+
